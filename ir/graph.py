@@ -1,0 +1,191 @@
+"""Programs as frozen data: graphs of blocks of nodes over SSA values.
+
+What is locally illegal cannot be built; global rules (linear streams, dominance, types)
+belong to `verify.py`. Source lines are facts about a node, not part of its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from sgc.ir.ops import OPS, TERMINATORS, OpSpec
+from sgc.ir.types import Type
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A use of the value called `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A literal. Python's `1 == 1.0 == True` must not make literals equal, so types count."""
+
+    value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Lit)
+            and type(self.value) is type(other.value)
+            and (
+                self.value == other.value
+                or (self.value != self.value and other.value != other.value)
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+Operand = Ref | Lit | tuple["Operand", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A place in the user's source: base name of the file, line from 1, function."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The definition of a value: a node's result, a block's or the program's parameter."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation. `fields` holds what was given, in the order of the op's row."""
+
+    op: str
+    results: tuple[Value, ...] = ()
+    fields: tuple[tuple[str, Operand], ...] = ()
+    loc: Loc | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.op not in OPS:
+            raise ValueError(f"no op is called {self.op!r}")
+
+    @property
+    def spec(self) -> OpSpec:
+        return OPS[self.op]
+
+    def get(self, name: str) -> Operand:
+        """The operand of a field, its default where it was not given."""
+        for key, operand in self.fields:
+            if key == name:
+                return operand
+        default = self.spec.field(name).default
+        return tuple(map(Lit, default)) if isinstance(default, tuple) else Lit(default)
+
+    def text(self, name: str) -> str:
+        """The value of a field that is a literal text."""
+        operand = self.get(name)
+        assert isinstance(operand, Lit) and isinstance(operand.value, str), (self.op, name, operand)
+        return operand.value
+
+    def refs(self) -> Iterator[str]:
+        """Names of the values it uses, in order, repeated when used repeatedly."""
+        for _, operand in self.fields:
+            yield from operand_refs(operand)
+
+    def with_fields(self, **changes: Operand) -> Node:
+        """A copy with some fields set; those left out keep their operands."""
+        merged = dict(self.fields) | changes
+        return replace(self, fields=order_fields(self.op, merged))
+
+    @property
+    def is_terminator(self) -> bool:
+        return self.op in TERMINATORS
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Nodes that run in order of their data, ended by a terminator."""
+
+    name: str
+    params: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """An argument of the program; `default` is a literal or a tuple of literals."""
+
+    value: Value
+    default: Operand | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What must still hold for the graph to stand for its source: e.g. ("source", "tips", sha)."""
+
+    kind: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a pass did to this graph."""
+
+    pass_name: str
+    preserves: str
+    summary: str
+    nodes_before: int
+    nodes_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A program. The first block is its entry; its arguments are visible in every block."""
+
+    name: str
+    params: tuple[Param, ...]
+    blocks: tuple[Block, ...]
+    guards: tuple[Guard, ...] = ()
+    receipts: tuple[Receipt, ...] = field(default=(), compare=False)
+
+    def nodes(self) -> Iterator[Node]:
+        for block in self.blocks:
+            yield from block.nodes
+
+    @property
+    def n_nodes(self) -> int:
+        return sum(len(block.nodes) for block in self.blocks)
+
+
+def operand_refs(operand: Operand) -> Iterator[str]:
+    """Names of the values an operand refers to, in order."""
+    if isinstance(operand, Ref):
+        yield operand.name
+    elif isinstance(operand, tuple):
+        for item in operand:
+            yield from operand_refs(item)
+
+
+def order_fields(op: str, fields: dict[str, Operand]) -> tuple[tuple[str, Operand], ...]:
+    """Fields in the order of the op's row, so that equal nodes compare equal."""
+    spec = OPS[op]
+    unknown = fields.keys() - {row.name for row in spec.fields}
+    if unknown:
+        raise ValueError(f"op {op} has no field {sorted(unknown)}")
+    return tuple((row.name, fields[row.name]) for row in spec.fields if row.name in fields)
+
+
+def make_node(
+    op: str, results: tuple[Value, ...] = (), loc: Loc | None = None, **fields: Operand
+) -> Node:
+    return Node(op, results, order_fields(op, fields), loc)

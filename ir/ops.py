@@ -1,0 +1,277 @@
+"""The table of ops: what there is, what each takes and gives, and its flags.
+
+Printer, parser, verifier, file form, `docs/ops.md` and many tests are loops over `OPS`.
+A new op touches four places: its row here, its handler in the executor, its word in the
+language, its golden file. Semantics live in the executor, not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sgc.ir.types import Kind
+
+# Raised when a row changes meaning; a file made with a newer table is refused.
+OP_TABLE_VERSION = 1
+
+Default = str | int | float | bool | None | tuple[str, ...]
+
+REQUIRED = object()
+
+TEXTUAL = frozenset({Kind.TEXT, Kind.CHOICE})
+NUMERIC = frozenset({Kind.INT, Kind.FLOAT})
+ANY_VALUE = frozenset(Kind) - {Kind.STREAM}
+PRINTABLE = ANY_VALUE - {Kind.MEDIA, Kind.LIST}
+STREAMS = frozenset({Kind.STREAM})
+
+
+class Flag(Enum):
+    PURE = "pure"  # no effect; equal operands give equal results
+    STOCHASTIC = "stochastic"  # asks a model; deterministic only when greedy or seeded
+    APPENDS = "appends text"  # takes a stream state and gives the next one
+    OUTPUT = "output"  # makes something part of the program's result
+    TERMINATOR = "terminator"  # ends a block
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of an op.
+
+    kinds: what an operand may be. is_list: the operand is a tuple of such. static: literals
+    only. consumes: uses up a stream state. positional: printed without its name.
+    """
+
+    name: str
+    kinds: frozenset[Kind]
+    default: object = REQUIRED
+    is_list: bool = False
+    static: bool = False
+    consumes: bool = False
+    positional: bool = False
+    unit: str = ""
+    doc: str = ""
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """A row. results: kinds of the results in order; `variadic`: the last one may repeat."""
+
+    name: str
+    doc: str
+    fields: tuple[FieldSpec, ...]
+    results: tuple[Kind, ...]
+    flags: frozenset[Flag]
+    sample: str
+    variadic_results: bool = False
+
+    def field(self, name: str) -> FieldSpec:
+        for row in self.fields:
+            if row.name == name:
+                return row
+        raise KeyError(f"op {self.name} has no field {name}")
+
+
+def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
+    return FieldSpec(name, STREAMS, consumes=consumes, positional=True)
+
+
+def _static(name: str, kind: Kind, doc: str = "", default: object = REQUIRED) -> FieldSpec:
+    positional = default is REQUIRED
+    return FieldSpec(name, frozenset({kind}), default, static=True, positional=positional, doc=doc)
+
+
+def _texts(name: str, doc: str = "", default: object = REQUIRED) -> FieldSpec:
+    return FieldSpec(name, TEXTUAL, default, is_list=True, doc=doc)
+
+
+def _option(name: str, kind: Kind, doc: str, unit: str = "", is_list: bool = False) -> FieldSpec:
+    """A sampling parameter: None means the run's default."""
+    kinds = frozenset({kind}) | (NUMERIC if kind is Kind.FLOAT else frozenset())
+    if kind is Kind.TEXT:
+        kinds |= TEXTUAL
+    return FieldSpec(name, kinds, default=None, is_list=is_list, unit=unit, doc=doc)
+
+
+SAMPLING = (
+    _option("max_tokens", Kind.INT, "at most this many tokens", "tokens"),
+    _option("min_tokens", Kind.INT, "no end of sequence or stop before", "tokens"),
+    _option("temperature", Kind.FLOAT, "below 1e-5 is greedy"),
+    _option("top_p", Kind.FLOAT, "smallest set of tokens with this much probability"),
+    _option("top_k", Kind.INT, "the k likeliest tokens; -1 is all"),
+    _option("min_p", Kind.FLOAT, "tokens at least this likely relative to the likeliest"),
+    _option("frequency_penalty", Kind.FLOAT, "subtracted per occurrence in the output"),
+    _option("presence_penalty", Kind.FLOAT, "subtracted once if in the output"),
+    _option("repetition_penalty", Kind.FLOAT, "divides scores of tokens seen before"),
+    _option("stop", Kind.TEXT, "strings that end it; they are not part of the text", is_list=True),
+    _option("stop_token_ids", Kind.INT, "token ids that end it", is_list=True),
+    _option("ignore_eos", Kind.BOOL, "go on past the end-of-sequence token"),
+    _option("seed", Kind.INT, "of this generation alone; default: from the run's seed"),
+)
+
+_PURE = frozenset({Flag.PURE})
+_APPENDS = frozenset({Flag.APPENDS})
+_SAMPLES = frozenset({Flag.APPENDS, Flag.STOCHASTIC})
+
+TABLE: tuple[OpSpec, ...] = (
+    OpSpec(
+        "stream",
+        "Begins a stream: an empty prompt. `path` places it among the calls that led to it.",
+        (
+            _static("name", Kind.TEXT, "the function it belongs to"),
+            _static("path", Kind.TEXT, "call path; seeds are derived from it", default=""),
+        ),
+        (Kind.STREAM,),
+        _PURE,
+        '%s0 = stream "tip_suggestion"',
+    ),
+    OpSpec(
+        "const",
+        "Appends the program's own text. Special tokens are recognised in it.",
+        (_stream(), _static("text", Kind.TEXT)),
+        (Kind.STREAM,),
+        _APPENDS,
+        '%s1 = const %s0 "Here are 2 concise tips for "',
+    ),
+    OpSpec(
+        "append",
+        "Appends a value as text: an argument or something generated. Never special tokens.",
+        (_stream(), FieldSpec("value", PRINTABLE, positional=True)),
+        (Kind.STREAM,),
+        _APPENDS,
+        "%s2 = append %s1 %topic",
+    ),
+    OpSpec(
+        "role_begin",
+        "Appends what the chat template puts before a role's content.",
+        (_stream(), _static("role", Kind.TEXT)),
+        (Kind.STREAM,),
+        _APPENDS,
+        '%s1 = role_begin %s0 "user"',
+    ),
+    OpSpec(
+        "role_end",
+        "Appends what the chat template puts after a role's content.",
+        (_stream(), _static("role", Kind.TEXT)),
+        (Kind.STREAM,),
+        _APPENDS,
+        '%s2 = role_end %s1 "user"',
+    ),
+    OpSpec(
+        "gen",
+        "Generates text from the prompt so far, appends it and gives it.",
+        (_stream(), _static("name", Kind.TEXT, "the user's name for it", default=""), *SAMPLING),
+        (Kind.STREAM, Kind.TEXT),
+        _SAMPLES,
+        '%s3, %tip_1 = gen %s2 name="tip_1" stop=["\\n", ":", "."]',
+    ),
+    OpSpec(
+        "select",
+        "Appends the likeliest of some texts and gives it.",
+        (
+            _stream(),
+            _texts("choices", "at least one"),
+            _static("name", Kind.TEXT, "the user's name for it", default=""),
+            _static(
+                "method",
+                Kind.TEXT,
+                "token_length_normalized, greedy_token_selection, "
+                "unconditional_likelihood_normalized or joint",
+                default="token_length_normalized",
+            ),
+            _option("temperature", Kind.FLOAT, "below 1e-5 takes the best; else draws"),
+            _option("seed", Kind.INT, "of this draw alone"),
+        ),
+        (Kind.STREAM, Kind.CHOICE),
+        _SAMPLES,
+        '%s4, %grade = select %s3 choices=["A", "B"] name="grade"',
+    ),
+    OpSpec(
+        "fork",
+        "Gives the trunk and n children that all continue the same prompt.",
+        (_stream(), _static("n", Kind.INT, "children")),
+        (Kind.STREAM, Kind.STREAM),
+        frozenset({Flag.APPENDS}),
+        "%s4, %c0, %c1 = fork %s3 2",
+        variadic_results=True,
+    ),
+    OpSpec(
+        "text_of",
+        "The whole text of a stream state.",
+        (_stream(consumes=False),),
+        (Kind.TEXT,),
+        _PURE,
+        "%all = text_of %s3",
+    ),
+    OpSpec(
+        "span",
+        "The text appended between two states of one stream.",
+        (_stream("start", consumes=False), _stream("end", consumes=False)),
+        (Kind.TEXT,),
+        _PURE,
+        "%part = span %s1 %s3",
+    ),
+    OpSpec(
+        "concat",
+        "Joins texts end to end; numbers as Python prints them.",
+        (FieldSpec("parts", PRINTABLE, is_list=True),),
+        (Kind.TEXT,),
+        _PURE,
+        '%line = concat parts=["Tip: ", %tip_1]',
+    ),
+    OpSpec(
+        "format",
+        "Python's format(value, spec).",
+        (FieldSpec("value", PRINTABLE, positional=True), _static("spec", Kind.TEXT)),
+        (Kind.TEXT,),
+        _PURE,
+        '%padded = format %n ">4"',
+    ),
+    OpSpec(
+        "list",
+        "Gathers values into a list.",
+        (FieldSpec("items", ANY_VALUE, is_list=True),),
+        (Kind.LIST,),
+        _PURE,
+        "%judgments = list items=[%j0, %j1]",
+    ),
+    OpSpec(
+        "record",
+        "Gathers values under keys; without keys, as a tuple.",
+        (
+            FieldSpec("keys", TEXTUAL, default=(), is_list=True, static=True),
+            FieldSpec("items", ANY_VALUE, is_list=True),
+        ),
+        (Kind.JSON,),
+        _PURE,
+        '%r = record keys=["a"] items=[%tip_1]',
+    ),
+    OpSpec(
+        "publish",
+        "Makes a stream and its variables part of the program's result.",
+        (
+            _stream(consumes=False),
+            _static("name", Kind.TEXT, "the function it belongs to"),
+            FieldSpec("keys", TEXTUAL, default=(), is_list=True, static=True),
+            FieldSpec("items", ANY_VALUE, default=(), is_list=True),
+        ),
+        (),
+        frozenset({Flag.OUTPUT}),
+        'publish %s7 "tip_suggestion" keys=["tip_1"] items=[%tip_1]',
+    ),
+    OpSpec(
+        "return",
+        "Ends the program; the value is what the function returned.",
+        (FieldSpec("value", ANY_VALUE, default=None, positional=True),),
+        (),
+        frozenset({Flag.TERMINATOR, Flag.OUTPUT}),
+        "return %summary",
+    ),
+)
+
+OPS: dict[str, OpSpec] = {row.name: row for row in TABLE}
+TERMINATORS = frozenset(row.name for row in TABLE if Flag.TERMINATOR in row.flags)

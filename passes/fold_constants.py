@@ -1,0 +1,111 @@
+"""Folds constants: neighbouring constant texts become one, empty ones disappear.
+
+Text decides, not how it was cut, so the prompts and their tokens stay the same. Literals
+inside `concat` are folded likewise. A constant read on its own (the start or end of a
+`span`, a published state) is left where it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
+from sgc.passes.base import Pass, Preserves
+
+
+def fold_constants(graph: Graph) -> Graph:
+    blocks = tuple(_fold_block(block) for block in graph.blocks)
+    return graph if blocks == graph.blocks else replace(graph, blocks=blocks)
+
+
+def _fold_block(block: Block) -> Block:
+    uses = Counter(name for node in block.nodes for name in node.refs())
+    kept: list[Node | None] = []
+    at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
+    for node in block.nodes:
+        node = _fold_concat(node)
+        before = _foldable_before(node, kept, at, uses)
+        if before is not None:
+            index, previous = before
+            # The earlier node goes; its line stays, since that is where the text begins.
+            text = previous.text("text") + node.text("text")
+            node = replace(
+                node.with_fields(stream=previous.get("stream"), text=Lit(text)), loc=previous.loc
+            )
+            kept[index] = None
+        if node.op == "const":
+            at[node.results[0].name] = len(kept)
+        kept.append(node)
+    nodes, renamed = _drop_empty([node for node in kept if node is not None])
+    return replace(block, nodes=tuple(_rename(node, renamed) for node in nodes))
+
+
+def _foldable_before(
+    node: Node, kept: list[Node | None], at: dict[str, int], uses: Counter[str]
+) -> tuple[int, Node] | None:
+    """The constant that this one continues, if nothing else looks at the state between."""
+    if node.op != "const":
+        return None
+    stream = node.get("stream")
+    assert isinstance(stream, Ref)
+    index = at.get(stream.name)
+    if index is None or uses[stream.name] != 1:
+        return None
+    previous = kept[index]
+    return None if previous is None else (index, previous)
+
+
+def _fold_concat(node: Node) -> Node:
+    if node.op != "concat":
+        return node
+    parts: list[Operand] = []
+    operands = node.get("parts")
+    assert isinstance(operands, tuple)
+    for part in operands:
+        last = parts[-1] if parts else None
+        if _is_text(part) and _is_text(last):
+            parts[-1] = Lit(last.value + part.value)  # type: ignore[union-attr,operator]
+        else:
+            parts.append(part)
+    return node.with_fields(parts=tuple(parts)) if len(parts) != len(operands) else node
+
+
+def _is_text(operand: Operand | None) -> bool:
+    return isinstance(operand, Lit) and isinstance(operand.value, str)
+
+
+def _drop_empty(nodes: list[Node]) -> tuple[list[Node], dict[str, str]]:
+    """Removes constants without text; the state after them is the state before."""
+    kept: list[Node] = []
+    renamed: dict[str, str] = {}
+    for node in nodes:
+        if node.op == "const" and not node.text("text"):
+            before = node.get("stream")
+            assert isinstance(before, Ref)
+            renamed[node.results[0].name] = renamed.get(before.name, before.name)
+        else:
+            kept.append(node)
+    return kept, renamed
+
+
+def _rename(node: Node, renamed: dict[str, str]) -> Node:
+    if not renamed or not any(name in renamed for name in node.refs()):
+        return node
+    return replace(node, fields=tuple((key, _renamed(op, renamed)) for key, op in node.fields))
+
+
+def _renamed(operand: Operand, renamed: dict[str, str]) -> Operand:
+    if isinstance(operand, Ref):
+        return Ref(renamed.get(operand.name, operand.name))
+    if isinstance(operand, tuple):
+        return tuple(_renamed(item, renamed) for item in operand)
+    return operand
+
+
+PASS = Pass(
+    "fold_constants",
+    Preserves.REQUESTS,
+    fold_constants,
+    "neighbouring constant texts become one",
+)

@@ -1,0 +1,106 @@
+from sgc.proto import engine_pb2 as _engine_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Ready(_message.Message):
+    __slots__ = ("error", "max_context", "pool_tokens", "vocab_size", "dtype", "device")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    POOL_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    VOCAB_SIZE_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    max_context: int
+    pool_tokens: int
+    vocab_size: int
+    dtype: str
+    device: str
+    def __init__(self, error: _Optional[str] = ..., max_context: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., vocab_size: _Optional[int] = ..., dtype: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
+
+class StepInput(_message.Message):
+    __slots__ = ("requests", "cancels", "flush_cache", "want_stats")
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    CANCELS_FIELD_NUMBER: _ClassVar[int]
+    FLUSH_CACHE_FIELD_NUMBER: _ClassVar[int]
+    WANT_STATS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[WorkerRequest]
+    cancels: _containers.RepeatedScalarFieldContainer[int]
+    flush_cache: bool
+    want_stats: bool
+    def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
+
+class WorkerRequest(_message.Message):
+    __slots__ = ("id", "tokens", "generate", "score", "commit")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    GENERATE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    tokens: _containers.RepeatedScalarFieldContainer[int]
+    generate: _engine_pb2.Sampling
+    score: ScoreChoices
+    commit: CommitTokens
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ...) -> None: ...
+
+class ScoreChoices(_message.Message):
+    __slots__ = ("choices",)
+    CHOICES_FIELD_NUMBER: _ClassVar[int]
+    choices: _containers.RepeatedCompositeFieldContainer[TokenIds]
+    def __init__(self, choices: _Optional[_Iterable[_Union[TokenIds, _Mapping]]] = ...) -> None: ...
+
+class TokenIds(_message.Message):
+    __slots__ = ("ids",)
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ids: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class CommitTokens(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StepOutput(_message.Message):
+    __slots__ = ("updates", "stats", "flushed", "flushed_tokens")
+    UPDATES_FIELD_NUMBER: _ClassVar[int]
+    STATS_FIELD_NUMBER: _ClassVar[int]
+    FLUSHED_FIELD_NUMBER: _ClassVar[int]
+    FLUSHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    updates: _containers.RepeatedCompositeFieldContainer[Update]
+    stats: _engine_pb2.Stats
+    flushed: bool
+    flushed_tokens: int
+    def __init__(self, updates: _Optional[_Iterable[_Union[Update, _Mapping]]] = ..., stats: _Optional[_Union[_engine_pb2.Stats, _Mapping]] = ..., flushed: bool = ..., flushed_tokens: _Optional[int] = ...) -> None: ...
+
+class Update(_message.Message):
+    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NEW_IDS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_ID_FIELD_NUMBER: _ClassVar[int]
+    CHOICES_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    new_ids: _containers.RepeatedScalarFieldContainer[int]
+    final: bool
+    finish_reason: _engine_pb2.FinishReason
+    matched: str
+    matched_id: int
+    choices: _containers.RepeatedCompositeFieldContainer[ChoiceLogprobs]
+    usage: _engine_pb2.Usage
+    error: _engine_pb2.Error
+    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ...) -> None: ...
+
+class ChoiceLogprobs(_message.Message):
+    __slots__ = ("logprobs",)
+    LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    logprobs: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, logprobs: _Optional[_Iterable[float]] = ...) -> None: ...

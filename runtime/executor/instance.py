@@ -1,0 +1,232 @@
+"""One run of one program: nodes go in, each starts as soon as its operands exist.
+
+Eager and compiled runs use this same class: the interpreter submits nodes one by one as
+Python runs, a graph all at once. The use chain of stream states orders each stream;
+any other operand orders streams among each other. Lives on one event loop and is not
+thread-safe; `sgc.session` is the door from other threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+from sgc.errors import ProgramError, SgcError
+from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.runtime.executor.backend import Backend, Capabilities
+from sgc.runtime.executor.handlers import HANDLERS, Results
+from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.record import Request, RunResult, Span, Stats, StreamResult
+from sgc.runtime.executor.stream import StreamState, make_prompt, special_pattern
+
+# (node, stream path, text): text that a generation has produced and will not retract.
+OnDelta = Callable[[Node, str, str], None]
+
+
+class Instance:
+    """The state of one run. `finished` resolves with its result or its first error."""
+
+    def __init__(
+        self,
+        program: str,
+        backend: Backend,
+        capabilities: Capabilities,
+        options: RunOptions,
+        arguments: Mapping[str, Any],
+        on_delta: OnDelta | None = None,
+    ) -> None:
+        self.program = program
+        self.backend = backend
+        self.capabilities = capabilities
+        self.options = options
+        self.on_delta = on_delta
+        self.special = special_pattern(capabilities.special_tokens)
+        self._streams: list[StreamResult | None] = []  # in order of their publish nodes
+        self._stream_index: dict[int, int] = {}
+        self.requests: list[Request] = []
+        self.spans: list[Span] = []
+        self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
+        self._values: dict[str, Any] = dict(arguments)
+        self._blocked: dict[str, list[_Pending]] = {}
+        self._readers: dict[str, list[asyncio.Future[Any]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: deque[Node] = deque()
+        self._n_open = 0
+        self._returned: tuple[Any] | None = None
+        self._start_s = time.monotonic()
+
+    # -- nodes ------------------------------------------------------------------------
+
+    def submit(self, nodes: Iterable[Node]) -> None:
+        """Takes nodes whose operands are defined by earlier ones; starts what can start."""
+        if self.finished.done():
+            return
+        for node in nodes:
+            self._n_open += 1
+            if node.op == "publish":
+                self._stream_index[id(node)] = len(self._streams)
+                self._streams.append(None)
+            missing = {name for name in node.refs() if name not in self._values}
+            if missing:
+                pending = _Pending(node, len(missing))
+                for name in missing:
+                    self._blocked.setdefault(name, []).append(pending)
+            else:
+                self._ready.append(node)
+        self._drain()
+
+    def _drain(self) -> None:
+        """Runs what is ready until nothing is; a loop, since chains are long."""
+        while self._ready and not self.finished.done():
+            node = self._ready.popleft()
+            try:
+                outcome = HANDLERS[node.op](self, node)
+            except Exception as error:
+                self.fail(node, error)
+                return
+            if isinstance(outcome, Coroutine):
+                self._spawn(node, outcome)
+            else:
+                self._complete(node, outcome)
+        self._finish_if_done()
+
+    def _spawn(self, node: Node, work: Coroutine[Any, Any, Results]) -> None:
+        self.background(self._run(node, work))
+
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task of this run: cancelled with it, and waited for by `settle`."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _run(self, node: Node, work: Coroutine[Any, Any, Results]) -> None:
+        try:
+            results = await work
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self.fail(node, error)
+        else:
+            if not self.finished.done():
+                self._complete(node, results)
+                self._drain()
+
+    def _complete(self, node: Node, results: Results) -> None:
+        for value, result in zip(node.results, results, strict=True):
+            self.define(value.name, result)
+        self._n_open -= 1
+
+    def define(self, name: str, value: Any) -> None:
+        self._values[name] = value
+        for pending in self._blocked.pop(name, ()):
+            pending.n_missing -= 1
+            if pending.n_missing == 0:
+                self._ready.append(pending.node)
+        for reader in self._readers.pop(name, ()):
+            if not reader.done():
+                reader.set_result(value)
+
+    # -- values -----------------------------------------------------------------------
+
+    def operand(self, operand: Operand) -> Any:
+        """The run-time value of an operand of a node that is ready."""
+        if isinstance(operand, Ref):
+            return self._values[operand.name]
+        if isinstance(operand, Lit):
+            return operand.value
+        return tuple(map(self.operand, operand))
+
+    def field(self, node: Node, name: str) -> Any:
+        return self.operand(node.get(name))
+
+    async def value(self, name: str) -> Any:
+        """Waits for a value; raises the run's error if it will never come."""
+        if name in self._values:
+            return self._values[name]
+        if self.finished.done():
+            self.finished.result()
+        reader: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._readers.setdefault(name, []).append(reader)
+        return await reader
+
+    def prompt(self, state: StreamState) -> Any:
+        return make_prompt(state.pieces(), self.special)
+
+    # -- the end ----------------------------------------------------------------------
+
+    def publish(self, node: Node, result: StreamResult) -> None:
+        self._streams[self._stream_index[id(node)]] = result
+
+    def returns(self, value: Any) -> None:
+        self._returned = (value,)
+
+    def _finish_if_done(self) -> None:
+        if self._returned is None or self._n_open or self.finished.done():
+            return
+        (ret_value,) = self._returned
+        requests = tuple(sorted(self.requests, key=lambda request: request.start_s))
+        wall_s = time.monotonic() - self._start_s
+        self.finished.set_result(
+            RunResult(
+                program=self.program,
+                streams=tuple(stream for stream in self._streams if stream is not None),
+                ret_value=ret_value,
+                stats=Stats.of(requests, wall_s),
+                seed=self.options.seed,
+                requests=requests,
+                spans=tuple(self.spans),
+            )
+        )
+
+    def fail(self, node: Node | None, error: BaseException) -> None:
+        """Ends the run with its first error, placed at the node's line; frees what it held."""
+        if self.finished.done():
+            return
+        placed = _place(node, error)
+        self.finished.set_exception(placed)
+        # A run whose error nobody reads (the body failed first) must not warn at exit.
+        self.finished.exception()
+        for readers in self._readers.values():
+            for reader in readers:
+                if not reader.done():
+                    reader.set_exception(placed)
+        self._readers.clear()
+        self._blocked.clear()
+        self._ready.clear()
+        for task in self._tasks:
+            task.cancel()
+
+    def cancel(self) -> None:
+        """Stops everything; requests in flight are cancelled at the backend."""
+        self.fail(None, ProgramError("the run was cancelled"))
+
+    async def settle(self) -> None:
+        """Waits until cancelled requests have let go of the backend."""
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class _Pending:
+    """A node that waits for some of its operands."""
+
+    __slots__ = ("n_missing", "node")
+
+    def __init__(self, node: Node, n_missing: int) -> None:
+        self.node = node
+        self.n_missing = n_missing
+
+
+def _place(node: Node | None, error: BaseException) -> SgcError:
+    """The error with the user's line; one that is not ours becomes a ProgramError."""
+    where = str(node.loc) if node is not None and node.loc is not None else ""
+    if isinstance(error, SgcError):
+        error.where = error.where or where
+        return error
+    op = node.op if node is not None else "program"
+    placed = ProgramError(f"{op} failed: {type(error).__name__}: {error}", where=where)
+    placed.__cause__ = error
+    return placed

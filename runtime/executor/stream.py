@@ -1,0 +1,159 @@
+"""Stream states at run time: immutable prompts that share their beginnings.
+
+A state is a link to the state before it and the piece appended since, so that a fork
+costs nothing and every state can be read at any time. Nothing here talks to a backend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sgc.runtime.executor.backend import Prompt, TextRun, TokenRun
+
+
+class PieceKind(Enum):
+    CONSTANT = "constant"  # the program's own text
+    VALUE = "value"  # an argument, a choice, a computed text
+    GENERATED = "generated"  # sampled tokens, with their text
+    ROLE_BEGIN = "role_begin"  # what a chat template puts before a role's content
+    ROLE_END = "role_end"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something appended to a stream. role: of the two role kinds; ids: of GENERATED."""
+
+    kind: PieceKind
+    text: str
+    role: str = ""
+    ids: tuple[int, ...] = ()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether special tokens in its text mean what they say."""
+        return self.kind not in (PieceKind.VALUE, PieceKind.GENERATED)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamState:
+    """One state of a stream.
+
+    path: place among calls and forks, unique in a run; n_draws: sampling ops so far and
+    n_forks: forks so far, both in this stream; gate: done once the trunk is committed.
+    """
+
+    path: str
+    prev: StreamState | None = None
+    piece: Piece | None = None
+    n_draws: int = 0
+    n_forks: int = 0
+    has_roles: bool = False
+    gate: asyncio.Future[None] | None = None
+
+    def append(self, piece: Piece) -> StreamState:
+        """The state after `piece`."""
+        is_role = piece.kind in (PieceKind.ROLE_BEGIN, PieceKind.ROLE_END)
+        return replace(self, prev=self, piece=piece, has_roles=self.has_roles or is_role)
+
+    def draw(self, pieces: list[Piece]) -> StreamState:
+        """The state after a sampling op that appended `pieces`; its gate has been passed."""
+        state = replace(self, prev=self, piece=None, n_draws=self.n_draws + 1, gate=None)
+        for piece in pieces:
+            state = state.append(piece)
+        return state
+
+    def fork(self, n: int, gate: asyncio.Future[None] | None) -> tuple[StreamState, ...]:
+        """The trunk and n children; all wait for `gate` before they ask a backend."""
+        trunk = replace(self, prev=self, piece=None, n_forks=self.n_forks + 1, gate=gate)
+        children = (
+            StreamState(f"{self.path}/f{self.n_forks}.{i}", self, None, 0, 0, self.has_roles, gate)
+            for i in range(n)
+        )
+        return (trunk, *children)
+
+    def pieces(self, since: StreamState | None = None) -> list[Piece]:
+        """What was appended, in order; all of it, or after the earlier state `since`."""
+        found: list[Piece] = []
+        state: StreamState | None = self
+        while state is not None and state is not since:
+            if state.piece is not None:
+                found.append(state.piece)
+            state = state.prev
+        found.reverse()
+        return found
+
+    def text(self, since: StreamState | None = None) -> str:
+        return "".join(piece.text for piece in self.pieces(since))
+
+
+def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
+    """Maximal text runs and generated ids, so that how text was cut cannot matter."""
+    segments: list[TextRun | TokenRun] = []
+    run: list[Piece] = []
+    for piece in pieces:
+        if piece.ids:
+            segments.extend(_close_run(run, special))
+            segments.append(TokenRun(piece.ids, piece.text))
+            run = []
+        elif piece.text:
+            run.append(piece)
+    segments.extend(_close_run(run, special))
+    return tuple(segments)
+
+
+def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[TextRun]:
+    if run:
+        text = "".join(piece.text for piece in run)
+        yield TextRun(text, _literal_spans(run, text, special))
+
+
+def _literal_spans(
+    run: list[Piece], text: str, special: re.Pattern[str] | None
+) -> tuple[tuple[int, int], ...]:
+    """Where a special token's text touches a value, and so must stay plain text."""
+    if special is None or special.search(text) is None:
+        return ()
+    values = []
+    offset = 0
+    for piece in run:
+        if not piece.is_trusted:
+            values.append((offset, offset + len(piece.text)))
+        offset += len(piece.text)
+    # Overlapping matches matter: a value may complete a token that begins in a constant.
+    found = []
+    at = 0
+    while match := special.search(text, at):
+        start, end = match.span()
+        if any(start < value_end and value_start < end for value_start, value_end in values):
+            found.append((start, end))
+            at = start + 1
+        else:
+            at = end
+    return tuple(found)
+
+
+def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Matches any special token, the longest first; None where there is none."""
+    if not special_tokens:
+        return None
+    longest_first = sorted(special_tokens, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)))
+
+
+def messages(pieces: list[Piece]) -> list[dict[str, str]]:
+    """A chat as role and content pairs; text outside roles is not part of it."""
+    found: list[dict[str, str]] = []
+    inside = False
+    for piece in pieces:
+        if piece.kind is PieceKind.ROLE_BEGIN:
+            found.append({"role": piece.role, "content": ""})
+            inside = True
+        elif piece.kind is PieceKind.ROLE_END:
+            inside = False
+        elif inside:
+            found[-1]["content"] += piece.text
+    return found

@@ -1,0 +1,116 @@
+"""Where programs run: endpoints made from URIs, an embedded engine, and the default one.
+
+Nothing of gRPC or an engine is imported before an endpoint is first used.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from typing import Any
+
+from sgc.errors import UsageError
+from sgc.runtime.executor.backend import Backend
+from sgc.runtime.executor.loop import shared
+
+SCHEMES = ("grpc://", "unix:")
+
+
+class Endpoint:
+    """A backend to run programs on, for synchronous and asynchronous callers alike."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def flush_cache(self) -> int:
+        """Drops cached prefixes that nothing uses; gives the tokens freed."""
+        return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
+
+    def shutdown(self) -> None:
+        """Closes the connection."""
+        shared.run(self.backend.close())
+
+    def __enter__(self) -> Endpoint:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.shutdown()
+
+
+class RemoteEngine(Endpoint):
+    """An engine that is already running, at `grpc://host:port` or `unix:path`."""
+
+    def __init__(self, uri: str, token: str | None = None) -> None:
+        if not uri.startswith(SCHEMES):
+            raise UsageError(
+                f"unknown engine address {uri!r}",
+                hint="use grpc://HOST:PORT or unix:PATH, or leave it out for an embedded engine",
+            )
+        super().__init__(_connect(uri, token))
+        self.uri = uri
+
+
+class Runtime(Endpoint):
+    """An engine of our own: a child process on a private socket, stopped with this one.
+
+    model_path: a Hugging Face folder or id, "fake", or None for the default model; settings
+    are those of `sgc serve`, with underscores. Blocks until the model is loaded.
+    """
+
+    def __init__(self, model_path: str | None = None, **settings: Any) -> None:
+        from sgc.runtime.engine.launch import EmbeddedEngine
+
+        self._engine = EmbeddedEngine(model_path, **settings)
+        self._engine.start()
+        try:
+            super().__init__(_connect(self._engine.uri, None))
+        except BaseException:
+            self._engine.stop()
+            raise
+
+    def shutdown(self) -> None:
+        """Closes the connection and ends the engine's processes."""
+        try:
+            super().shutdown()
+        finally:
+            self._engine.stop()
+
+
+def _connect(uri: str, token: str | None) -> Backend:
+    try:
+        from sgc.runtime.executor.engine_backend import EngineBackend
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("grpc"):
+            raise
+        raise UsageError(
+            "talking to an engine needs gRPC, which is not installed",
+            hint="pip install 'sgc[grpc]'; to run an engine here, 'sgc[engine]'",
+        ) from error
+
+    async def make() -> Backend:
+        return EngineBackend(uri, token=token)
+
+    return shared.run(make())
+
+
+_lock = threading.Lock()
+_default: Endpoint | None = None
+
+
+def set_default_backend(endpoint: Endpoint | None) -> None:
+    """The endpoint of runs that name none; None goes back to an embedded engine."""
+    global _default
+    with _lock:
+        _default = endpoint
+
+
+def resolve_backend(endpoint: Endpoint | None) -> Endpoint:
+    """The given endpoint, else the default one, else an embedded engine made now and kept."""
+    global _default
+    if endpoint is not None:
+        return endpoint
+    with _lock:
+        if _default is None:
+            _default = Runtime()
+            atexit.register(_default.shutdown)
+        return _default

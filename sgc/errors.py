@@ -1,0 +1,88 @@
+"""Every error a user can cause. This module imports nothing, so every folder may use it.
+
+An error says what was expected, what was found, the user's line, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class SgcError(Exception):
+    """Base of all errors a user can cause.
+
+    where: the user's place, "file.py:12"; hint: what to do about it.
+    """
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        hint = f"\n  {self.hint}" if self.hint else ""
+        return f"{place}{self.message}{hint}"
+
+
+class UsageError(SgcError):
+    """A command or call that cannot be meant; the command line exits with 2."""
+
+
+class ArgumentError(UsageError):
+    """A missing, surplus or wrongly typed argument of a program."""
+
+
+class TraceError(SgcError):
+    """The program does something that cannot be traced."""
+
+
+class VerifyError(SgcError):
+    """A graph breaks the rules of the IR; the message lists every breach."""
+
+
+class ParseError(SgcError):
+    """The text form of a program is malformed."""
+
+
+class LoadError(SgcError):
+    """A `.sgir` file is missing, truncated, altered or of an unknown version."""
+
+
+class GuardError(SgcError):
+    """A program no longer matches what it was compiled from or for."""
+
+
+class UnknownVariable(SgcError, KeyError):
+    """A name was read that nothing has set, or not yet."""
+
+    __str__ = SgcError.__str__
+
+
+class ProgramError(SgcError):
+    """A program failed while running; `__cause__` is the reason."""
+
+
+class UnsupportedParameter(SgcError):
+    """A backend cannot honour a parameter; it is never dropped silently."""
+
+
+class BackendError(SgcError):
+    """A backend refused or failed a request."""
+
+    retryable = False
+
+
+class ContextExceeded(BackendError):
+    """A prompt is longer than the model's context or the engine's pool."""
+
+
+class Overloaded(BackendError):
+    """The backend asks to be tried again later."""
+
+    retryable = True
+
+
+class EngineUnavailable(BackendError):
+    """No engine answers at the given address, or it stopped."""
+
+    retryable = True

@@ -1,0 +1,119 @@
+"""Compiled programs: a graph that can be saved, loaded, looked at and run without source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from sgc.endpoints import Endpoint, resolve_backend
+from sgc.errors import ArgumentError
+from sgc.ir import file as ir_file
+from sgc.ir.graph import Graph
+from sgc.ir.printer import to_text
+from sgc.passes.pipeline import Observer, optimize
+from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.instance import OnDelta
+from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.record import RunResult
+
+if TYPE_CHECKING:
+    from sgc.functions import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A verified graph."""
+
+    graph: Graph
+
+    @property
+    def name(self) -> str:
+        return self.graph.name
+
+    def run(
+        self,
+        *args: Any,
+        backend: Endpoint | None = None,
+        on_delta: OnDelta | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
+        """Runs the program once and waits; takes what `Function.run` takes."""
+        arguments, options = self._split(args, kwargs)
+        return shared.run(self._run(arguments, resolve_backend(backend), options, on_delta))
+
+    async def arun(self, *args: Any, backend: Endpoint | None = None, **kwargs: Any) -> RunResult:
+        """The same for asynchronous callers; cancelling it cancels its requests."""
+        import asyncio
+
+        arguments, options = self._split(args, kwargs)
+        # Starting an embedded engine blocks, and the endpoint lives on the shared loop.
+        endpoint = await asyncio.to_thread(resolve_backend, backend)
+        work = self._run(arguments, endpoint, options, None)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
+
+    async def _run(
+        self,
+        arguments: Mapping[str, Any],
+        endpoint: Endpoint,
+        options: RunOptions,
+        on_delta: OnDelta | None,
+    ) -> RunResult:
+        return await run_graph(self.graph, endpoint.backend, arguments, options, on_delta)
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], RunOptions]:
+        from sgc.functions import OPTION_NAMES, make_options
+
+        names = [param.value.name for param in self.graph.params]
+        if len(args) > len(names):
+            raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")
+        arguments = dict(zip(names, args, strict=False))
+        options = {}
+        for name, value in kwargs.items():
+            if name in arguments:
+                raise ArgumentError(f"argument {name!r} of {self.name} is given twice")
+            is_option = name not in names and name in OPTION_NAMES
+            (options if is_option else arguments)[name] = value
+        return arguments, make_options(options)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the `.sgir` file; the same program gives the same bytes."""
+        ir_file.save(self.graph, path)
+
+    def text(self) -> str:
+        """The program in its text form."""
+        return to_text(self.graph)
+
+    def __repr__(self) -> str:
+        return f"<sgc.Program {self.name}, {self.graph.n_nodes} nodes>"
+
+
+def load(path: str | PathLike[str]) -> Program:
+    """Reads a `.sgir` file, which is data: nothing in it is executed.
+
+    Raises LoadError if it is missing, altered, truncated or of an unknown version.
+    """
+    return Program(ir_file.load(path))
+
+
+def compile_function(
+    function: Function,
+    bind: Mapping[str, Any],
+    *,
+    check: bool = True,
+    opt_level: int = 1,
+    passes: tuple[str, ...] | None = None,
+    observer: Observer | None = None,
+) -> Program:
+    """Traces, checks the trace against the interpreter, and runs the passes."""
+    from sgc.tracing.check import check_trace
+    from sgc.tracing.tracer import trace
+
+    graph = trace(function, bind)
+    if check:
+        check_trace(function, graph, bind)
+    return Program(optimize(graph, opt_level, passes, observer))

@@ -1,0 +1,310 @@
+"""Sessions: where the nodes of a running program go.
+
+Language and states build nodes through a session and do not know whether a tracer
+collects them or an executor runs them; that is what makes eager and compiled runs one
+semantics. `EagerSession` is here; the tracer's is in `tracing/tracer.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import SgcError, UsageError
+from sgc.ir import types
+from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
+from sgc.ir.types import Type
+from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.stream import messages
+from sgc.symbols import Namer, Symbol
+
+if TYPE_CHECKING:
+    from sgc.functions import Function
+    from sgc.state import ProgramState
+
+_current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
+
+
+def current_session() -> Session | None:
+    """The session whose program is running in this context."""
+    return _current.get()
+
+
+class Session(ABC):
+    """A program being built, node by node, in the order Python runs it."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.namer = Namer()
+        self.states: list[ProgramState] = []  # every stream, in order of creation
+        self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
+        self.is_over = False
+        self._fixed_loc: Loc | None = None
+
+    # -- what differs between tracing and running ---------------------------------------
+
+    @abstractmethod
+    def take(self, node: Node) -> None:
+        """Adds a node to the program."""
+
+    @abstractmethod
+    def read(self, symbol: Symbol) -> Any:
+        """What the user's Python sees of a value: abstract, or the value itself, awaited."""
+
+    @abstractmethod
+    def scalar(self, value: Any) -> Operand:
+        """The operand for a single Python value."""
+
+    @abstractmethod
+    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
+        """A text to append, cut into the program's own parts (True) and values (False)."""
+
+    @abstractmethod
+    def text_of(self, state: Symbol, since: Symbol | None = None) -> Any:
+        """The text of a stream state, all or since an earlier one."""
+
+    @abstractmethod
+    def messages_of(self, state: Symbol) -> list[dict[str, str]]:
+        """The chat in a stream state."""
+
+    def body(self, function: Function) -> Callable[..., Any]:
+        """The Python function to call for a program."""
+        return function.python
+
+    # -- building -----------------------------------------------------------------------
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def emit(self, op: str, results: list[tuple[str, Type]], **fields: Operand) -> list[Symbol]:
+        """Builds a node placed at the user's line and gives symbols for its results."""
+        if self.is_over:
+            raise UsageError(
+                f"the run of {self.program} is over; its streams can be read but not extended",
+                where=str(user_loc() or ""),
+            )
+        symbols = [Symbol(self.namer.fresh(hint), type_) for hint, type_ in results]
+        values = tuple(Value(symbol.name, symbol.type) for symbol in symbols)
+        self.take(make_node(op, values, self._fixed_loc or user_loc(), **fields))
+        return symbols
+
+    def operand(self, value: Any) -> Operand:
+        """The operand for a Python value; sequences become lists, mappings records."""
+        if isinstance(value, Symbol):
+            return Ref(value.name)
+        if isinstance(value, list):
+            return self._gather("list", [], value)
+        if isinstance(value, tuple):
+            return self._gather("record", [], value)
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return self._gather("record", list(value), list(value.values()))
+        return self.scalar(value)
+
+    def operands(self, value: Any) -> Operand:
+        """The operand of a field that takes several: one text, or a sequence of values."""
+        items = (value,) if isinstance(value, str) else tuple(value)
+        return tuple(self.scalar(item) for item in items)
+
+    def _gather(self, op: str, keys: list[str], items: Any) -> Operand:
+        operands = tuple(self.operand(item) for item in items)
+        if op == "list":
+            type_ = types.list_of(_item_type(items))
+            (symbol,) = self.emit("list", [("v", type_)], items=operands)
+        else:
+            names = tuple(Lit(key) for key in keys)
+            (symbol,) = self.emit("record", [("v", types.JSON)], keys=names, items=operands)
+        return Ref(symbol.name)
+
+    # -- calls and the end --------------------------------------------------------------
+
+    @contextmanager
+    def frame(self, name: str) -> Iterator[str]:
+        """A call of a function: gives its path among the calls, which seeds derive from."""
+        path = name
+        if self._frames:
+            caller, n_calls = self._frames[-1]
+            self._frames[-1] = (caller, n_calls + 1)
+            path = f"{caller}/{name}.{n_calls}"
+        self._frames.append((path, 0))
+        try:
+            yield path
+        finally:
+            self._frames.pop()
+
+    @contextmanager
+    def located(self, loc: Loc | None) -> Iterator[None]:
+        """Places the nodes built inside at `loc` instead of the user's present line."""
+        before, self._fixed_loc = self._fixed_loc, loc
+        try:
+            yield
+        finally:
+            self._fixed_loc = before
+
+    def finish(self, ret_value: Any) -> None:
+        """Publishes every stream with its variables, and returns."""
+        for state in list(self.states):
+            names = state.variables()
+            keys: tuple[Operand, ...] = tuple(Lit(name) for name in names)
+            items = tuple(self.operand(value) for value in names.values())
+            self.emit(
+                "publish",
+                [],
+                stream=Ref(state.symbol.name),
+                name=Lit(state.function_name),
+                keys=keys,
+                items=items,
+            )
+        self.emit("return", [], value=self.operand(self._returned(ret_value)))
+        self.is_over = True
+
+    def _returned(self, value: Any) -> Any:
+        """A returned stream stands for its text; containers are looked into."""
+        from sgc.state import ProgramState
+
+        if isinstance(value, ProgramState):
+            return value.text()
+        if isinstance(value, list):
+            return [self._returned(item) for item in value]
+        if isinstance(value, tuple):
+            return tuple(self._returned(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._returned(item) for key, item in value.items()}
+        return value
+
+
+class EagerSession(Session):
+    """The interpreter: each node goes to a running instance as Python reaches it.
+
+    Used by the thread that runs the program's body; the instance lives on `loop`.
+    """
+
+    def __init__(self, program: str, instance: Instance, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(program)
+        self.instance = instance
+        self.loop = loop
+        self._outbox: deque[Node] = deque()
+        self._values: list[str] = []  # texts from outside that hold special tokens
+        self._objects = 0
+
+    def take(self, node: Node) -> None:
+        if self.instance.finished.done():
+            self.instance.finished.result()
+        self._outbox.append(node)
+        if len(self._outbox) == 1:
+            self.loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        nodes = []
+        while self._outbox:
+            nodes.append(self._outbox.popleft())
+        self.instance.submit(nodes)
+
+    def read(self, symbol: Symbol) -> Any:
+        value = self._await_value(symbol)
+        self.note_value(value)
+        return value
+
+    def _await_value(self, symbol: Symbol) -> Any:
+        future = asyncio.run_coroutine_threadsafe(self.instance.value(symbol.name), self.loop)
+        try:
+            return future.result()
+        except SgcError as error:
+            error.where = error.where or str(user_loc() or "")
+            raise
+        finally:
+            future.cancel()
+
+    def result(self) -> RunResult:
+        """Waits for the end of the run; raises its first error."""
+
+        async def wait() -> RunResult:
+            return await asyncio.shield(self.instance.finished)
+
+        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+
+    def scalar(self, value: Any) -> Operand:
+        if value is None or isinstance(value, (str, int, float, bool)):
+            return Lit(value)
+        # Any other object a program keeps in a variable: the instance holds it as it is.
+        self._objects += 1
+        name = self.namer.fresh(f"object.{self._objects}")
+        self.loop.call_soon_threadsafe(self.instance.define, name, value)
+        return Ref(name)
+
+    def note_value(self, value: Any) -> None:
+        """Remembers a text from outside, so that its special tokens stay plain text."""
+        special = self.instance.special
+        if isinstance(value, str):
+            if special is not None and special.search(value):
+                self._values.append(value)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                self.note_value(item)
+
+    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
+        special = self.instance.special
+        if special is None or not self._values or special.search(text) is None:
+            return [(True, Lit(text))]
+        spans = sorted(_occurrences(text, self._values))
+        if not spans:
+            # It was changed on the way (stripped, cut): nothing in it can be vouched for.
+            return [(False, Lit(text))]
+        parts: list[tuple[bool, Operand]] = []
+        at = 0
+        for start, end in spans:
+            if end <= at:
+                continue
+            start = max(start, at)
+            parts += [(True, Lit(text[at:start])), (False, Lit(text[start:end]))]
+            at = end
+        parts.append((True, Lit(text[at:])))
+        return [part for part in parts if part[1] != Lit("")]
+
+    def text_of(self, state: Symbol, since: Symbol | None = None) -> Any:
+        start = None if since is None else self._await_value(since)
+        text: str = self._await_value(state).text(since=start)
+        self.note_value(text)
+        return text
+
+    def messages_of(self, state: Symbol) -> list[dict[str, str]]:
+        return messages(self._await_value(state).pieces())
+
+
+def _item_type(items: list[Any]) -> Type:
+    """The common type of a list's items: text unless they say otherwise."""
+    found = {item.type.kind for item in items if isinstance(item, Symbol)}
+    plain = all(isinstance(item, (Symbol, str)) for item in items)
+    return types.TEXT if plain and found <= {types.Kind.TEXT, types.Kind.CHOICE} else types.JSON
+
+
+def _occurrences(text: str, values: list[str]) -> Iterator[tuple[int, int]]:
+    for value in set(values):
+        at = text.find(value)
+        while at >= 0:
+            yield at, at + len(value)
+            at = text.find(value, at + 1)
+
+
+def user_loc() -> Loc | None:
+    """The innermost place outside this package on the calling thread's stack."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not (module == "sgc" or module.startswith("sgc.")) and module != "contextlib":
+            code = frame.f_code
+            return Loc(os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

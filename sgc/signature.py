@@ -1,0 +1,151 @@
+"""Parameters of a program: names, types and defaults from the Python function's signature."""
+
+from __future__ import annotations
+
+import inspect
+import types as python_types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sgc.errors import ArgumentError, UsageError
+from sgc.ir import types
+from sgc.ir.graph import Lit, Operand
+from sgc.ir.types import Type
+
+_TYPES: Mapping[Any, Type] = {
+    str: types.TEXT,
+    int: types.INT,
+    float: types.FLOAT,
+    bool: types.BOOL,
+    "str": types.TEXT,
+    "int": types.INT,
+    "float": types.FLOAT,
+    "bool": types.BOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. is_typed: its type is certain, not the assumption that it is text."""
+
+    name: str
+    type: Type
+    is_typed: bool
+    has_default: bool
+    default: Any
+
+    @property
+    def default_operand(self) -> Operand | None:
+        if not self.has_default:
+            return None
+        if isinstance(self.default, (list, tuple)):
+            return tuple(map(Lit, self.default))
+        return Lit(self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """All parameters but the first, which is the stream."""
+
+    function: str
+    parameters: tuple[Parameter, ...]
+    static: tuple[Parameter, ...]  # those whose values cannot be abstract
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, defaults filled in; raises ArgumentError listing what is wrong."""
+        problems = []
+        if len(args) > len(self.parameters):
+            problems.append(f"takes {len(self.parameters)} arguments, found {len(args)}")
+        given = dict(zip(self.names, args, strict=False))
+        problems += [f"argument {name!r} is given twice" for name in kwargs if name in given]
+        given |= kwargs
+        problems += [f"unknown argument {name!r}" for name in given if name not in self.names]
+        for parameter in self.parameters:
+            if parameter.name not in given:
+                if parameter.has_default:
+                    given[parameter.name] = parameter.default
+                else:
+                    problems.append(f"missing argument {parameter.name!r}")
+        if problems:
+            raise ArgumentError(
+                f"cannot run {self.function}: " + "; ".join(problems),
+                hint=f"{self.function} takes: {', '.join(self.names) or 'no arguments'}",
+            )
+        return {name: given[name] for name in self.names}
+
+    def check_bound(self, bound: Mapping[str, Any]) -> None:
+        """Raises ArgumentError for names to bind that do not exist, or static ones left out."""
+        unknown = [name for name in bound if name not in self.names]
+        if unknown:
+            raise ArgumentError(
+                f"{self.function} has no argument {unknown[0]!r} to bind",
+                hint=f"it takes: {', '.join(self.names) or 'no arguments'}",
+            )
+        for parameter in self.static:
+            if parameter.name not in bound and not parameter.has_default:
+                raise ArgumentError(
+                    f"argument {parameter.name!r} of {self.function} is no text, number, bool or "
+                    "list[…], so its value must be known when compiling",
+                    hint=f"--bind {parameter.name}=VALUE, or compile({parameter.name}=VALUE)",
+                )
+
+
+def read_signature(function: python_types.FunctionType) -> Signature:
+    """The signature of a program's Python function; raises UsageError if it cannot be one."""
+    found = list(inspect.signature(function).parameters.values())
+    where = f"{function.__code__.co_filename.rsplit('/', 1)[-1]}:{function.__code__.co_firstlineno}"
+    if not found:
+        raise UsageError(
+            f"{function.__name__} takes no stream; its first parameter must be one",
+            where=where,
+            hint=f"def {function.__name__}(s): …",
+        )
+    for parameter in found:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise UsageError(
+                f"{function.__name__} takes *{parameter.name}; a program's parameters must be named",
+                where=where,
+            )
+    hints = _hints(function)
+    parameters = [_parameter(p, hints.get(p.name, inspect.Parameter.empty)) for p in found[1:]]
+    return Signature(
+        function.__name__,
+        tuple(p for p, _ in parameters),
+        tuple(p for p, is_static in parameters if is_static),
+    )
+
+
+def _hints(function: python_types.FunctionType) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError, AttributeError):
+        return dict(function.__annotations__)
+
+
+def _parameter(parameter: inspect.Parameter, annotation: Any) -> tuple[Parameter, bool]:
+    """The parameter, and whether only a value known when compiling will do."""
+    has_default = parameter.default is not parameter.empty
+    default = parameter.default if has_default else None
+    annotated = _annotated(annotation)
+    inferred = _TYPES.get(type(default)) if has_default else None
+    type_ = annotated or inferred
+    is_other = annotation is not parameter.empty and annotated is None
+    is_other_default = annotated is None and inferred is None and has_default
+    made = Parameter(parameter.name, type_ or types.TEXT, type_ is not None, has_default, default)
+    return made, is_other or is_other_default
+
+
+def _annotated(annotation: Any) -> Type | None:
+    if isinstance(annotation, (type, str)) and annotation in _TYPES:
+        return _TYPES[annotation]
+    if typing.get_origin(annotation) is list:
+        (item,) = typing.get_args(annotation) or (str,)
+        inner = _annotated(item)
+        return None if inner is None else types.list_of(inner)
+    return None

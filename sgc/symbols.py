@@ -1,0 +1,44 @@
+"""Handles to SSA values, and names for them that stay stable from run to run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sgc.ir.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A value of the program being built: the name of its definition and its type."""
+
+    name: str
+    type: Type
+
+
+class Namer:
+    """Gives each value a name of its own, the user's where there is one."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        """Reserves a name that must be had as it is, such as a parameter's."""
+        self._taken.add(name)
+        return name
+
+    def fresh(self, hint: str) -> str:
+        """`hint` if free, else with a number; bare letters are always numbered."""
+        base = re.sub(r"\W", "_", hint) or "v"
+        count = self._counts.get(base, 0)
+        while True:
+            if len(base) == 1:
+                name = f"{base}{count}"
+            else:
+                name = base if count == 0 else f"{base}.{count}"
+            count += 1
+            if name not in self._taken:
+                self._counts[base] = count
+                self._taken.add(name)
+                return name

@@ -1,0 +1,1 @@
+"""Tracing: running a program with abstract arguments to get its graph."""

@@ -1,0 +1,134 @@
+"""Runs a traced function over an overlay of its globals.
+
+The overlay is a copy of the function's globals with trace-aware builtins; helper
+functions of the same module run over it too, so that what they do to abstract values is
+seen. It is built anew for each trace: a program cannot leave anything behind in it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sgc.errors import TraceError
+from sgc.tracing.abstract import (
+    AbstractBool,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    TraceStop,
+    marked,
+    stop,
+)
+
+
+def overlay_function(function: types.FunctionType) -> types.FunctionType:
+    """A copy of `function` that runs over an overlay; raises TraceStop on `global` writes."""
+    return _Overlay(function.__globals__).rebuild(function)
+
+
+class _Overlay:
+    def __init__(self, original: dict[str, Any]) -> None:
+        self._original = original
+        self._globals: dict[str, Any] = {}
+        self._rebuilt: dict[int, types.FunctionType] = {}
+        self._keep: list[Any] = []  # ids are only unique among the living
+        self._globals.update(original)
+        self._globals["__builtins__"] = vars(builtins) | _BUILTINS
+        for name, value in original.items():
+            if self._is_ours(value):
+                self._globals[name] = self.rebuild(value)
+
+    def _is_ours(self, value: Any) -> bool:
+        return isinstance(value, types.FunctionType) and value.__globals__ is self._original
+
+    def rebuild(self, function: types.FunctionType) -> types.FunctionType:
+        """The function with our globals, its closure's functions rebuilt likewise."""
+        if id(function) in self._rebuilt:
+            return self._rebuilt[id(function)]
+        _refuse_global_writes(function.__code__)
+        closure = function.__closure__
+        cells = None if closure is None else tuple(types.CellType() for _ in closure)
+        copy = types.FunctionType(
+            function.__code__, self._globals, function.__name__, function.__defaults__, cells
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__dict__.update(function.__dict__)
+        self._rebuilt[id(function)] = copy
+        self._keep.append(function)
+        for old, new in zip(closure or (), cells or (), strict=True):
+            try:
+                value = old.cell_contents
+            except ValueError:
+                continue
+            new.cell_contents = self.rebuild(value) if self._is_ours(value) else value
+        return copy
+
+
+def _refuse_global_writes(code: types.CodeType) -> None:
+    for line, name in _global_writes(code):
+        raise TraceStop(
+            TraceError(
+                f"the program writes the global {name!r}, which a compiled program cannot",
+                where=f"{code.co_filename.rsplit('/', 1)[-1]}:{line}",
+                hint="return the value, or keep it in a variable of the stream: s[name] = value",
+            )
+        )
+
+
+def _global_writes(code: types.CodeType) -> Iterator[tuple[int, str]]:
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        if instruction.starts_line:
+            position = instruction.positions
+            line = (position.lineno if position else None) or line
+        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            yield line, str(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_writes(constant)
+
+
+def _is_abstract(value: Any) -> bool:
+    return isinstance(value, (AbstractText, AbstractNumber, AbstractBool, AbstractList)) or marked(
+        value
+    )
+
+
+def _print(*args: Any, **kwargs: Any) -> None:
+    """Prints plain values; a trace has nothing else to show, and a compiled run prints nothing."""
+    if not any(map(_is_abstract, args)):
+        print(*args, **kwargs)
+
+
+def _refusing(name: str, builtin: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_abstract, args)):
+            stop(f"{name}() of a value known only when the program runs")
+        return builtin(*args, **kwargs)
+
+    call.__name__ = name
+    return call
+
+
+def _ambient(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        stop(
+            f"{name}() while tracing: a compiled program would keep what it gave",
+            hint="pass what it reads as an argument of the program",
+        )
+
+    return call
+
+
+# Functions that would read into a plain marked string without calling a method of it.
+_READERS = ("len", "ord", "sorted", "min", "max", "iter")
+_BUILTINS: dict[str, Any] = {
+    "print": _print,
+    "open": _ambient("open"),
+    "input": _ambient("input"),
+    **{name: _refusing(name, getattr(builtins, name)) for name in _READERS},
+}

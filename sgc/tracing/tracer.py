@@ -1,0 +1,245 @@
+"""The tracer: runs a program's Python once with abstract arguments and keeps the nodes.
+
+What cannot be traced is an error at the user's line, never a wrong graph. A second trace
+must give the same graph; `check.py` then replays it against the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sgc.calls import run_body
+from sgc.errors import SgcError, TraceError
+from sgc.ir import types
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Param, Ref, Value
+from sgc.ir.verify import verify
+from sgc.session import Session
+from sgc.symbols import Symbol
+from sgc.tracing.abstract import (
+    INTERPRET,
+    AbstractFlag,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    TraceStop,
+    abstract,
+    marked,
+    pieces_of,
+    stop,
+)
+from sgc.tracing.guards import guards_of
+from sgc.tracing.hook import watch_marked_strings
+from sgc.tracing.markers import make_marker
+from sgc.tracing.overlay import overlay_function
+
+if TYPE_CHECKING:
+    from sgc.functions import Function
+    from sgc.signature import Parameter
+
+
+class TraceSession(Session):
+    """Collects nodes; what the program reads of them is abstract."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(program)
+        self.nodes: list[Node] = []
+        self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
+        self._symbols: list[Symbol] = []
+        self._numbers: dict[str, int] = {}
+
+    def take(self, node: Node) -> None:
+        self.nodes.append(node)
+
+    def body(self, function: Function) -> Callable[..., Any]:
+        return overlay_function(function.python)
+
+    def read(self, symbol: Symbol) -> Any:
+        return abstract(symbol, self)
+
+    def text_of(self, state: Symbol, since: Symbol | None = None) -> Any:
+        if since is None:
+            (symbol,) = self.emit("text_of", [("text", types.TEXT)], stream=Ref(state.name))
+        else:
+            ends = {"start": Ref(since.name), "end": Ref(state.name)}
+            (symbol,) = self.emit("span", [("span", types.TEXT)], **ends)
+        return abstract(symbol, self)
+
+    def messages_of(self, state: Symbol) -> list[dict[str, str]]:
+        stop("messages() is known only when the program runs")
+
+    # -- markers ------------------------------------------------------------------------
+
+    def marker(self, symbol: Symbol) -> str:
+        """The marker of a symbol: the same each time, so that equal texts stay equal."""
+        if symbol.name not in self._numbers:
+            self._numbers[symbol.name] = len(self._symbols)
+            self._symbols.append(symbol)
+        return make_marker(self._numbers[symbol.name])
+
+    def symbol_of(self, number: int) -> Symbol:
+        if number >= len(self._symbols):
+            stop("a value of another trace is used here; values do not outlive their trace")
+        return self._symbols[number]
+
+    def formatted(self, value: Any, spec: str) -> str:
+        """The marker of `format(value, spec)`, done when the program runs."""
+        if marked(spec) or isinstance(spec, AbstractText):
+            stop("a format specification known only when the program runs")
+        (symbol,) = self.emit(
+            "format", [("text", types.TEXT)], value=self.scalar(value), spec=Lit(spec)
+        )
+        return self.marker(symbol)
+
+    def shown(self, text: str) -> str:
+        """A text for error messages: names in braces where values go."""
+        parts = [
+            part if isinstance(part, str) else "{" + self.symbol_of(part).name + "}"
+            for part in pieces_of(text)
+        ]
+        return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
+
+    # -- operands -----------------------------------------------------------------------
+
+    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
+        return [
+            (True, Lit(piece)) if isinstance(piece, str) else (False, self._ref(piece))
+            for piece in pieces_of(text)
+        ]
+
+    def _ref(self, number: int) -> Ref:
+        return Ref(self.symbol_of(number).name)
+
+    def scalar(self, value: Any) -> Operand:
+        if isinstance(value, (AbstractNumber, AbstractFlag, AbstractList)):
+            return Ref(value.symbol.name)
+        if isinstance(value, str):
+            return self._text(value)
+        if value is None or isinstance(value, (bool, int, float)):
+            return Lit(value)
+        stop(
+            f"a {type(value).__name__} cannot be part of a compiled program",
+            hint="use text, numbers, lists and dicts of them; or " + INTERPRET,
+        )
+
+    def _text(self, text: str) -> Operand:
+        parts = self.text_parts(text)
+        if not parts:
+            return Lit("")
+        if len(parts) == 1:
+            return parts[0][1]
+        operands = tuple(operand for _, operand in parts)
+        (symbol,) = self.emit("concat", [("text", types.TEXT)], parts=operands)
+        return Ref(symbol.name)
+
+    def emit(
+        self, op: str, results: list[tuple[str, types.Type]], **fields: Operand
+    ) -> list[Symbol]:
+        self._retype(op, fields)
+        return super().emit(op, results, **fields)
+
+    def _retype(self, op: str, fields: Mapping[str, Operand]) -> None:
+        """A parameter without annotation that is used as a number is one."""
+        for name, type_ in _NUMERIC_FIELDS.get(op, {}).items():
+            operand = fields.get(name)
+            if isinstance(operand, Ref):
+                self.retyped.setdefault(operand.name, type_)
+
+
+def _numeric_fields() -> dict[str, dict[str, types.Type]]:
+    from sgc.ir.ops import NUMERIC, OPS
+
+    found: dict[str, dict[str, types.Type]] = {}
+    for op in ("gen", "select"):
+        for row in OPS[op].fields:
+            if row.kinds <= NUMERIC and not row.is_list:
+                is_int = types.Kind.FLOAT not in row.kinds
+                found.setdefault(op, {})[row.name] = types.INT if is_int else types.FLOAT
+    return found
+
+
+_NUMERIC_FIELDS = _numeric_fields()
+
+
+def trace(function: Function, bound: Mapping[str, Any] | None = None) -> Graph:
+    """The graph of a program, with `bound` arguments fixed to Python values.
+
+    Raises TraceError at the user's line where it cannot be traced, or when two traces
+    differ; ArgumentError for unknown names in `bound`.
+    """
+    bound = dict(bound or {})
+    function.signature.check_bound(bound)
+    for parameter in function.signature.static:
+        bound.setdefault(parameter.name, parameter.default)
+    graph = _trace_once(function, bound)
+    again = _trace_once(function, bound)
+    if graph != again:
+        raise _difference(function, graph, again)
+    verify(graph)
+    return graph
+
+
+def _trace_once(function: Function, bound: Mapping[str, Any]) -> Graph:
+    session = TraceSession(function.name)
+    free = [p for p in function.signature.parameters if p.name not in bound]
+    given = dict(bound)
+    for parameter in free:
+        session.namer.take(parameter.name)
+        given[parameter.name] = abstract(Symbol(parameter.name, parameter.type), session)
+    try:
+        with watch_marked_strings():
+            _run_body(function, session, given)
+    except TraceStop as stopped:
+        raise stopped.error from None
+    params = tuple(_param(parameter, session) for parameter in free)
+    block = Block("entry", (), tuple(session.nodes))
+    return Graph(function.name, params, (block,), guards_of(function, bound))
+
+
+def _run_body(function: Function, session: TraceSession, arguments: Mapping[str, Any]) -> None:
+    """Runs the body and publishes; a Python error of the body becomes a TraceError."""
+    try:
+        run_body(function, session, arguments)
+    except SgcError:
+        raise
+    except RecursionError as error:
+        raise TraceError(
+            f"{function.name} calls itself without end while being traced",
+            where=_user_line(error),
+            hint="a recursion must end by a static argument; or " + INTERPRET,
+        ) from error
+    except Exception as error:
+        raise TraceError(
+            f"the program raised {type(error).__name__} while being traced: {error}",
+            where=_user_line(error),
+            hint=INTERPRET,
+        ) from error
+
+
+def _param(parameter: Parameter, session: TraceSession) -> Param:
+    type_ = parameter.type
+    if not parameter.is_typed:
+        type_ = session.retyped.get(parameter.name, type_)
+    return Param(Value(parameter.name, type_), parameter.default_operand)
+
+
+def _user_line(error: BaseException) -> str:
+    """The innermost line of a traceback that is not ours."""
+    where = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = frame.f_globals.get("__name__", "")
+        if not (module == "sgc" or module.startswith("sgc.")):
+            where = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+    return where
+
+
+def _difference(function: Function, first: Graph, second: Graph) -> TraceError:
+    pairs = zip(first.nodes(), second.nodes(), strict=False)
+    node = next((a for a, b in pairs if a != b), None)
+    return TraceError(
+        f"tracing {function.name} twice gave two different programs",
+        where=str(node.loc) if node is not None and node.loc else "",
+        hint="it depends on time, randomness or state outside; pass such values as arguments",
+    )
