@@ -10,7 +10,7 @@ from sgc.errors import ProgramError
 from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.runtime.executor.backend import Backend
-from sgc.runtime.executor.instance import Instance, OnDelta
+from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 from sgc.session import EagerSession, Session
@@ -47,7 +47,7 @@ def start_eager(
     backend: Backend,
     options: RunOptions,
     loop: asyncio.AbstractEventLoop,
-    on_delta: OnDelta | None = None,
+    on_text: OnText | None = None,
 ) -> ProgramState:
     """Runs the body on this thread, generations going on behind it on `loop`.
 
@@ -57,7 +57,7 @@ def start_eager(
 
     async def open_instance() -> Instance:
         capabilities = await backend.capabilities()
-        return Instance(function.name, backend, capabilities, options, {}, on_delta)
+        return Instance(function.name, backend, capabilities, options, {}, on_text)
 
     instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
     session = EagerSession(function.name, instance, loop)

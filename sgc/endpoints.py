@@ -88,7 +88,9 @@ def _connect(uri: str, token: str | None) -> Backend:
         ) from error
 
     async def make() -> Backend:
-        return EngineBackend(uri, token=token)
+        # Made on the loop that it will live on.
+        backend: Backend = EngineBackend(uri, token=token)
+        return backend
 
     return shared.run(make())
 

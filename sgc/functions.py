@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, overload
 
-from sgc.calls import call, start_eager
+from sgc.calls import call, finished, start_eager
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import UsageError
 from sgc.ir.graph import Loc
-from sgc.runtime.executor.instance import OnDelta
+from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.record import RunResult
 from sgc.session import current_session
 from sgc.signature import read_signature
 from sgc.state import ProgramState
@@ -52,7 +53,7 @@ class Function:
         self,
         *args: Any,
         backend: Endpoint | None = None,
-        on_delta: OnDelta | None = None,
+        on_text: OnText | None = None,
         **kwargs: Any,
     ) -> ProgramState:
         """Interprets the program: its Python runs here, generations run behind it.
@@ -65,7 +66,19 @@ class Function:
             return self(*args, **kwargs)
         arguments, options = self._split(args, kwargs)
         endpoint = resolve_backend(backend)
-        return start_eager(self, arguments, endpoint.backend, options, shared.loop, on_delta)
+        return start_eager(self, arguments, endpoint.backend, options, shared.loop, on_text)
+
+    def run_once(
+        self,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        endpoint: Endpoint,
+        on_text: OnText | None = None,
+    ) -> RunResult:
+        """Interprets to the end and gives what a compiled run gives."""
+        given = self.signature.bind((), arguments)
+        backend = endpoint.backend
+        return finished(start_eager(self, given, backend, options, shared.loop, on_text))
 
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -14,7 +14,7 @@ from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
 from sgc.passes.pipeline import Observer, optimize
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.instance import OnDelta
+from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
@@ -37,12 +37,22 @@ class Program:
         self,
         *args: Any,
         backend: Endpoint | None = None,
-        on_delta: OnDelta | None = None,
+        on_text: OnText | None = None,
         **kwargs: Any,
     ) -> RunResult:
         """Runs the program once and waits; takes what `Function.run` takes."""
         arguments, options = self._split(args, kwargs)
-        return shared.run(self._run(arguments, resolve_backend(backend), options, on_delta))
+        return self.run_once(arguments, options, resolve_backend(backend), on_text)
+
+    def run_once(
+        self,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        endpoint: Endpoint,
+        on_text: OnText | None = None,
+    ) -> RunResult:
+        """Runs with arguments and options kept apart."""
+        return shared.run(self._run(arguments, endpoint, options, on_text))
 
     async def arun(self, *args: Any, backend: Endpoint | None = None, **kwargs: Any) -> RunResult:
         """The same for asynchronous callers; cancelling it cancels its requests."""
@@ -59,9 +69,9 @@ class Program:
         arguments: Mapping[str, Any],
         endpoint: Endpoint,
         options: RunOptions,
-        on_delta: OnDelta | None,
+        on_text: OnText | None,
     ) -> RunResult:
-        return await run_graph(self.graph, endpoint.backend, arguments, options, on_delta)
+        return await run_graph(self.graph, endpoint.backend, arguments, options, on_text)
 
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -72,7 +82,7 @@ class Program:
         if len(args) > len(names):
             raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")
         arguments = dict(zip(names, args, strict=False))
-        options = {}
+        options: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name in arguments:
                 raise ArgumentError(f"argument {name!r} of {self.name} is given twice")

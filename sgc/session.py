@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgc.errors import SgcError, UsageError
@@ -299,12 +301,33 @@ def _occurrences(text: str, values: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def user_loc() -> Loc | None:
-    """The innermost place outside this package on the calling thread's stack."""
+    """The innermost place of the user's code on the calling thread's stack."""
     frame = sys._getframe(1)
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not (module == "sgc" or module.startswith("sgc.")) and module != "contextlib":
+        if is_users(frame):
             code = frame.f_code
             return Loc(os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def innermost_user_line(error: BaseException) -> str:
+    """`file.py:12`: the innermost line of an error's traceback that is not of this package."""
+    where = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if is_users(frame):
+            where = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+    return where
+
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_SITE = os.sep + "site-packages" + os.sep
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is of the user's code: not this package's, click's or Python's own."""
+    root = frame.f_globals.get("__name__", "").partition(".")[0]
+    if root in ("sgc", "click"):
+        return False
+    file = frame.f_code.co_filename
+    return not file.startswith(("<frozen", _STDLIB)) or _SITE in file

@@ -13,6 +13,7 @@ from sgc.errors import ArgumentError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
+from sgc.runtime.executor.arguments import fits
 
 _TYPES: Mapping[Any, Type] = {
     str: types.TEXT,
@@ -78,6 +79,16 @@ class Signature:
                 hint=f"{self.function} takes: {', '.join(self.names) or 'no arguments'}",
             )
         return {name: given[name] for name in self.names}
+
+    def check_types(self, arguments: Mapping[str, Any]) -> None:
+        """Raises ArgumentError for values that are not of an annotated parameter's type."""
+        problems = [
+            f"argument {p.name!r} must be {p.type}, found {type(arguments[p.name]).__name__}"
+            for p in self.parameters
+            if p.name in arguments and p.is_typed and not fits(arguments[p.name], p.type)
+        ]
+        if problems:
+            raise ArgumentError(f"cannot run {self.function}: " + "; ".join(problems))
 
     def check_bound(self, bound: Mapping[str, Any]) -> None:
         """Raises ArgumentError for names to bind that do not exist, or static ones left out."""

@@ -12,7 +12,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.session import Session, user_loc
 from sgc.symbols import Symbol
-from sgc.words import NOT_YET, Appendable, Expr, Gen, RoleBegin, RoleEnd, Select, Sequenced
+from sgc.words import DEFAULT_METHOD, NOT_YET, Appendable, Expr, Gen, RoleBegin, RoleEnd, Select, Sequenced
 
 
 class ProgramState:
@@ -99,7 +99,9 @@ class ProgramState:
         if not expr.choices:
             raise UsageError("select needs at least one choice", where=_here())
         choices = self.session.operands(expr.choices)
-        fields: dict[str, Operand] = {"choices": choices, "method": Lit(expr.method)}
+        fields: dict[str, Operand] = {"choices": choices}
+        if expr.method != DEFAULT_METHOD:
+            fields["method"] = Lit(expr.method)
         for key, value in expr.params.items():
             fields[key] = self.session.scalar(value)
         if expr.name is not None:

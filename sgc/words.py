@@ -11,6 +11,8 @@ from typing import Any, Union
 
 Appendable = Union["Expr", str]
 
+DEFAULT_METHOD = "token_length_normalized"
+
 
 class Expr:
     """Anything but text that can be appended; `+` joins expressions and texts in order."""
@@ -18,10 +20,12 @@ class Expr:
     __slots__ = ()
 
     def __add__(self, other: Appendable) -> Sequenced:
-        return _join(self, other)
+        joined: Sequenced = _join(self, other)
+        return joined
 
     def __radd__(self, other: Appendable) -> Sequenced:
-        return _join(other, self)
+        joined: Sequenced = _join(other, self)
+        return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class RoleEnd(Expr):
     role: str
 
 
-def _join(left: Any, right: Any) -> Sequenced:
+def _join(left: Any, right: Any) -> Any:
+    """The two in sequence; NotImplemented for what cannot be appended."""
     parts: list[Appendable] = []
     for part in (left, right):
         if isinstance(part, Sequenced):
@@ -120,13 +125,13 @@ def gen(
     With `choices` it is a `select`. Parameters no backend honours yet raise
     UnsupportedParameter when the expression is appended.
     """
-    given = dict(locals())
+    given: dict[str, Any] = dict(locals())
     params = {key: value for key, value in given.items() if value is not None}
     for key in ("name", "choices", "choices_method"):
         params.pop(key, None)
     if choices:
         # As in SGLang: temperature 0 unless given; what only concerns generation is unused.
-        kept = {key: params[key] for key in ("temperature", "seed") if key in params}
+        kept: dict[str, Any] = {key: params[key] for key in ("temperature", "seed") if key in params}
         return Select(name, tuple(choices), _method(choices_method), kept)
     return Gen(name, params)
 
@@ -151,7 +156,7 @@ def select(
 
 def _method(method: str | Callable[..., Any] | None) -> str:
     if method is None:
-        return "token_length_normalized"
+        return DEFAULT_METHOD
     return method if isinstance(method, str) else getattr(method, "__name__", repr(method))
 
 

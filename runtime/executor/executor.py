@@ -8,7 +8,7 @@ from typing import Any
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.backend import Backend
-from sgc.runtime.executor.instance import Instance, OnDelta
+from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 
@@ -18,7 +18,7 @@ async def run_graph(
     backend: Backend,
     arguments: Mapping[str, Any],
     options: RunOptions | None = None,
-    on_delta: OnDelta | None = None,
+    on_text: OnText | None = None,
 ) -> RunResult:
     """Runs a verified straight-line program once.
 
@@ -27,7 +27,7 @@ async def run_graph(
     """
     values = bind_arguments(graph, arguments)
     capabilities = await backend.capabilities()
-    run = Instance(graph.name, backend, capabilities, options or RunOptions(), values, on_delta)
+    run = Instance(graph.name, backend, capabilities, options or RunOptions(), values, on_text)
     try:
         run.submit(graph.blocks[0].nodes)
         return await run.finished

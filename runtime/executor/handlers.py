@@ -7,6 +7,7 @@ or a coroutine that will. Handlers of ops that ask a backend are the only corout
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Generated, RoleFormat, Usage
 from sgc.runtime.executor.options import check_parameter, decide_sampling
-from sgc.runtime.executor.record import Request, Span, StreamResult
+from sgc.runtime.executor.record import Request, StreamResult
 from sgc.runtime.executor.seeds import SEED_BITS, draw_seed
 from sgc.runtime.executor.stream import Piece, PieceKind, StreamState, messages
 
@@ -36,12 +37,12 @@ def _stream(run: Instance, node: Node) -> Results:
 
 def _const(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    return (state.append(Piece(PieceKind.CONSTANT, node.text("text"))),)
+    return (run.extend(node, state, Piece(PieceKind.CONSTANT, node.text("text"))),)
 
 
 def _append(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    return (state.append(Piece(PieceKind.VALUE, as_text(run.field(node, "value")))),)
+    return (run.extend(node, state, Piece(PieceKind.VALUE, as_text(run.field(node, "value")))),)
 
 
 def as_text(value: Any) -> str:
@@ -56,17 +57,17 @@ def _role_begin(run: Instance, node: Node) -> Results:
     default_system = run.capabilities.chat.default_system
     if not state.has_roles and role != "system" and default_system:
         system = _role_format(run, "system")
-        state = state.append(Piece(PieceKind.ROLE_BEGIN, system.prefix, role="system"))
-        state = state.append(Piece(PieceKind.CONSTANT, default_system))
-        state = state.append(Piece(PieceKind.ROLE_END, system.suffix, role="system"))
-    return (state.append(Piece(PieceKind.ROLE_BEGIN, prefix, role=role)),)
+        state = run.extend(node, state, Piece(PieceKind.ROLE_BEGIN, system.prefix, role="system"))
+        state = run.extend(node, state, Piece(PieceKind.CONSTANT, default_system))
+        state = run.extend(node, state, Piece(PieceKind.ROLE_END, system.suffix, role="system"))
+    return (run.extend(node, state, Piece(PieceKind.ROLE_BEGIN, prefix, role=role)),)
 
 
 def _role_end(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     role = node.text("role")
     suffix = _role_format(run, role).suffix
-    return (state.append(Piece(PieceKind.ROLE_END, suffix, role=role)),)
+    return (run.extend(node, state, Piece(PieceKind.ROLE_END, suffix, role=role)),)
 
 
 def _role_format(run: Instance, role: str) -> RoleFormat:
@@ -87,12 +88,8 @@ async def _gen(run: Instance, node: Node) -> Results:
     await _pass_gate(state)
     prompt = run.prompt(state)
     on_delta = None
-    if run.on_delta is not None:
-        emit, path = run.on_delta, state.path
-
-        def on_delta(text: str) -> None:
-            emit(node, path, text)
-
+    if run.on_text is not None:
+        on_delta = functools.partial(run.on_text, node, state.path)
     start_s = time.monotonic()
     reply = await run.backend.generate(prompt, sampling, on_delta)
     end_s = time.monotonic()
@@ -102,7 +99,6 @@ async def _gen(run: Instance, node: Node) -> Results:
             start_s, end_s, reply.usage, sampling=sampling, reply=reply,
         )
     )  # fmt: skip
-    _span(run, node, state, start_s, end_s)
     return state.draw(_generated_pieces(reply)), reply.text
 
 
@@ -141,9 +137,10 @@ async def _select(run: Instance, node: Node) -> Results:
             start_s, end_s, scored.usage, choices=choices, reply=scored,
         )
     )  # fmt: skip
-    _span(run, node, state, start_s, end_s)
     chosen = choices[choice_methods.pick(scored.choices, method, temperature, uniform)]
-    return state.draw([Piece(PieceKind.VALUE, chosen)]), chosen
+    if run.on_text is not None:
+        run.on_text(node, state.path, chosen)
+    return state.draw([Piece(PieceKind.CHOSEN, chosen)]), chosen
 
 
 def _select_draw(run: Instance, node: Node, state: StreamState) -> tuple[float, float]:
@@ -192,12 +189,6 @@ async def _commit(run: Instance, node: Node, state: StreamState) -> None:
             start_s, end_s, usage,
         )
     )  # fmt: skip
-    _span(run, node, state, start_s, end_s)
-
-
-def _span(run: Instance, node: Node, state: StreamState, start_s: float, end_s: float) -> None:
-    name = node.text("name") if node.op in ("gen", "select") else ""
-    run.spans.append(Span(node.op, name, state.path, node.loc, start_s, end_s))
 
 
 def _text_of(run: Instance, node: Node) -> Results:

@@ -16,14 +16,14 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Lit, Node, Operand, Ref
-from sgc.runtime.executor.backend import Backend, Capabilities
+from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.handlers import HANDLERS, Results
 from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import Request, RunResult, Span, Stats, StreamResult
-from sgc.runtime.executor.stream import StreamState, make_prompt, special_pattern
+from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
+from sgc.runtime.executor.stream import Piece, StreamState, make_prompt, special_pattern
 
-# (node, stream path, text): text that a generation has produced and will not retract.
-OnDelta = Callable[[Node, str, str], None]
+# (node, stream path, text): text that a stream has got, in order, never retracted.
+OnText = Callable[[Node, str, str], None]
 
 
 class Instance:
@@ -36,18 +36,17 @@ class Instance:
         capabilities: Capabilities,
         options: RunOptions,
         arguments: Mapping[str, Any],
-        on_delta: OnDelta | None = None,
+        on_text: OnText | None = None,
     ) -> None:
         self.program = program
         self.backend = backend
         self.capabilities = capabilities
         self.options = options
-        self.on_delta = on_delta
+        self.on_text = on_text
         self.special = special_pattern(capabilities.special_tokens)
         self._streams: list[StreamResult | None] = []  # in order of their publish nodes
         self._stream_index: dict[int, int] = {}
         self.requests: list[Request] = []
-        self.spans: list[Span] = []
         self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
         self._values: dict[str, Any] = dict(arguments)
         self._blocked: dict[str, list[_Pending]] = {}
@@ -94,7 +93,9 @@ class Instance:
         self._finish_if_done()
 
     def _spawn(self, node: Node, work: Coroutine[Any, Any, Results]) -> None:
-        self.background(self._run(node, work))
+        task = self.background(self._run(node, work))
+        # Cancelled before its first step, a task leaves its coroutine unawaited.
+        task.add_done_callback(lambda _: work.close())
 
     def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task of this run: cancelled with it, and waited for by `settle`."""
@@ -153,7 +154,13 @@ class Instance:
         self._readers.setdefault(name, []).append(reader)
         return await reader
 
-    def prompt(self, state: StreamState) -> Any:
+    def extend(self, node: Node, state: StreamState, piece: Piece) -> StreamState:
+        """Appends what is known at once, and shows it."""
+        if self.on_text is not None and piece.text:
+            self.on_text(node, state.path, piece.text)
+        return state.append(piece)
+
+    def prompt(self, state: StreamState) -> Prompt:
         return make_prompt(state.pieces(), self.special)
 
     # -- the end ----------------------------------------------------------------------
@@ -178,7 +185,6 @@ class Instance:
                 stats=Stats.of(requests, wall_s),
                 seed=self.options.seed,
                 requests=requests,
-                spans=tuple(self.spans),
             )
         )
 
@@ -203,6 +209,9 @@ class Instance:
     def cancel(self) -> None:
         """Stops everything; requests in flight are cancelled at the backend."""
         self.fail(None, ProgramError("the run was cancelled"))
+        # Whoever was cancelled while waiting for `finished` has cancelled that too.
+        for task in self._tasks:
+            task.cancel()
 
     async def settle(self) -> None:
         """Waits until cancelled requests have let go of the backend."""

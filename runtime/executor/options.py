@@ -63,6 +63,7 @@ _SAMPLED = tuple(
 
 def check_parameter(name: str, value: Any) -> None:
     """Raises UsageError unless `value` is one the parameter can have."""
+    types: Any
     types, low, high = RANGES[name]
     wanted = "a whole number" if types is int else "a number" if types is not bool else "a bool"
     is_bool = isinstance(value, bool)

@@ -39,18 +39,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A node's time on a stream, for the timeline."""
-
-    op: str
-    name: str
-    path: str
-    loc: Loc | None
-    start_s: float
-    end_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Stats:
     """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too."""
 
@@ -97,7 +85,6 @@ class RunResult:
     stats: Stats
     seed: int
     requests: tuple[Request, ...] = field(repr=False, default=())
-    spans: tuple[Span, ...] = field(repr=False, default=())
 
     @property
     def main(self) -> StreamResult:

@@ -17,7 +17,8 @@ from sgc.runtime.executor.backend import Prompt, TextRun, TokenRun
 
 class PieceKind(Enum):
     CONSTANT = "constant"  # the program's own text
-    VALUE = "value"  # an argument, a choice, a computed text
+    VALUE = "value"  # an argument or a computed text
+    CHOSEN = "chosen"  # what a select took
     GENERATED = "generated"  # sampled tokens, with their text
     ROLE_BEGIN = "role_begin"  # what a chat template puts before a role's content
     ROLE_END = "role_end"
@@ -35,7 +36,7 @@ class Piece:
     @property
     def is_trusted(self) -> bool:
         """Whether special tokens in its text mean what they say."""
-        return self.kind not in (PieceKind.VALUE, PieceKind.GENERATED)
+        return self.kind not in (PieceKind.VALUE, PieceKind.CHOSEN, PieceKind.GENERATED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

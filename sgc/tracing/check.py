@@ -8,7 +8,10 @@ that differs. What it cannot see: code that treats all the texts tried here alik
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+import time
+import types
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import finished, start_eager
@@ -29,23 +32,46 @@ NASTY = (
     "plain", " leading", "trailing ", "two\nlines\n", "", "MiXeD Case", "42", '"quoted" \'too\'',
     "naïve — 日本語 🙂", "a, b, c", "{brace} %s \\n", "yes", "No.", "\t tab",
 )  # fmt: skip
-ROUNDS = 3
+MAX_ROUNDS = 64
+BUDGET_S = 0.3  # after the first few rounds, whatever they take
+MIN_ROUNDS = 4
 
 
 def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
-    for number in range(ROUNDS):
+    texts = (*NASTY, *_own_texts(function))[:MAX_ROUNDS]
+    deadline_s = time.monotonic() + BUDGET_S
+    for number in range(len(texts)):
         arguments = {
-            param.value.name: _argument(param.value.type, param.value.name, number)
-            for param in graph.params
+            param.value.name: _argument(param.value.type, index + number, texts)
+            for index, param in enumerate(graph.params)
         }
-        compiled = _run_compiled(graph, arguments, number)
-        interpreted = _run_interpreted(function, bound, arguments, number)
+        backend = _backend(number, texts)
+        compiled = _run_compiled(graph, backend, arguments, number)
+        interpreted = _run_interpreted(function, backend, bound, arguments, number)
         _compare(function, compiled, interpreted)
+        if number + 1 >= MIN_ROUNDS and time.monotonic() > deadline_s:
+            return
 
 
-def _argument(type_: Type, name: str, number: int) -> Any:
-    pick = _index(f"{name}/{number}", len(NASTY))
+def _own_texts(function: Function) -> list[str]:
+    """The program's own texts and their words: what its tests would compare with."""
+    found: dict[str, None] = {}
+    for code in _codes(function.python.__code__):
+        for constant in code.co_consts:
+            if isinstance(constant, str):
+                found.update(dict.fromkeys([constant, *re.findall(r"\w+", constant)]))
+    return sorted(found, key=len)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _argument(type_: Type, number: int, texts: tuple[str, ...]) -> Any:
     if type_.kind is Kind.INT:
         return (3, 1, 17)[number % 3]
     if type_.kind is Kind.FLOAT:
@@ -54,13 +80,13 @@ def _argument(type_: Type, name: str, number: int) -> Any:
         return number % 2 == 0
     if type_.kind is Kind.LIST:
         assert type_.item is not None
-        return [_argument(type_.item, f"{name}/{i}", number) for i in range(number)]
-    return NASTY[pick]
+        return [_argument(type_.item, number + i, texts) for i in range(number % 4)]
+    return texts[number % len(texts)]
 
 
-def _backend(number: int) -> ScriptedBackend:
+def _backend(number: int, texts: tuple[str, ...]) -> ScriptedBackend:
     def reply(prompt: Prompt, sampling: Sampling) -> str:
-        return NASTY[_index(f"{number}/{prompt!r}", len(NASTY))]
+        return texts[_index(f"{number}/{prompt!r}", len(texts))]
 
     def prefer(prompt: Prompt, choices: tuple[str, ...]) -> int:
         return _index(f"{number}/{prompt!r}/{choices!r}", len(choices))
@@ -73,17 +99,23 @@ def _index(key: str, n: int) -> int:
     return int.from_bytes(digest, "big") % n
 
 
-def _run_compiled(graph: Graph, arguments: Mapping[str, Any], number: int) -> RunResult:
-    return shared.run(run_graph(graph, _backend(number), arguments, RunOptions(seed=number)))
+def _run_compiled(
+    graph: Graph, backend: ScriptedBackend, arguments: Mapping[str, Any], number: int
+) -> RunResult:
+    return shared.run(run_graph(graph, backend, arguments, RunOptions(seed=number)))
 
 
 def _run_interpreted(
-    function: Function, bound: Mapping[str, Any], arguments: Mapping[str, Any], number: int
+    function: Function,
+    backend: ScriptedBackend,
+    bound: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    number: int,
 ) -> RunResult:
     given = function.signature.bind((), {**bound, **arguments})
     try:
         options = RunOptions(seed=number)
-        state = start_eager(function, given, _backend(number), options, shared.loop)
+        state = start_eager(function, given, backend, options, shared.loop)
         return finished(state)
     except SgcError:
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import os
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +27,7 @@ from sgc.tracing.abstract import (
 
 
 def overlay_function(function: types.FunctionType) -> types.FunctionType:
-    """A copy of `function` that runs over an overlay; raises TraceStop on `global` writes."""
+    """A copy of `function` that runs over an overlay; a `global` write in it stops the trace."""
     return _Overlay(function.__globals__).rebuild(function)
 
 
@@ -34,7 +35,7 @@ class _Overlay:
     def __init__(self, original: dict[str, Any]) -> None:
         self._original = original
         self._globals: dict[str, Any] = {}
-        self._rebuilt: dict[int, types.FunctionType] = {}
+        self._rebuilt: dict[int, Any] = {}
         self._keep: list[Any] = []  # ids are only unique among the living
         self._globals.update(original)
         self._globals["__builtins__"] = vars(builtins) | _BUILTINS
@@ -45,11 +46,14 @@ class _Overlay:
     def _is_ours(self, value: Any) -> bool:
         return isinstance(value, types.FunctionType) and value.__globals__ is self._original
 
-    def rebuild(self, function: types.FunctionType) -> types.FunctionType:
+    def rebuild(self, function: types.FunctionType) -> Any:
         """The function with our globals, its closure's functions rebuilt likewise."""
         if id(function) in self._rebuilt:
             return self._rebuilt[id(function)]
-        _refuse_global_writes(function.__code__)
+        writes = next(_global_writes(function.__code__), None)
+        if writes is not None:
+            # Only if it is called: a module may have such helpers that no program uses.
+            return _refused_global_write(function, *writes)
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
         copy = types.FunctionType(
@@ -68,15 +72,17 @@ class _Overlay:
         return copy
 
 
-def _refuse_global_writes(code: types.CodeType) -> None:
-    for line, name in _global_writes(code):
+def _refused_global_write(function: types.FunctionType, line: int, name: str) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         raise TraceStop(
             TraceError(
                 f"the program writes the global {name!r}, which a compiled program cannot",
-                where=f"{code.co_filename.rsplit('/', 1)[-1]}:{line}",
+                where=f"{os.path.basename(function.__code__.co_filename)}:{line}",
                 hint="return the value, or keep it in a variable of the stream: s[name] = value",
             )
         )
+
+    return call
 
 
 def _global_writes(code: types.CodeType) -> Iterator[tuple[int, str]]:

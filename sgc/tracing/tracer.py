@@ -6,8 +6,6 @@ must give the same graph; `check.py` then replays it against the interpreter.
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ from sgc.errors import SgcError, TraceError
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Param, Ref, Value
 from sgc.ir.verify import verify
-from sgc.session import Session
+from sgc.session import Session, innermost_user_line
 from sgc.symbols import Symbol
 from sgc.tracing.abstract import (
     INTERPRET,
@@ -207,13 +205,13 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
     except RecursionError as error:
         raise TraceError(
             f"{function.name} calls itself without end while being traced",
-            where=_user_line(error),
+            where=innermost_user_line(error),
             hint="a recursion must end by a static argument; or " + INTERPRET,
         ) from error
     except Exception as error:
         raise TraceError(
             f"the program raised {type(error).__name__} while being traced: {error}",
-            where=_user_line(error),
+            where=innermost_user_line(error),
             hint=INTERPRET,
         ) from error
 
@@ -223,16 +221,6 @@ def _param(parameter: Parameter, session: TraceSession) -> Param:
     if not parameter.is_typed:
         type_ = session.retyped.get(parameter.name, type_)
     return Param(Value(parameter.name, type_), parameter.default_operand)
-
-
-def _user_line(error: BaseException) -> str:
-    """The innermost line of a traceback that is not ours."""
-    where = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        module = frame.f_globals.get("__name__", "")
-        if not (module == "sgc" or module.startswith("sgc.")):
-            where = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
-    return where
 
 
 def _difference(function: Function, first: Graph, second: Graph) -> TraceError:

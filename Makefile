@@ -1,0 +1,38 @@
+# make demo: the main job, end to end. make test: everything that must be true.
+# Both make their own .venv, with torch as a CPU build where there is no NVIDIA GPU.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+STAMP := $(VENV)/.installed
+TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
+CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(STAMP)
+	$(BIN)/python -P tools/demo.py
+
+test: lint
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# torch first and alone: left to be found as a dependency, it would bring its CUDA packages.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install $(CPU_INDEX) $(TORCH)
+	$(PIP) install -c constraints.txt -e '.[test]'
+	$(PIP) install -c constraints.txt --no-deps grpcio-tools
+	touch $@
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,226 @@
+"""Our engine as a backend, over gRPC: one multiplexed stream, many requests in a frame.
+
+The only module of the executor that imports grpc; import it lazily. URIs: `grpc://host:port`,
+`grpcs://host:port` (TLS; $SGC_TLS_CA names a PEM file to trust) and `unix:/path`. The token
+is the argument's or $SGC_TOKEN. An object belongs to the event loop it is first used in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import engine_pb2_grpc
+from sgc.runtime.executor import engine_wire as wire
+from sgc.runtime.executor.backend import Capabilities, Generated, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.engine_stream import OnDelta, Stream
+
+CONNECT_TIMEOUT_S = 5.0
+MAX_TRIES = 6
+FIRST_BACKOFF_S = 0.05
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.enable_http_proxy", 0),
+]
+T = TypeVar("T")
+
+
+class EngineBackend:
+    """A `Backend` (see `backend.py`) that speaks `engine.proto`."""
+
+    def __init__(
+        self,
+        uri: str,
+        token: str | None = None,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        self._uri = uri
+        self._target, self._is_tls = _parse_uri(uri)
+        token = os.environ.get("SGC_TOKEN") if token is None else token
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._timeout_s = connect_timeout_s
+        self._channel: grpc.aio.Channel | None = None
+        self._stream: Stream | None = None
+        self._info: pb.Info | None = None
+        self._room: asyncio.Semaphore | None = None
+        self._opening: asyncio.Lock | None = None
+
+    # The Backend interface.
+
+    async def capabilities(self) -> Capabilities:
+        return wire.capabilities_of(await self.info())
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        message = wire.generate_message(sampling, on_delta is not None)
+        request = pb.Request(prompt=wire.prompt_message(prompt), generate=message)
+        reply = await self._ask(request, on_delta)
+        return wire.generated_of(_expected(reply, "generated").generated)
+
+    async def score(self, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+        texts = [wire.checked_text(text, "a choice") for text in choices]
+        request = pb.Request(prompt=wire.prompt_message(prompt), score=pb.Score(choices=texts))
+        return wire.scored_of(_expected(await self._ask(request), "scored").scored)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        texts = [wire.checked_text(text, "a head") for text in heads]
+        request = pb.Request(prompt=wire.prompt_message(prompt), commit=pb.Commit(heads=texts))
+        return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
+
+    async def close(self) -> None:
+        """Ends the stream and the connection; unfinished calls fail."""
+        stream, self._stream = self._stream, None
+        channel, self._channel = self._channel, None
+        if stream is not None:
+            await stream.close()
+        if channel is not None:
+            await channel.close()
+
+    async def __aenter__(self) -> EngineBackend:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Beyond the interface.
+
+    async def info(self) -> pb.Info:
+        """What the engine says of itself; asked once."""
+        if self._info is None:
+            self._info = await self._unary("GetInfo", pb.InfoRequest())
+        return self._info
+
+    async def stats(self) -> pb.Stats:
+        """Counters of the engine since it started."""
+        return await self._unary("GetStats", pb.StatsRequest())
+
+    async def flush_cache(self) -> int:
+        """Drops every cached prefix that no running request uses; the tokens freed."""
+        reply = await self._unary("FlushCache", pb.FlushCacheRequest())
+        return int(reply.freed_tokens)
+
+    # Asking.
+
+    async def _ask(self, request: pb.Request, on_delta: OnDelta | None = None) -> pb.Reply:
+        """The final reply; what the engine has no room for is tried again, a few times."""
+        info = await self.info()
+        size, limit = request.ByteSize(), info.max_message_bytes - 1024
+        if size > limit:
+            raise BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
+        if self._room is None:
+            self._room = asyncio.Semaphore(max(1, info.max_in_flight))
+        n_deltas = 0
+
+        def count_delta(text: str) -> None:
+            nonlocal n_deltas
+            n_deltas += 1
+            assert on_delta is not None
+            on_delta(text)
+
+        for n_tries in range(1, MAX_TRIES + 1):
+            try:
+                async with self._room:
+                    stream = await self._open_stream()
+                    return await stream.ask(request, count_delta if on_delta else None)
+            except Overloaded:
+                if n_deltas or n_tries == MAX_TRIES:
+                    raise
+            await asyncio.sleep(FIRST_BACKOFF_S * 2**n_tries * random.uniform(0.5, 1.0))
+        raise AssertionError("unreachable")
+
+    async def _open_stream(self) -> Stream:
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._stream is None or not self._stream.is_open:
+                stub = await self._connected()
+                call = stub.Session(metadata=self._metadata)
+                self._stream = Stream(call, lambda error: self._error_of(error))
+            return self._stream
+
+    async def _unary(self, method: str, request: Any) -> Any:
+        stub = await self._connected()
+        call: Callable[..., Awaitable[Any]] = getattr(stub, method)
+        try:
+            return await call(request, metadata=self._metadata, timeout=60.0)
+        except grpc.aio.AioRpcError as error:
+            raise self._error_of(error) from error
+
+    async def _connected(self) -> Any:
+        """The service's stub on a channel that is ready; `EngineUnavailable` if none becomes so."""
+        if self._channel is None:
+            self._channel = self._new_channel()
+        channel = self._channel
+        try:
+            await asyncio.wait_for(channel.channel_ready(), self._timeout_s)
+        except TimeoutError as error:
+            raise self._unreachable(f"no answer within {self._timeout_s:g} s") from error
+        return engine_pb2_grpc.EngineStub(channel)
+
+    def _new_channel(self) -> grpc.aio.Channel:
+        if not self._is_tls:
+            return grpc.aio.insecure_channel(self._target, options=OPTIONS)
+        authority = os.environ.get("SGC_TLS_CA")
+        try:
+            roots = Path(authority).read_bytes() if authority else None
+        except OSError as error:
+            raise UsageError(f"cannot read SGC_TLS_CA: {error}") from error
+        credentials = grpc.ssl_channel_credentials(roots)
+        return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
+
+    def _error_of(self, error: grpc.RpcError | None) -> BackendError:
+        """What the end of a call or of the stream means."""
+        if not isinstance(error, grpc.aio.AioRpcError):
+            return EngineUnavailable(f"the engine at {self._uri} closed the stream")
+        code, details = error.code(), error.details() or ""
+        if code is grpc.StatusCode.UNAUTHENTICATED:
+            return BackendError(
+                f"the engine at {self._uri} wants a token: {details}", hint="set SGC_TOKEN"
+            )
+        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return Overloaded(f"the engine at {self._uri} refused: {details}")
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return BackendError(f"what answers at {self._uri} is no engine of this version")
+        return self._unreachable(f"{code.name}: {details}")
+
+    def _unreachable(self, why: str) -> EngineUnavailable:
+        return EngineUnavailable(
+            f"no engine at {self._uri} ({why})",
+            hint="start one with `sgc serve`, or leave out --engine to start one for this run",
+        )
+
+
+def _parse_uri(uri: str) -> tuple[str, bool]:
+    """gRPC's target and whether TLS is used."""
+    if uri.startswith("unix:") and len(uri) > len("unix:"):
+        return uri, False
+    scheme, found, target = uri.partition("://")
+    host, _, port = target.rpartition(":")
+    if not found or scheme not in ("grpc", "grpcs") or not host or not port.isdigit():
+        raise UsageError(
+            f"cannot use {uri!r} as an engine's address",
+            hint="expected grpc://host:port, grpcs://host:port or unix:/path",
+        )
+    return target, scheme == "grpcs"
+
+
+def _expected(reply: pb.Reply, kind: str) -> pb.Reply:
+    if reply.WhichOneof("kind") != kind:
+        raise BackendError(f"the engine answered with {reply.WhichOneof('kind')}, not {kind}")
+    return reply

@@ -1,0 +1,125 @@
+"""The executor's data to and from the messages of `engine.proto`; used by `engine_backend.py`."""
+
+from __future__ import annotations
+
+from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.executor.backend import (
+    Capabilities,
+    ChatFormat,
+    ChoiceScore,
+    FinishReason,
+    Generated,
+    Prompt,
+    RoleFormat,
+    Sampling,
+    Scored,
+    TextRun,
+    Usage,
+)
+
+ERRORS: dict[int, type[BackendError]] = {
+    pb.ERROR_CODE_CONTEXT_EXCEEDED: ContextExceeded,
+    pb.ERROR_CODE_RESOURCE_EXHAUSTED: Overloaded,
+    pb.ERROR_CODE_UNAVAILABLE: EngineUnavailable,
+}
+
+
+def prompt_message(prompt: Prompt) -> pb.Prompt:
+    message = pb.Prompt()
+    for run in prompt:
+        segment = message.segments.add()
+        if isinstance(run, TextRun):
+            segment.text.text = checked_text(run.text, "the prompt")
+            for start, end in run.literal:
+                segment.text.literal.add(start=start, end=end)
+        else:
+            segment.tokens.ids.extend(run.ids)
+    return message
+
+
+def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
+    stop = [checked_text(text, "a stop string") for text in sampling.stop]
+    try:
+        values = pb.Sampling(
+            max_tokens=sampling.max_tokens,
+            min_tokens=sampling.min_tokens,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            frequency_penalty=sampling.frequency_penalty,
+            presence_penalty=sampling.presence_penalty,
+            repetition_penalty=sampling.repetition_penalty,
+            seed=sampling.seed % 2**64,
+            stop=stop,
+            stop_token_ids=sampling.stop_token_ids,
+            ignore_eos=sampling.ignore_eos,
+        )
+    except (ValueError, TypeError) as error:
+        raise BackendError(f"a sampling parameter is out of range: {error}") from error
+    return pb.Generate(sampling=values, stream=stream)
+
+
+def checked_text(text: str, what: str) -> str:
+    """The text, if it is Unicode that can be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BackendError(
+            f"{what} holds a lone surrogate ({text[error.start]!r} at position {error.start}), "
+            "which is no text",
+            hint='decode bytes with errors="replace", not "surrogateescape"',
+        ) from error
+    return text
+
+
+def generated_of(message: pb.Generated) -> Generated:
+    ids = tuple(message.ids)
+    is_length = message.finish_reason == pb.FINISH_REASON_LENGTH
+    by_id = message.matched_id if message.matched_id >= 0 and not is_length else None
+    return Generated(
+        text=message.text,
+        ids=ids,
+        kept_ids=ids[: message.kept],
+        tail=message.tail,
+        finish_reason=FinishReason.LENGTH if is_length else FinishReason.STOP,
+        matched=message.matched or by_id,
+        usage=usage_of(message.usage),
+    )
+
+
+def scored_of(message: pb.Scored) -> Scored:
+    choices = (ChoiceScore(tuple(c.ids), tuple(c.logprobs)) for c in message.choices)
+    return Scored(tuple(choices), usage_of(message.usage))
+
+
+def usage_of(message: pb.Usage) -> Usage:
+    return Usage(
+        prompt_tokens=message.prompt_tokens,
+        cached_tokens=message.cached_tokens,
+        computed_tokens=message.computed_tokens,
+        completion_tokens=message.completion_tokens,
+        queue_s=message.queue_s,
+        prefill_s=message.prefill_s,
+        decode_s=message.decode_s,
+    )
+
+
+def error_of(message: pb.Error) -> BackendError:
+    return ERRORS.get(message.code, BackendError)(message.message)
+
+
+def capabilities_of(info: pb.Info) -> Capabilities:
+    roles = {name: RoleFormat(r.prefix, r.suffix) for name, r in info.chat.roles.items()}
+    return Capabilities(
+        model=info.model,
+        chat=ChatFormat(roles, info.chat.default_system),
+        max_context=info.max_context,
+        special_tokens=tuple(info.special_tokens),
+        max_in_flight=info.max_in_flight,
+        fingerprints={
+            "tokenizer": info.tokenizer_fingerprint,
+            "template": info.template_fingerprint,
+        },
+    )

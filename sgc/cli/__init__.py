@@ -1,0 +1,9 @@
+"""The command line: `sgc compile`, `run`, `dump`, `verify`, `serve`, `version`.
+
+Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 error, 2 wrong usage,
+130 interrupted.
+"""
+
+from sgc.cli.main import main
+
+__all__ = ["main"]

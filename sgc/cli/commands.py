@@ -1,0 +1,123 @@
+"""The commands and their options; what they do is in the modules beside this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.cli.main import cli, debug_option
+
+_TARGET = "PROG.py[:FUNCTION]"
+
+
+@cli.command("compile")
+@click.argument("source", metavar=_TARGET)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.sgir",
+              help="Where to write the program. Without it nothing is written.")  # fmt: skip
+@click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
+              help="Optimization level: -O0 to -O3.")  # fmt: skip
+@click.option("--passes", metavar="A,B", help="Run these passes instead of the level's.")
+@click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
+              help="Fix an argument to a value while compiling. Repeatable.")  # fmt: skip
+@click.option("--print-after", metavar="PASS|all",
+              help="Print the program to stdout after a pass, or after each.")  # fmt: skip
+@click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
+@debug_option
+def compile_command(**options: Any) -> None:
+    """Compiles a program to a .sgir file.
+
+    FUNCTION may be left out where the file has one @sgc.function, one called `main`, or one
+    called like the file.
+    """
+    from sgc.cli.compile import compile_program
+
+    compile_program(**options)
+
+
+@cli.command("run")
+@click.argument("program", metavar="PROG.sgir|" + _TARGET)
+@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
+@click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
+              help="One argument, read as its type. Repeatable.")  # fmt: skip
+@click.option("--engine", metavar="URI", help="grpc://HOST:PORT or unix:PATH of a running engine. "
+              "Without it one is started for this run.")  # fmt: skip
+@click.option("--model", metavar="ID_OR_PATH", help="Model of the engine to start: a Hugging Face "
+              "folder or id, or `fake`. Without it the default model.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--stream", is_flag=True, help="Show the main stream's text as it appears "
+              "(on stderr with --json).")  # fmt: skip
+@click.option("--seed", type=int, help="Makes sampling repeatable. Without it one is drawn "
+              "and reported.")  # fmt: skip
+@click.option("--temperature", type=float, help="Default of generations that name none.")
+@click.option("--max-tokens", type=int, help="Default of generations that name none.")
+@click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
+@click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
+@click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
+              help="Optimization level for a PROG.py.")  # fmt: skip
+@click.option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the run's timeline in Chrome trace format.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="No summary line.")
+@debug_option
+def run_command(**options: Any) -> None:
+    """Runs a program: a .sgir file, or Python source compiled on the way."""
+    from sgc.cli.run import run_program
+
+    run_program(**options)
+
+
+@cli.command("dump")
+@click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]),
+              default="text", show_default=True)  # fmt: skip
+@debug_option
+def dump_command(path: Path, form: str) -> None:
+    """Prints a compiled program."""
+    from sgc.cli.inspect import dump_program
+
+    dump_program(path, form)
+
+
+@cli.command("verify")
+@click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
+@debug_option
+def verify_command(path: Path) -> None:
+    """Checks that a compiled program is whole and sound."""
+    from sgc.cli.inspect import verify_program
+
+    verify_program(path)
+
+
+@cli.command("serve")
+@click.option("--model", metavar="ID_OR_PATH", help="A Hugging Face folder or id, or `fake`. "
+              "Without it the default model.")  # fmt: skip
+@click.option("--listen", metavar="ADDR", default="127.0.0.1:30010", show_default=True,
+              help="HOST:PORT or unix:PATH. Not loopback: a token is required.")  # fmt: skip
+@click.option("--token-file", type=click.Path(path_type=Path), help="File with the token that "
+              "clients must send; also SGC_TOKEN.")  # fmt: skip
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="PEM certificate chain.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="PEM private key.")
+@click.option("--pool-tokens", type=click.IntRange(min=1), help="Tokens whose KV fits in memory.")
+@click.option("--max-context", type=click.IntRange(min=1), help="Longest prompt and generation.")
+@click.option("--chunk-tokens", type=click.IntRange(min=1), default=512, show_default=True,
+              help="Most prompt tokens in one step.")  # fmt: skip
+@click.option("--dtype", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto",
+              show_default=True)  # fmt: skip
+@click.option("--check", is_flag=True, help="Check the cache's books after every step.")
+@debug_option
+def serve_command(**options: Any) -> None:
+    """Serves a model over gRPC until it is stopped."""
+    from sgc.cli.serve import serve
+
+    serve(**options)
+
+
+@cli.command("version")
+def version_command() -> None:
+    """Prints the versions of sgc and of the formats it reads."""
+    from sgc import __version__
+    from sgc.ir.file import FORMAT_VERSION
+    from sgc.ir.ops import OP_TABLE_VERSION
+
+    click.echo(f"sgc {__version__} (.sgir format {FORMAT_VERSION}, op table {OP_TABLE_VERSION})")

@@ -1,0 +1,79 @@
+"""`sgc compile`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from sgc.cli.source import load_function, parse_pairs
+from sgc.errors import UsageError
+from sgc.functions import Function
+from sgc.ir.graph import Graph
+from sgc.ir.printer import to_text
+from sgc.passes.base import Pass
+from sgc.passes.pipeline import PASSES
+from sgc.program import compile_function
+
+
+def compile_program(
+    source: str,
+    output: Path | None,
+    level: int,
+    passes: str | None,
+    bindings: tuple[str, ...],
+    print_after: str | None,
+    no_check: bool,
+) -> None:
+    """Compiles, prints what was asked for, writes the file and says so on stderr."""
+    function = load_function(source)
+    names = None if passes is None else tuple(filter(None, passes.split(",")))
+    if print_after is not None and print_after != "all" and print_after not in PASSES:
+        raise UsageError(
+            f"--print-after: there is no pass {print_after!r}",
+            hint=f"there are: all, {', '.join(PASSES)}",
+        )
+
+    def show(row: Pass, before: Graph, after: Graph, seconds: float) -> None:
+        if print_after in ("all", row.name):
+            _print_pass(row, before, after, seconds)
+
+    program = compile_function(
+        function,
+        bind_values(function, bindings),
+        check=not no_check,
+        opt_level=level,
+        passes=names,
+        observer=show,
+    )
+    if output is None and print_after is None:
+        click.echo(program.text(), nl=False)
+    if output is not None:
+        program.save(output)
+        size = output.stat().st_size
+        click.echo(
+            f"{output}: {program.name}, {program.graph.n_nodes} nodes, {size} bytes", err=True
+        )
+
+
+def bind_values(function: Function, bindings: tuple[str, ...]) -> dict[str, object]:
+    """--bind values: JSON where they are, else text; a text parameter takes them as text."""
+    types = {p.name: p.type for p in function.signature.parameters if p.is_typed}
+    values: dict[str, object] = dict(parse_pairs(bindings, types, "--bind"))
+    for name, value in values.items():
+        if name not in types and isinstance(value, str):
+            try:
+                values[name] = json.loads(value)
+            except ValueError:
+                values[name] = value
+    return values
+
+
+def _print_pass(row: Pass, before: Graph, after: Graph, seconds: float) -> None:
+    change = "no change" if after is before else f"{before.n_nodes} -> {after.n_nodes} nodes"
+    click.echo(
+        f"# pass {row.name}  preserves={row.preserves.value}  {change}  {seconds * 1e3:.1f} ms"
+    )
+    if after is not before:
+        click.echo(to_text(after))

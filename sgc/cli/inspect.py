@@ -1,0 +1,31 @@
+"""`sgc dump` and `sgc verify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from sgc.ir.dump import to_dot, to_json, to_mermaid
+from sgc.ir.file import load
+from sgc.ir.printer import to_text
+
+
+def dump_program(path: Path, form: str) -> None:
+    """Prints a program in one of its forms."""
+    graph = load(path)
+    if form == "json":
+        click.echo(json.dumps(to_json(graph), ensure_ascii=False, indent=2))
+    elif form == "dot":
+        click.echo(to_dot(graph))
+    elif form == "mermaid":
+        click.echo(to_mermaid(graph))
+    else:
+        click.echo(to_text(graph), nl=False)
+
+
+def verify_program(path: Path) -> None:
+    """Loading verifies; this says that it went well."""
+    graph = load(path)
+    click.echo(f"{path}: ok, {graph.name}, {graph.n_nodes} nodes")

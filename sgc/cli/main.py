@@ -1,0 +1,106 @@
+"""The group of commands, and what turns an error into one message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from sgc.errors import SgcError, UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    if value:
+        ctx.find_root().meta["sgc.debug"] = True
+    return value
+
+
+def debug_option(command: F) -> F:
+    """`--debug`, before or after the command's name."""
+    option = click.option(
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_remember_debug,
+        help="Show the Python traceback of an error.",
+    )
+    return option(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@debug_option
+def cli() -> None:
+    """Compiles and runs language-model programs.
+
+    \b
+    sgc run examples/tip_suggestion.py --arg topic="staying healthy"
+    sgc compile examples/tip_suggestion.py -o tip.sgir
+    sgc run tip.sgir --args '{"topic": "staying healthy"}' --json
+    """
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Runs a command line and exits with its code."""
+    from sgc.cli import commands  # noqa: F401  (registers the commands)
+
+    for stream in (sys.stdout, sys.stderr):
+        # Text from a model may hold what the terminal's encoding does not.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    context: dict[str, bool] = {}
+    try:
+        with cli.make_context("sgc", list(sys.argv[1:] if argv is None else argv)) as ctx:
+            context = ctx.meta
+            cli.invoke(ctx)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("sgc: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        _leave_closed_pipe()
+    except Exception as error:
+        _report(error, bool(context.get("sgc.debug")))
+    sys.exit(0)
+
+
+def _report(error: Exception, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, SgcError):
+        click.echo(f"sgc: error: {error}", err=True)
+    elif isinstance(error, OSError):
+        click.echo(f"sgc: error: {error.strerror or error}: {error.filename or ''}", err=True)
+    else:
+        kind = type(error).__name__
+        click.echo(f"sgc: error: {user_line(error)}{kind}: {error}", err=True)
+        if not debug:
+            click.echo("  --debug shows the traceback", err=True)
+    sys.exit(EXIT_USAGE if isinstance(error, UsageError) else EXIT_ERROR)
+
+
+def user_line(error: BaseException) -> str:
+    """`file.py:12: ` of the innermost line outside this package, or nothing."""
+    from sgc.session import innermost_user_line
+
+    where = innermost_user_line(error)
+    return f"{where}: " if where else ""
+
+
+def _leave_closed_pipe() -> NoReturn:
+    """The reader of our output has gone: say nothing, as other tools do."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(EXIT_ERROR)

@@ -1,0 +1,174 @@
+"""`sgc run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.cli.source import load_function, parse_json_args, parse_pairs
+from sgc.endpoints import Endpoint, RemoteEngine, Runtime
+from sgc.errors import ArgumentError, UsageError
+from sgc.functions import Function
+from sgc.ir.graph import Node
+from sgc.ir.types import Type
+from sgc.program import Program, compile_function, load
+from sgc.runtime.executor.arguments import bind_arguments
+from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.timeline import chrome_trace
+
+
+def run_program(
+    program: str,
+    json_args: str | None,
+    single_args: tuple[str, ...],
+    engine: str | None,
+    model: str | None,
+    as_json: bool,
+    stream: bool,
+    seed: int | None,
+    temperature: float | None,
+    max_tokens: int | None,
+    interpret: bool,
+    no_check: bool,
+    level: int,
+    trace_file: Path | None,
+    quiet: bool,
+) -> None:
+    """Runs once; everything wrong with the command is found before an engine is started."""
+    if engine is not None and model is not None:
+        raise UsageError("--model is the engine's own choice where --engine names one")
+    loaded = _load(program, interpret, level, check=not no_check)
+    arguments = _arguments(loaded, json_args, single_args)
+    if seed is None:
+        seed = random.SystemRandom().getrandbits(32)
+    options = {"seed": seed, "temperature": temperature, "max_tokens": max_tokens}
+    options = {name: value for name, value in options.items() if value is not None}
+    printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
+    with _open_endpoint(engine, model) as endpoint:
+        result = _run(loaded, endpoint, arguments, options, printer)
+    if trace_file is not None:
+        trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
+    if printer is not None:
+        printer.end()
+    if as_json:
+        click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
+    elif printer is None:
+        _show_text(result)
+    if not as_json and not quiet:
+        click.echo(summary(result), err=True)
+
+
+def _load(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
+    if program.endswith(".py") or ".py:" in program:
+        function = load_function(program)
+        if interpret:
+            return function
+        return compile_function(function, {}, check=check, opt_level=level)
+    if interpret:
+        raise UsageError("--interpret needs the Python source, not a compiled program")
+    return load(program)
+
+
+def _arguments(
+    loaded: Program | Function, json_args: str | None, single_args: tuple[str, ...]
+) -> dict[str, Any]:
+    types = _parameter_types(loaded)
+    arguments = parse_json_args(json_args)
+    for name, value in parse_pairs(single_args, types, "--arg").items():
+        if name in arguments:
+            raise ArgumentError(f"argument {name!r} is given by --args and by --arg")
+        arguments[name] = value
+    if isinstance(loaded, Program):
+        bind_arguments(loaded.graph, arguments)
+    else:
+        loaded.signature.bind((), arguments)
+        loaded.signature.check_types(arguments)
+    return arguments
+
+
+def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
+    if isinstance(loaded, Program):
+        return {param.value.name: param.value.type for param in loaded.graph.params}
+    return {parameter.name: parameter.type for parameter in loaded.signature.parameters}
+
+
+def _open_endpoint(engine: str | None, model: str | None) -> Endpoint:
+    return RemoteEngine(engine) if engine is not None else Runtime(model)
+
+
+def _run(
+    loaded: Program | Function,
+    endpoint: Endpoint,
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
+    printer: _StreamPrinter | None,
+) -> RunResult:
+    on_text = printer.show if printer is not None else None
+    return loaded.run_once(arguments, RunOptions(**options), endpoint, on_text)
+
+
+class _StreamPrinter:
+    """Writes the main stream's text as it appears."""
+
+    def __init__(self, main: str, out: Any) -> None:
+        self._main = main
+        self._out = out
+        self._style = _style(out)
+
+    def show(self, node: Node, path: str, text: str) -> None:
+        if path == self._main:
+            self._out.write(self._style(text, node.op in ("gen", "select")))
+            self._out.flush()
+
+    def end(self) -> None:
+        self._out.write("\n")
+        self._out.flush()
+
+
+def _show_text(result: RunResult) -> None:
+    style = _style(sys.stdout)
+    shown = (style(text, kind in ("generated", "chosen")) for kind, text in result.main.pieces)
+    click.echo("".join(shown), color=True)
+
+
+def _style(out: Any) -> Any:
+    """Sets generated text off from the prompt's own, where that can be seen."""
+    if not out.isatty() or "NO_COLOR" in os.environ:
+        return lambda text, is_generated: text
+    return lambda text, is_generated: (
+        click.style(text, fg="green", bold=True) if is_generated else text
+    )
+
+
+def to_json(result: RunResult) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    return {
+        "program": result.program,
+        "text": result.text(),
+        "variables": dict(result.variables),
+        "return": result.ret_value,
+        "streams": [
+            {"name": stream.name, "text": stream.text, "variables": dict(stream.variables)}
+            for stream in result.streams
+        ],
+        "stats": asdict(result.stats) | {"seed": result.seed},
+    }
+
+
+def summary(result: RunResult) -> str:
+    """One line on what the run took."""
+    stats = result.stats
+    return (
+        f"{stats.requests} requests, {stats.prompt_tokens} prompt tokens "
+        f"({stats.cached_tokens} cached, {stats.computed_tokens} computed), "
+        f"{stats.completion_tokens} generated, {stats.wall_s:.2f} s, seed {result.seed}"
+    )

@@ -1,0 +1,31 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sgc.endpoints import Endpoint
+from sgc.runtime.executor.backend import Prompt, Sampling
+from sgc.runtime.executor.scripted import ScriptedBackend
+
+
+def prompt_text(prompt: Prompt) -> str:
+    return "".join(segment.text for segment in prompt)
+
+
+def echo_length(prompt: Prompt, sampling: Sampling) -> str:
+    """A reply that tells prompts apart."""
+    return f" reply {len(prompt_text(prompt))}"
+
+
+@pytest.fixture
+def scripted() -> Callable[..., Endpoint]:
+    """Makes an endpoint of scripted replies: `scripted(reply, prefer)`."""
+
+    def make(reply: Any = echo_length, prefer: Any = lambda prompt, choices: 0) -> Endpoint:
+        return Endpoint(ScriptedBackend(reply, prefer))
+
+    return make

@@ -1,0 +1,295 @@
+"""What abstract values can do in a trace, and that all else stops it at the user's line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import time
+
+import pytest
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing.abstract import AbstractText, TraceStop
+from sgc.tracing.tracer import TraceSession, trace
+from tests_support import run_both
+
+
+@sgc.function
+def formats(s, x, n: int, y="dflt", ratio: float = 0.5, flag: bool = True):
+    s += "a" + x + "b"
+    s += x + "c"
+    s += f"[{x}] {n} {n:>4} {ratio:.1f} {x:*>8} {flag}"
+    s += "{} and {name}".format(x, name=y)
+    s += "%s%%%s" % (x, n)
+    s += ", ".join([x, y, "z"])
+    text = "start"
+    text += x
+    text += f"-{text}-"
+    s += text * 2
+    s += str(x) + str(n)
+    s += sgc.gen("g", stop=[f"<{x}>", "\n"], max_tokens=n)
+    s += "after " + s["g"] + f"({s['g']})"
+    s["joined"] = f"{x}/{s['g']}"
+    return {"list": [x, s["g"], 3], "tuple": (s["joined"], None), "n": n}
+
+
+def test_text_operations_reach_the_stream(scripted):
+    result = run_both(formats, scripted(), x=" Ärger\n", n=3)
+    assert result.text().startswith("a Ärger\nb Ärger\nc[ Ärger\n] 3    3 0.5 * Ärger\n")
+    assert result.ret_value["list"] == [" Ärger\n", result["g"], 3]
+    assert result["joined"] == " Ärger\n/" + result["g"]
+
+
+def test_text_with_special_characters_of_formats(scripted):
+    for nasty in ("", "{x}", "%s", "\ufdcf", "🙂" * 3, "\\", '"'):
+        run_both(formats, scripted(), x=nasty, n=1)
+
+
+def _line_of(function, needle: str) -> str:
+    lines, first = inspect.getsourcelines(function.python)
+    offset = next(i for i, line in enumerate(lines) if needle in line)
+    return f"{inspect.getsourcefile(function.python).rsplit('/', 1)[-1]}:{first + offset}"
+
+
+def branch(s, x):
+    if x == "yes":  # HERE
+        s += "a"
+    s += x
+
+
+def branch_on_generation(s, x):
+    s += x + sgc.gen("g")
+    while s["g"] != "stop":  # HERE
+        s += "b"
+
+
+def branch_on_flag(s, flag: bool):
+    s += "yes" if flag else "no"  # HERE
+
+
+def truth(s, x):
+    s += x or "default"  # HERE
+
+
+def look_up(s, x):
+    s += {"a": "b"}.get(x, "c")  # HERE
+
+
+def in_set(s, x):
+    s += "in" if x in {"a", "b"} else "out"  # HERE
+
+
+def length(s, x):
+    s += "x" * len(x)  # HERE
+
+
+def length_of_marked(s, x):
+    s += "x" * len(f"{x}!")  # HERE
+
+
+def number_of(s, x):
+    s += str(int(x) + 1)  # HERE
+
+
+def arithmetic(s, n: int):
+    s += f"{n + 1}"  # HERE
+
+
+def count(s, n: int):
+    for _ in range(n):  # HERE
+        s += "x"
+
+
+def comparison(s, n: int):
+    s += "many" if n > 3 else "few"  # HERE
+
+
+def over_items(s, xs: list[str]):
+    for x in xs:  # HERE
+        s += x
+
+
+def over_characters(s, x):
+    for c in x:  # HERE
+        s += c
+
+
+def stripped(s, x):
+    s += x.strip()  # HERE
+
+
+def stripped_marked(s, x):
+    s += f"{x} ".strip()  # HERE
+
+
+def split_marked(s, x):
+    s += f"{x}, b".split(", ")[0]  # HERE
+
+
+def swallowed(s, x):
+    try:
+        s += x.upper()  # HERE
+    except Exception:
+        s += "swallowed"
+
+
+def sliced(s, x):
+    s += x[1:]  # HERE
+
+
+def sliced_marker(s, x):
+    s += f"{x}"[1:]  # HERE
+
+
+def represented(s, x):
+    s += f"{x!r}"  # HERE
+
+
+def parsed(s, x):
+    s += json.loads(x)["a"]  # HERE
+
+
+def raises(s, x):
+    s += x + {}["missing"]  # HERE
+
+
+def writes_global(s, x):
+    global _state
+    _state = x  # HERE
+    s += x
+
+
+def reads_file(s, x):
+    with open("data.txt") as file:  # HERE
+        s += file.read() + x
+
+
+def forks_unknown(s, n: int):
+    s.fork(n)  # HERE
+
+
+def bad_object(s, x):
+    s["o"] = object()
+    s += x
+    return s["o"]
+
+
+STOPS = [
+    branch, branch_on_generation, branch_on_flag, truth, look_up, in_set, length,
+    length_of_marked, number_of, arithmetic, count, comparison, over_items, over_characters,
+    stripped, stripped_marked, split_marked, swallowed, sliced, sliced_marker, represented,
+    parsed, raises, writes_global, reads_file,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", STOPS, ids=lambda body: body.__name__)
+def test_what_cannot_be_traced_names_the_line_and_a_way_out(body):
+    function = sgc.function(body)
+    with pytest.raises(TraceError) as caught:
+        trace(function)
+    assert caught.value.where == _line_of(function, "# HERE")
+    assert "--" in caught.value.hint or "argument" in caught.value.hint or "s[name]" in caught.value.hint
+
+
+def test_fork_of_unknown_size_is_refused_at_its_line():
+    function = sgc.function(forks_unknown)
+    with pytest.raises((TraceError, sgc.SgcError)) as caught:
+        trace(function)
+    assert caught.value.where == _line_of(function, "# HERE")
+
+
+def test_every_str_method_on_abstract_text_is_handled():
+    """A method of `str` we do not know would read the marker's digits as if they were text."""
+    session = TraceSession("t")
+    text = AbstractText("\ufdd00\ufdd1", session)
+    kept = {"__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__str__", "__format__"}
+    unhandled = []
+    for name in dir(str):
+        if name.startswith("__") and name not in (
+            "__len__", "__iter__", "__getitem__", "__contains__", "__lt__", "__gt__", "__le__",
+            "__ge__", "__mod__", "__rmod__", "__hash__", "__repr__",
+        ):  # fmt: skip
+            continue
+        if name in kept or name == "maketrans":
+            continue
+        try:
+            getattr(text, name)()
+        except TraceStop:
+            continue
+        except TypeError:
+            pass
+        unhandled.append(name)
+    assert unhandled == []
+
+
+# The trace itself cannot see these; the check against the interpreter must.
+
+
+def contained(s, x):
+    s += "found" if x in "plain, 42" else "missing"
+    s += x
+
+
+def replaced(s, x):
+    s += "a-plain-b".replace(x, "!")
+
+
+def equal_marked(s, x):
+    s += "same" if f"{x}!" == "plain!" else "other"
+    s += sgc.gen("g")
+
+
+def searched(s, x):
+    s += "abc" + sgc.gen("g")
+    s += "yes" if re.search("[a-z]", f"{s['g']}") else "no"
+
+
+def matched(s, x):
+    s += "yes" if re.match("a", x) else "no"
+
+
+@pytest.mark.parametrize("body", [contained, replaced, equal_marked, searched, matched])
+def test_the_check_finds_what_the_trace_cannot_see(body):
+    with pytest.raises(TraceError) as caught:
+        sgc.function(body).compile()
+    assert "wrong" in caught.value.message or caught.value.where
+
+
+_calls = iter(range(1000))
+
+
+def ambient(s, x):
+    s += f"{next(_calls)} {x}"
+
+
+def clock(s, x):
+    s += f"{time.perf_counter_ns()} {x}"
+
+
+@pytest.mark.parametrize("body", [ambient, clock])
+def test_two_traces_must_agree(body):
+    with pytest.raises(TraceError, match="twice gave two different programs"):
+        trace(sgc.function(body))
+
+
+def test_values_do_not_outlive_their_trace():
+    kept = []
+
+    @sgc.function
+    def leaks(s, x):
+        kept.append(f"{s.text()}{x}")
+        s += "".join(kept[:1])
+
+    with pytest.raises((TraceError, sgc.SgcError)):
+        leaks.compile()
+
+
+def test_a_parameter_used_as_a_number_is_one():
+    @sgc.function
+    def program(s, n, t):
+        s += "x" + sgc.gen("g", max_tokens=n, temperature=t)
+
+    graph = trace(program)
+    assert [str(p.value.type) for p in graph.params] == ["int", "float"]

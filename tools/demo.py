@@ -1,0 +1,59 @@
+"""The main job, end to end: compile a program to .sgir, then run it without its source.
+
+Every line that begins with `$` is a command you can type yourself.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SGC = [sys.executable, "-P", "-m", "sgc"]
+START_S = 120.0
+
+
+def sgc(arguments: str, folder: Path) -> None:
+    """Shows a command and runs it in `folder`; ends the demo with its code if it fails."""
+    print(f"\n$ sgc {arguments}", flush=True)
+    code = subprocess.run([*SGC, *shlex.split(arguments)], cwd=folder, check=False).returncode
+    if code != 0:
+        raise SystemExit(code)
+
+
+def start_engine(folder: Path) -> subprocess.Popen[bytes]:
+    """Starts an engine on a socket in `folder` and waits until it listens."""
+    arguments = "serve --listen unix:engine.sock"
+    print(f"\n$ sgc {arguments} &", flush=True)
+    engine = subprocess.Popen([*SGC, *shlex.split(arguments)], cwd=folder)
+    deadline = time.monotonic() + START_S
+    while not (folder / "engine.sock").exists():
+        if engine.poll() is not None or time.monotonic() > deadline:
+            engine.kill()
+            raise SystemExit("the engine did not start")
+        time.sleep(0.05)
+    return engine
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="sgc-demo-") as name:
+        folder = Path(name)
+        sgc(f"compile {ROOT / 'examples' / 'tip_suggestion.py'} -o tip.sgir", folder)
+        sgc("dump tip.sgir", folder)
+        engine = start_engine(folder)
+        try:
+            run = "run tip.sgir --engine unix:engine.sock --arg topic='staying healthy' --seed 1"
+            sgc(run, folder)
+            print("\nThe same again: what the first run computed is cached.", flush=True)
+            sgc(run, folder)
+        finally:
+            engine.terminate()
+            engine.wait(timeout=30)
+
+
+if __name__ == "__main__":
+    main()
