@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sgc.ir.ops import OPS, TERMINATORS, OpSpec
 from sgc.ir.types import Type
@@ -24,22 +25,21 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """A literal. Python's `1 == 1.0 == True` must not make literals equal, so types count."""
+    """A literal. Equal when of one type and printed alike: Python's `1 == 1.0 == True` and
+    `0.0 == -0.0` must not make literals equal, and `nan != nan` not different.
+    """
 
     value: Scalar
 
+    def _key(self) -> tuple[type, object]:
+        is_float = isinstance(self.value, float)
+        return type(self.value), repr(self.value) if is_float else self.value
+
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Lit)
-            and type(self.value) is type(other.value)
-            and (
-                self.value == other.value
-                or (self.value != self.value and other.value != other.value)
-            )
-        )
+        return isinstance(other, Lit) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash(self._key())
 
 
 Operand = Ref | Lit | tuple["Operand", ...]
@@ -87,13 +87,14 @@ class Node:
         for key, operand in self.fields:
             if key == name:
                 return operand
-        default = self.spec.field(name).default
+        default: Any = self.spec.field(name).default
         return tuple(map(Lit, default)) if isinstance(default, tuple) else Lit(default)
 
     def text(self, name: str) -> str:
         """The value of a field that is a literal text."""
         operand = self.get(name)
-        assert isinstance(operand, Lit) and isinstance(operand.value, str), (self.op, name, operand)
+        assert isinstance(operand, Lit), (self.op, name, operand)
+        assert isinstance(operand.value, str), (self.op, name, operand)
         return operand.value
 
     def refs(self) -> Iterator[str]:

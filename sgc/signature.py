@@ -120,7 +120,8 @@ def read_signature(function: python_types.FunctionType) -> Signature:
     for parameter in found:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise UsageError(
-                f"{function.__name__} takes *{parameter.name}; a program's parameters must be named",
+                f"{function.__name__} takes *{parameter.name}; "
+                "a program's parameters must be named",
                 where=where,
             )
     hints = _hints(function)

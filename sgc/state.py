@@ -12,7 +12,17 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.session import Session, user_loc
 from sgc.symbols import Symbol
-from sgc.words import DEFAULT_METHOD, NOT_YET, Appendable, Expr, Gen, RoleBegin, RoleEnd, Select, Sequenced
+from sgc.words import (
+    DEFAULT_METHOD,
+    NOT_YET,
+    Appendable,
+    Expr,
+    Gen,
+    RoleBegin,
+    RoleEnd,
+    Select,
+    Sequenced,
+)
 
 
 class ProgramState:

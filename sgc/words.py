@@ -131,7 +131,7 @@ def gen(
         params.pop(key, None)
     if choices:
         # As in SGLang: temperature 0 unless given; what only concerns generation is unused.
-        kept: dict[str, Any] = {key: params[key] for key in ("temperature", "seed") if key in params}
+        kept = {key: value for key, value in params.items() if key in ("temperature", "seed")}
         return Select(name, tuple(choices), _method(choices_method), kept)
     return Gen(name, params)
 

@@ -1,4 +1,4 @@
-"""Helpers shared by tests. `run_both` runs a program interpreted and compiled at every level, and holds them equal."""
+"""Helpers shared by tests: `run_both` holds interpreted and compiled runs equal."""
 
 from __future__ import annotations
 

@@ -89,7 +89,10 @@ class AbstractText(str):
         return self
 
     def __repr__(self) -> str:
-        stop("repr() of a value known only when the program runs", hint="use it without !r; or " + INTERPRET)
+        stop(
+            "repr() of a value known only when the program runs",
+            hint="use it without !r; or " + INTERPRET,
+        )
 
     def __eq__(self, other: object) -> Any:
         return AbstractBool(f"{self._shown()} == …")

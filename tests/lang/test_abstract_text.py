@@ -8,12 +8,12 @@ import re
 import time
 
 import pytest
+from tests_support import run_both
 
 import sgc
 from sgc.errors import TraceError
 from sgc.tracing.abstract import AbstractText, TraceStop
 from sgc.tracing.tracer import TraceSession, trace
-from tests_support import run_both
 
 
 @sgc.function
@@ -21,8 +21,8 @@ def formats(s, x, n: int, y="dflt", ratio: float = 0.5, flag: bool = True):
     s += "a" + x + "b"
     s += x + "c"
     s += f"[{x}] {n} {n:>4} {ratio:.1f} {x:*>8} {flag}"
-    s += "{} and {name}".format(x, name=y)
-    s += "%s%%%s" % (x, n)
+    s += "{} and {name}".format(x, name=y)  # noqa: UP032
+    s += "%s%%%s" % (x, n)  # noqa: UP031
     s += ", ".join([x, y, "z"])
     text = "start"
     text += x
@@ -190,7 +190,11 @@ def test_what_cannot_be_traced_names_the_line_and_a_way_out(body):
     with pytest.raises(TraceError) as caught:
         trace(function)
     assert caught.value.where == _line_of(function, "# HERE")
-    assert "--" in caught.value.hint or "argument" in caught.value.hint or "s[name]" in caught.value.hint
+    assert (
+        "--" in caught.value.hint
+        or "argument" in caught.value.hint
+        or "s[name]" in caught.value.hint
+    )
 
 
 def test_fork_of_unknown_size_is_refused_at_its_line():

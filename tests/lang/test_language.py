@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from tests_support import run_both
 
 import sgc
 from sgc.calls import finished
@@ -17,7 +18,6 @@ from sgc.errors import (
     UsageError,
 )
 from sgc.runtime.executor.backend import Sampling
-from tests_support import run_both
 
 
 @sgc.function
@@ -190,7 +190,7 @@ def test_reading_too_early_is_an_error_with_the_line(scripted):
         return s["a"]
 
     for run in (lambda: program.run(backend=scripted()), program.compile):
-        with pytest.raises(UnknownVariable, match="no variable 'a' has been set.*: b") as caught:
+        with pytest.raises(UnknownVariable, match=r"no variable 'a' has been set.*: b") as caught:
             run()
         assert isinstance(caught.value, KeyError)
         assert _where(caught.value) == "test_language.py"

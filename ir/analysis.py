@@ -1,0 +1,194 @@
+"""What can be read off a graph: definitions, uses, dependencies, the tree of prompts.
+
+Everything here is computed from the graph as it stands, in linear time, also for graphs
+that break the verifier's rules. It changes no graph and keeps nothing. The verifier, the
+passes and the dumps call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sgc.ir.graph import Graph, Node, Ref, Value
+
+if TYPE_CHECKING:
+    import networkx as nx  # loaded where it is used: it is a tenth of a second
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: block by number, node by number in the block.
+
+    Block -1 is the program's head, index -1 the block's head; there `node` is None.
+    """
+
+    block: int
+    index: int
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    value: Value
+    place: Place
+
+
+def places(graph: Graph) -> Iterator[tuple[Place, Node]]:
+    """Every node with its place, in order."""
+    for block, content in enumerate(graph.blocks):
+        for index, node in enumerate(content.nodes):
+            yield Place(block, index, node), node
+
+
+def all_definitions(graph: Graph) -> Iterator[Definition]:
+    """Every definition in order; a valid graph defines each name once."""
+    for param in graph.params:
+        yield Definition(param.value, Place(-1, -1))
+    for block, content in enumerate(graph.blocks):
+        for value in content.params:
+            yield Definition(value, Place(block, -1))
+    for place, node in places(graph):
+        for value in node.results:
+            yield Definition(value, place)
+
+
+def definitions(graph: Graph) -> dict[str, Definition]:
+    """The definition of each value; the first one where there are several."""
+    found: dict[str, Definition] = {}
+    for definition in all_definitions(graph):
+        found.setdefault(definition.value.name, definition)
+    return found
+
+
+def uses(graph: Graph) -> dict[str, list[Place]]:
+    """The nodes that use each value, in order; a node is repeated if it uses it repeatedly."""
+    found: dict[str, list[Place]] = {}
+    for place, node in places(graph):
+        for name in node.refs():
+            found.setdefault(name, []).append(place)
+    return found
+
+
+def dependencies(graph: Graph) -> nx.DiGraph[int]:
+    """Nodes by number over the whole graph, an edge from each to those that use its results.
+
+    Nodes carry `node`, edges `values`, the names that flow along them. An edge of stream
+    states orders a stream; every other edge is an inter-stream dependency.
+    """
+    import networkx as nx
+
+    dag: nx.DiGraph[int] = nx.DiGraph()
+    producer: dict[str, int] = {}
+    for number, node in enumerate(graph.nodes()):
+        dag.add_node(number, node=node)
+        producer.update((value.name, number) for value in node.results)
+    for number, node in enumerate(graph.nodes()):
+        for name in dict.fromkeys(node.refs()):
+            if name in producer:
+                _add_edge(dag, producer[name], number, name)
+    return dag
+
+
+def _add_edge(dag: nx.DiGraph[int], start: int, end: int, name: str) -> None:
+    if dag.has_edge(start, end):
+        dag.edges[start, end]["values"].append(name)
+    else:
+        dag.add_edge(start, end, values=[name])
+
+
+def consumed(node: Node) -> list[str]:
+    """The stream states a node uses up."""
+    by_name = {row.name for row in node.spec.fields if row.consumes}
+    return [op.name for name, op in node.fields if name in by_name and isinstance(op, Ref)]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A forest over names. What hangs on no root (a cycle of a malformed graph) is left out."""
+
+    children: dict[str, list[str]]
+    roots: tuple[str, ...]
+
+    @cached_property
+    def parents(self) -> dict[str, str]:
+        """The parent of each name that hangs on a root."""
+        parents: dict[str, str] = {}
+        roots = set(self.roots)
+        for parent in self._spans:
+            for child in self.children.get(parent, []):
+                if child not in roots:
+                    parents.setdefault(child, parent)
+        return parents
+
+    @cached_property
+    def _spans(self) -> dict[str, tuple[int, int]]:
+        """For each name the numbers of the names at or below it, as a half-open range."""
+        starts: dict[str, int] = {}
+        spans: dict[str, tuple[int, int]] = {}
+        stack = [(root, False) for root in reversed(self.roots)]
+        while stack:
+            name, is_done = stack.pop()
+            if is_done:
+                spans[name] = (starts[name], len(starts))
+            elif name not in starts:
+                starts[name] = len(starts)
+                stack.append((name, True))
+                stack += [(child, False) for child in reversed(self.children.get(name, []))]
+        return spans
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._spans
+
+    def is_at_or_above(self, upper: str, lower: str) -> bool:
+        """Whether a path leads down from `upper` to `lower`; in constant time."""
+        if upper not in self._spans or lower not in self._spans:
+            return False
+        first, end = self._spans[upper]
+        return first <= self._spans[lower][0] < end
+
+    def path(self, name: str) -> list[str]:
+        """From a root down to a name."""
+        steps = [name]
+        while steps[-1] in self.parents:
+            steps.append(self.parents[steps[-1]])
+        return steps[::-1]
+
+
+def prompt_tree(graph: Graph) -> Tree:
+    """The tree of stream states: which prompt extends which.
+
+    A fork's children branch; its first result is the trunk. Roots are streams and the
+    stream states that blocks take as parameters.
+    """
+    children: dict[str, list[str]] = {}
+    roots = [v.name for block in graph.blocks for v in block.params if v.type.is_stream]
+    for node in graph.nodes():
+        states = [value.name for value in node.results if value.type.is_stream]
+        parents = consumed(node)
+        if parents:
+            children.setdefault(parents[0], []).extend(states)
+        else:
+            roots += states
+    return Tree(children, tuple(dict.fromkeys(roots)))
+
+
+def successors(node: Node) -> tuple[str, ...]:
+    """The blocks a terminator can go on to. The table has no op that branches yet."""
+    return ()
+
+
+def flow_graph(graph: Graph) -> nx.DiGraph[int]:
+    """Blocks by number, an edge from each to those it can go on to."""
+    import networkx as nx
+
+    numbers = {block.name: number for number, block in enumerate(graph.blocks)}
+    flow: nx.DiGraph[int] = nx.DiGraph()
+    flow.add_nodes_from(range(len(graph.blocks)))
+    for number, block in enumerate(graph.blocks):
+        for name in successors(block.nodes[-1]) if block.nodes else ():
+            if name in numbers:
+                flow.add_edge(number, numbers[name])
+    return flow

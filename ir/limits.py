@@ -1,0 +1,12 @@
+"""Bounds on programs, shared by the parser, the verifier and the file form.
+
+They are far above what programs need and keep a hostile file from costing much.
+"""
+
+# Lists of literals and of types nest no deeper.
+MAX_DEPTH = 32
+# A file's header and payload together.
+MAX_FILE_BYTES = 16 * 2**20
+# Entries of one table of a file, and operands once shared ones are written out.
+MAX_ENTRIES = 2_000_000
+MIN_INT, MAX_INT = -(2**63), 2**63 - 1

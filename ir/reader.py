@@ -1,0 +1,195 @@
+"""The flat tables of `sgir.proto` as a graph. Every index, kind and count is checked.
+
+Nothing in a message is trusted, and nothing it names is opened, imported or run. What is
+well-formed may still break the verifier's rules. Only `file.py` calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TypeVar
+
+from sgc.errors import LoadError
+from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Node, Operand, Param, Receipt, Ref, Value
+from sgc.ir.limits import MAX_DEPTH, MAX_ENTRIES
+from sgc.ir.ops import OP_TABLE_VERSION, OPS
+from sgc.ir.types import Kind, Type
+from sgc.proto import sgir_pb2 as pb
+
+UPGRADE = "made by a newer sgc: upgrade this one"
+DAMAGED = "the file is damaged or was not made by sgc: compile the program again"
+
+_KINDS = frozenset(map(str, Kind))
+_MAX_SHOWN_CHARS = 60
+_T = TypeVar("_T")
+
+
+def read_program(program: pb.Program, source: str) -> Graph:
+    """The graph of a message; LoadError says what was expected and what was found."""
+    return _Reader(program, source).graph()
+
+
+def _shown(name: str) -> str:
+    return repr(name[:_MAX_SHOWN_CHARS])
+
+
+class _Reader:
+    def __init__(self, program: pb.Program, source: str) -> None:
+        self._source = source
+        self._program = program
+        self._check_versions()
+        self._check_counts()
+        self._strings: Sequence[str] = list(program.strings)
+        self._types = self._read_types()
+        self._values = [
+            Value(self._string(row.name), self._at(self._types, row.type, "types"))
+            for row in program.values
+        ]
+        self._sizes: list[int] = []  # of operands, once shared ones are written out
+        self._operands = self._read_operands()
+        self._n_used = 0
+
+    def graph(self) -> Graph:
+        program = self._program
+        params = tuple(map(self._param, program.params))
+        blocks = self._blocks()
+        guards = tuple(map(self._guard, program.guards))
+        receipts = tuple(map(self._receipt, program.receipts))
+        return Graph(self._string(program.name), params, blocks, guards, receipts)
+
+    def _error(self, message: str, hint: str = DAMAGED) -> LoadError:
+        return LoadError(message, where=self._source, hint=hint)
+
+    def _check_versions(self) -> None:
+        found = self._program.op_table_version
+        if found > OP_TABLE_VERSION:
+            expected = f"expected version {OP_TABLE_VERSION} of the table of ops"
+            raise self._error(f"{expected}, found {found}", UPGRADE)
+        if found < OP_TABLE_VERSION:
+            expected = f"expected version {OP_TABLE_VERSION} of the table of ops"
+            raise self._error(f"{expected}, found {found}", "compile the program again")
+        size = self._program.ByteSize()
+        self._program.DiscardUnknownFields()
+        if self._program.ByteSize() != size:
+            raise self._error("expected only known fields in the tables, found others", UPGRADE)
+
+    def _check_counts(self) -> None:
+        for descriptor, table in self._program.ListFields():
+            if hasattr(table, "__len__") and len(table) > MAX_ENTRIES:
+                limit = f"expected at most {MAX_ENTRIES} {descriptor.name}"
+                raise self._error(f"{limit}, found {len(table)}")
+
+    def _at(self, table: Sequence[_T], index: int, name: str) -> _T:
+        if index >= len(table):
+            raise self._error(f"expected an index below {len(table)} into {name}, found {index}")
+        return table[index]
+
+    def _string(self, index: int) -> str:
+        return self._at(self._strings, index, "strings")
+
+    def _read_types(self) -> list[Type]:
+        types: list[Type] = []
+        depths: list[int] = []
+        for row in self._program.types:
+            kind = self._string(row.kind)
+            if kind not in _KINDS:
+                raise self._error(f"expected a known kind of value, found {_shown(kind)}", UPGRADE)
+            items = [self._at(types, index, "earlier types") for index in row.items]
+            depth = 1 + max((depths[index] for index in row.items), default=0)
+            if len(items) > 1 or depth > MAX_DEPTH + 1:
+                raise self._error(f"expected one item type, {MAX_DEPTH} deep, found more")
+            options = tuple(map(self._string, row.options))
+            types.append(self._type(Kind(kind), items, options))
+            depths.append(depth)
+        return types
+
+    def _type(self, kind: Kind, items: list[Type], options: tuple[str, ...]) -> Type:
+        try:
+            return Type(kind, items[0] if items else None, options)
+        except ValueError as error:
+            raise self._error(f"expected a well-formed type, found a {error}") from None
+
+    def _read_operands(self) -> list[Operand]:
+        operands: list[Operand] = []
+        depths: list[int] = []
+        for row in self._program.operands:
+            below = list(row.list.items)
+            operands.append(self._operand(row, operands))
+            depths.append(1 + max((depths[index] for index in below), default=-1))
+            self._sizes.append(1 + sum(self._sizes[index] for index in below))
+            if depths[-1] > MAX_DEPTH:
+                raise self._error(f"expected lists at most {MAX_DEPTH} deep, found more")
+        return operands
+
+    def _used(self, index: int) -> Operand:
+        """The operand of a field; operands are shared, so a small file could stand for a lot."""
+        operand = self._at(self._operands, index, "operands")
+        self._n_used += self._sizes[index]
+        if self._n_used > MAX_ENTRIES:
+            raise self._error(f"expected operands at most {MAX_ENTRIES} long, found more")
+        return operand
+
+    def _operand(self, row: pb.Operand, earlier: list[Operand]) -> Operand:
+        match row.WhichOneof("kind"):
+            case "value":
+                return Ref(self._at(self._values, row.value, "values").name)
+            case "text":
+                return Lit(self._string(row.text))
+            case "integer":
+                return Lit(row.integer)
+            case "number":
+                return Lit(row.number)
+            case "boolean":
+                return Lit(row.boolean)
+            case "none":
+                return Lit(None)
+            case "list":
+                return tuple(self._at(earlier, i, "earlier operands") for i in row.list.items)
+        raise self._error("expected an operand of a known kind, found none", UPGRADE)
+
+    def _param(self, row: pb.Param) -> Param:
+        default = self._used(row.default) if row.has_default else None
+        return Param(self._at(self._values, row.value, "values"), default)
+
+    def _blocks(self) -> tuple[Block, ...]:
+        expected = sum(row.n_nodes for row in self._program.blocks)
+        if expected != len(self._program.nodes):
+            found = len(self._program.nodes)
+            raise self._error(f"expected {expected} nodes in the blocks, found {found}")
+        nodes = iter(self._program.nodes)
+        blocks = []
+        for row in self._program.blocks:
+            params = self._values_at(row.params)
+            content = tuple(map(self._node, islice(nodes, row.n_nodes)))
+            blocks.append(Block(self._string(row.name), params, content))
+        return tuple(blocks)
+
+    def _values_at(self, indices: Sequence[int]) -> tuple[Value, ...]:
+        return tuple(self._at(self._values, index, "values") for index in indices)
+
+    def _node(self, row: pb.Node) -> Node:
+        op = self._string(row.op)
+        if op not in OPS:
+            raise self._error(f"expected an op of this table, found {_shown(op)}", UPGRADE)
+        known = {spec.name for spec in OPS[op].fields}
+        fields = []
+        for field in row.fields:
+            name = self._string(field.name)
+            if name not in known:
+                raise self._error(f"expected a field of op {op}, found {_shown(name)}", UPGRADE)
+            fields.append((name, self._used(field.operand)))
+        return Node(op, self._values_at(row.results), tuple(fields), self._loc(row))
+
+    def _loc(self, row: pb.Node) -> Loc | None:
+        if row.line == 0:
+            return None
+        return Loc(self._string(row.file), row.line, self._string(row.function))
+
+    def _guard(self, row: pb.Guard) -> Guard:
+        return Guard(self._string(row.kind), self._string(row.name), self._string(row.value))
+
+    def _receipt(self, row: pb.Receipt) -> Receipt:
+        name = self._string(getattr(row, "pass"))
+        preserves, summary = self._string(row.preserves), self._string(row.summary)
+        return Receipt(name, preserves, summary, row.nodes_before, row.nodes_after)

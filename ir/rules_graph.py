@@ -1,0 +1,212 @@
+"""The verifier's rules about the graph as a whole: names, streams, dominance, blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sgc.ir import analysis
+from sgc.ir.analysis import Definition, Place, Tree
+from sgc.ir.breach import Breach, breach_at, breach_of_pair
+from sgc.ir.graph import Graph, Node, Ref
+from sgc.ir.literals import label, value_ref
+from sgc.ir.types import Type
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Context:
+    """A graph with what several rules look up in it, each computed at most once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._options: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def nodes(self) -> list[tuple[Place, Node]]:
+        return list(analysis.places(self.graph))
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        return analysis.definitions(self.graph)
+
+    @cached_property
+    def flow(self) -> nx.DiGraph[int]:
+        return analysis.flow_graph(self.graph)
+
+    @property
+    def is_straight(self) -> bool:
+        """One block: most programs, and no reason to load networkx."""
+        return len(self.graph.blocks) == 1
+
+    @cached_property
+    def dominators(self) -> Tree:
+        """The tree of immediate dominators of the blocks that are reached, by number."""
+        children: dict[str, list[str]] = {}
+        if self.is_straight:
+            return Tree(children, ("0",))
+        import networkx as nx
+
+        for block, above in nx.immediate_dominators(self.flow, 0).items():
+            if above is not None and block != above:
+                children.setdefault(str(above), []).append(str(block))
+        return Tree(children, ("0",))
+
+    @cached_property
+    def reached(self) -> dict[int, set[int]]:
+        """The blocks that can run after each block, itself only if it is in a loop."""
+        return {0: set()} if self.is_straight else _transitive(self.flow)
+
+    @cached_property
+    def reaching(self) -> dict[int, set[int]]:
+        """The blocks that can run before each block, itself only if it is in a loop."""
+        return {0: set()} if self.is_straight else _transitive(self.flow.reverse())
+
+    @cached_property
+    def loops(self) -> set[int]:
+        """The blocks that can run more than once."""
+        return {block for block, after in self.reached.items() if block in after}
+
+    def options(self, type_: Type) -> frozenset[str]:
+        """The options of a choice as a set; values of a type share it."""
+        key = id(type_.options)  # hashing them would cost as much as searching them
+        if key not in self._options:
+            self._options[key] = frozenset(type_.options)
+        return self._options[key]
+
+    def breach(self, rule: str, message: str, place: Place) -> Breach:
+        return breach_at(rule, message, self.graph, place)
+
+
+def _transitive(flow: nx.DiGraph[int]) -> dict[int, set[int]]:
+    import networkx as nx
+
+    after = {}
+    for block in flow:
+        first = set(flow.successors(block))
+        after[block] = first.union(*(nx.descendants(flow, below) for below in first))
+    return after
+
+
+Rule = Callable[[str, Context], Iterator[Breach]]
+
+
+def check_names(rule: str, context: Context) -> Iterator[Breach]:
+    first: dict[str, Place] = {}
+    for definition in analysis.all_definitions(context.graph):
+        name, place = definition.value.name, definition.place
+        if name in first:
+            message = f"{value_ref(name)} is defined twice; every value has a name of its own"
+            yield breach_of_pair(rule, message, first[name], place, "definition")
+        first.setdefault(name, place)
+    for name, count in Counter(block.name for block in context.graph.blocks).items():
+        if count > 1:
+            yield Breach(
+                rule, f"{label(name)} labels {count} blocks; every block has its own label"
+            )
+
+
+def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
+    uses: dict[str, dict[int, Place]] = {}  # by name, then by block
+    for place, node in context.nodes:
+        for name in analysis.consumed(node):
+            earlier = uses.setdefault(name, {})
+            first = _use_on_same_path(context, earlier, place.block)
+            ref = value_ref(name)
+            if first is not None:
+                message = f"{ref} is used twice; a stream may be used once; fork it first"
+                yield breach_of_pair(rule, message, first, place, "use")
+                continue
+            earlier[place.block] = place
+            if _can_repeat(context, name, place):
+                message = f"{ref} is used by every turn of a loop; make it a block's parameter"
+                yield context.breach(rule, message, place)
+
+
+def _use_on_same_path(context: Context, uses: dict[int, Place], block: int) -> Place | None:
+    """A use that can run before or after the block; arms of a branch exclude each other."""
+    if block in uses or not uses:
+        return uses.get(block)
+    others = uses.keys() & (context.reached[block] | context.reaching[block])
+    return uses[min(others)] if others else None
+
+
+def _can_repeat(context: Context, name: str, use: Place) -> bool:
+    """Whether a loop passes the use again without passing the definition."""
+    definition = context.definitions.get(name)
+    if definition is None or definition.place.block == use.block or use.block not in context.loops:
+        return False
+    import networkx as nx
+
+    others = context.flow.subgraph(set(context.flow) - {definition.place.block})
+    return any(nx.has_path(others, after, use.block) for after in others.successors(use.block))
+
+
+def check_dominance(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for name in dict.fromkeys(node.refs()):
+            definition = context.definitions.get(name)
+            if definition is None:
+                yield context.breach(rule, f"{value_ref(name)} is not defined", place)
+            elif not _is_before(context, definition.place, place):
+                yield context.breach(
+                    rule, _too_early(context, name, definition.place, place), place
+                )
+
+
+def _is_before(context: Context, definition: Place, use: Place) -> bool:
+    if definition.block == use.block:
+        return definition.index < use.index
+    if definition.block == -1:
+        return True
+    return context.dominators.is_at_or_above(str(definition.block), str(use.block))
+
+
+def _too_early(context: Context, name: str, definition: Place, use: Place) -> str:
+    if definition.block == use.block:
+        return f"{value_ref(name)} is used before it is defined"
+    block = context.graph.blocks[definition.block].name
+    return (
+        f"{value_ref(name)} is defined in {label(block)}, which not every path to this node passes"
+    )
+
+
+def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
+    blocks = context.graph.blocks
+    if not blocks:
+        yield Breach(rule, "the program has no block; it needs at least `return`")
+    elif blocks[0].params:
+        yield Breach(
+            rule, f"the entry block {label(blocks[0].name)} has parameters; use the program's"
+        )
+    for block in blocks:
+        if not block.nodes:
+            yield Breach(
+                rule, f"{label(block.name)} is empty; end it with a terminator such as `return`"
+            )
+    for place, node in context.nodes:
+        is_last = place.index == len(blocks[place.block].nodes) - 1
+        if is_last and not node.is_terminator:
+            message = "the block does not end with a terminator such as `return`"
+            yield context.breach(rule, message, place)
+        elif node.is_terminator and not is_last:
+            message = f"{node.op} ends a block, but more nodes follow"
+            yield context.breach(rule, message, place)
+
+
+def check_spans(rule: str, context: Context) -> Iterator[Breach]:
+    spans = [(place, node) for place, node in context.nodes if node.op == "span"]
+    tree = analysis.prompt_tree(context.graph) if spans else Tree({}, ())
+    for place, node in spans:
+        fields = dict(node.fields)
+        start, end = fields.get("start"), fields.get("end")
+        if not isinstance(start, Ref) or not isinstance(end, Ref):
+            continue
+        is_known = start.name in tree and end.name in tree
+        if is_known and not tree.is_at_or_above(start.name, end.name):
+            states = f"{value_ref(end.name)} does not continue {value_ref(start.name)}"
+            message = f"{states}; a span lies in one stream"
+            yield context.breach(rule, message, place)

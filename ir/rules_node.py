@@ -1,0 +1,229 @@
+"""The verifier's rules about one node or parameter at a time, mostly read off the op's row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sgc.ir.analysis import all_definitions
+from sgc.ir.breach import Breach
+from sgc.ir.graph import Lit, Node, Operand, Ref, operand_refs
+from sgc.ir.limits import MAX_DEPTH
+from sgc.ir.literals import value_ref
+from sgc.ir.ops import ANY_VALUE, FieldSpec
+from sgc.ir.printer import operand_text, type_text
+from sgc.ir.rules_graph import Context
+from sgc.ir.types import Kind, Type
+
+_KIND_OF_LITERAL = {str: Kind.TEXT, int: Kind.INT, float: Kind.FLOAT, bool: Kind.BOOL}
+_MAX_SHOWN = 40
+
+
+def check_fields(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for message in _field_messages(node, context):
+            yield context.breach(rule, f"{node.op}: {message}", place)
+
+
+def _field_messages(node: Node, context: Context) -> Iterator[str]:
+    rows = {row.name: row for row in node.spec.fields}
+    names = [name for name, _ in node.fields]
+    for name, operand in node.fields:
+        if name not in rows:
+            yield f"has no field {name}; it has {', '.join(rows) or 'none'}"
+        else:
+            yield from _operand_messages(rows[name], operand, context)
+    for row in node.spec.fields:
+        if row.is_required and row.name not in names:
+            yield f"needs the field {row.name}"
+    if [name for name in rows if name in names] != [name for name in names if name in rows]:
+        yield f"has its fields in the order {', '.join(names)}; each once, as in the op's row"
+
+
+def _operand_messages(row: FieldSpec, operand: Operand, context: Context) -> Iterator[str]:
+    if row.default is None and operand == Lit(None):
+        return
+    if row.static and next(operand_refs(operand), None) is not None:
+        yield f"field {row.name} takes literals only, found {_shown(operand)}"
+    elif row.is_list and not isinstance(operand, tuple):
+        yield f"field {row.name} takes a list, found {_shown(operand)}"
+    else:
+        items = operand if row.is_list and isinstance(operand, tuple) else (operand,)
+        for item in items:
+            found = _misfit(item, row.kinds, context)
+            if found:
+                of_list = "a list of " if row.is_list else ""
+                yield f"field {row.name} takes {of_list}{_kinds_text(row.kinds)}, found {found}"
+
+
+def _misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
+    """What was found where an operand is of none of the kinds; else nothing."""
+    if isinstance(operand, Ref):
+        definition = context.definitions.get(operand.name)  # an undefined one is R5's to tell
+        is_fit = definition is None or definition.value.type.kind in kinds
+        return "" if is_fit or not definition else _typed(operand, definition.value.type)
+    if isinstance(operand, Lit):
+        return "" if _literal_fits(operand, kinds) else _shown(operand)
+    if Kind.LIST not in kinds:
+        return _shown(operand)
+    return next(filter(None, (_misfit(item, ANY_VALUE, context) for item in operand)), "")
+
+
+def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
+    """Exact types only: a subclass would not be the same after a round trip."""
+    if literal.value is None:
+        return Kind.JSON in kinds
+    return _KIND_OF_LITERAL.get(type(literal.value)) in kinds
+
+
+def _typed(ref: Ref, type_: Type) -> str:
+    return f"{operand_text(ref)} of type {type_text(type_)}"
+
+
+def _shown(operand: Operand) -> str:
+    if isinstance(operand, Lit) and type(operand.value) not in (*_KIND_OF_LITERAL, type(None)):
+        return f"a literal of the Python type {type(operand.value).__name__}"
+    text = operand_text(operand)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+
+
+def _kinds_text(kinds: frozenset[Kind]) -> str:
+    if kinds == ANY_VALUE:
+        return "any value but a stream"
+    return " or ".join(kind for kind in Kind if kind in kinds)
+
+
+def check_results(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for message in _result_messages(node):
+            yield context.breach(rule, f"{node.op}: {message}", place)
+
+
+def _result_messages(node: Node) -> Iterator[str]:
+    kinds = list(node.spec.results)
+    if node.spec.variadic_results:
+        n_repeats = _repeats(node)
+        if n_repeats is None:
+            return
+        if n_repeats < 1:
+            yield f"needs at least one child, found n={n_repeats}"
+            return
+        # Not a list yet: the number comes from the program and may be huge.
+        if len(node.results) != len(kinds) - 1 + n_repeats:
+            yield f"gives {len(kinds) - 1 + n_repeats} results, found {len(node.results)}"
+            return
+        kinds += kinds[-1:] * (n_repeats - 1)
+    if len(kinds) != len(node.results):
+        yield f"gives {len(kinds) or 'no'} results, found {len(node.results)}"
+        return
+    for kind, value in zip(kinds, node.results, strict=True):
+        if value.type.kind is not kind:
+            yield f"gives a {kind} as {value_ref(value.name)}, found type {type_text(value.type)}"
+
+
+def _repeats(node: Node) -> int | None:
+    """How often the last result repeats: `n`; None where R1 has already told what is wrong."""
+    operand = dict(node.fields).get("n")
+    if isinstance(operand, Lit) and type(operand.value) is int:
+        return operand.value
+    return None
+
+
+def check_params(rule: str, context: Context) -> Iterator[Breach]:
+    for param in context.graph.params:
+        name, type_ = param.value.name, param.value.type
+        if type_.is_stream:
+            yield Breach(rule, f"the program's parameter {value_ref(name)} is a stream")
+        elif param.default is not None and not _is_default(param.default, type_, context):
+            found = _shown(param.default)
+            yield Breach(
+                rule, f"{value_ref(name)} is {type_text(type_)}, but its default is {found}"
+            )
+
+
+def _is_default(operand: Operand, type_: Type, context: Context) -> bool:
+    if isinstance(operand, Ref):
+        return False
+    if isinstance(operand, tuple):
+        item = type_.item
+        return item is not None and all(_is_default(part, item, context) for part in operand)
+    if type_.kind is Kind.CHOICE:
+        is_text = type(operand.value) is str
+        return is_text and (not type_.options or operand.value in context.options(type_))
+    if type_.kind is Kind.FLOAT:
+        return type(operand.value) in (int, float)
+    if type_.kind is Kind.JSON:
+        return _literal_fits(operand, ANY_VALUE)
+    return _literal_fits(operand, frozenset({type_.kind}))
+
+
+def check_keys(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        if node.op not in ("record", "publish"):
+            continue
+        fields = dict(node.fields)
+        keys, items = fields.get("keys", ()), fields.get("items", ())
+        if not isinstance(keys, tuple) or not isinstance(items, tuple):
+            continue
+        is_bare = node.op == "record" and not keys  # a tuple of values
+        if not is_bare and len(keys) != len(items):
+            message = f"{node.op}: {len(keys)} keys for {len(items)} items"
+            yield context.breach(rule, message, place)
+
+
+def check_choices(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        if node.op == "select":
+            for message in _choice_messages(node, context):
+                yield context.breach(rule, f"select: {message}", place)
+
+
+def _choice_messages(node: Node, context: Context) -> Iterator[str]:
+    choices = dict(node.fields).get("choices")
+    if choices == ():
+        yield "choices is empty; there must be at least one"
+    if not isinstance(choices, tuple):
+        return
+    options = context.options(node.results[-1].type) if node.results else None
+    for choice in choices:
+        text = choice.value if isinstance(choice, Lit) else None
+        if options and isinstance(text, str) and text not in options:
+            result = value_ref(node.results[-1].name)
+            yield f"choice {_shown(choice)} is not among the options of {result}"
+
+
+def check_depth(rule: str, context: Context) -> Iterator[Breach]:
+    """Without recursion, and showing nothing of what is too deep."""
+    for definition in all_definitions(context.graph):
+        fault = _type_fault(definition.value.type)
+        if fault:
+            node = definition.place.node
+            message = f"the type of {value_ref(definition.value.name)} {fault}"
+            yield Breach(rule, message, node.loc if node else None)
+    for node in context.graph.nodes():
+        for name, operand in node.fields:
+            if _is_deep(operand):
+                message = f"{node.op}: field {name} nests deeper than {MAX_DEPTH}"
+                yield Breach(rule, message, node.loc)
+    for param in context.graph.params:
+        if param.default is not None and _is_deep(param.default):
+            yield Breach(
+                rule, f"the default of {value_ref(param.value.name)} nests deeper than {MAX_DEPTH}"
+            )
+
+
+def _type_fault(type_: Type) -> str:
+    depth = 0
+    while type_.item is not None:
+        depth, type_ = depth + 1, type_.item
+    if depth > MAX_DEPTH:
+        return f"nests deeper than {MAX_DEPTH}"
+    return "is a list of streams; a stream is used by name" if depth and type_.is_stream else ""
+
+
+def _is_deep(operand: Operand) -> bool:
+    level = [operand]
+    for _ in range(MAX_DEPTH + 1):
+        level = [item for part in level if isinstance(part, tuple) for item in part]
+        if not level:
+            return False
+    return True

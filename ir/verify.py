@@ -1,0 +1,78 @@
+"""The rules every graph keeps. A graph that passes can be printed, saved, rewritten and run.
+
+Checked, in linear time, all breaches at once:
+
+    R1 fields         required fields are there, unknown ones are not, each once and in the
+                      order of the op's row; static ones are literals; operands are of the
+                      kinds, and lists where, the row says
+    R2 results        as many, and of the kinds, as the row says (fork: the trunk and n)
+    R3 names          values and blocks have names of their own
+    R4 linear-stream  a stream state is used up at most once on any path
+    R5 dominance      every value that is used is defined before, on every path
+    R6 blocks         there is one; each ends with its only terminator; the entry takes nothing
+    R7 params         no argument is a stream; defaults are of their parameters' types
+    R8 keys           record and publish have a key for every item
+    R9 span           the end of a span continues its start
+    R10 choices       a select has some, and its result's options include them all
+    R11 depth         lists of literals and of types do not nest without bound
+
+Not yet: that a list's items are of its item type; that method, role and sampling values are
+ones the executor knows (it says so when it runs); arguments of branches (the table has
+none); that a stream's name and path are those of the call it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sgc.errors import VerifyError
+from sgc.ir import rules_graph, rules_node
+from sgc.ir.breach import Breach, SourceLine
+from sgc.ir.graph import Graph
+from sgc.ir.rules_graph import Rule
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("R1 fields", rules_node.check_fields),
+    ("R2 results", rules_node.check_results),
+    ("R3 names", rules_graph.check_names),
+    ("R4 linear-stream", rules_graph.check_linear_streams),
+    ("R5 dominance", rules_graph.check_dominance),
+    ("R6 blocks", rules_graph.check_blocks),
+    ("R7 params", rules_node.check_params),
+    ("R8 keys", rules_node.check_keys),
+    ("R9 span", rules_graph.check_spans),
+    ("R10 choices", rules_node.check_choices),
+)
+DEPTH_RULE = ("R11 depth", rules_node.check_depth)
+
+
+def verify(graph: Graph, source_line: SourceLine | None = None) -> None:
+    """Raises one VerifyError that lists every breach; does nothing if there is none.
+
+    source_line: gives the text of a user's line, to be shown with a breach.
+    """
+    breaches = find_breaches(graph)
+    if breaches:
+        raise VerifyError("\n".join(breach.render(source_line) for breach in breaches))
+
+
+def find_breaches(graph: Graph) -> list[Breach]:
+    """Every breach, by rule and then in the order of the graph."""
+    return list(iter_breaches(graph))
+
+
+def iter_breaches(graph: Graph) -> Iterator[Breach]:
+    """The same one by one, for callers that do not want them all."""
+    # The other rules recurse into operands and types, so their depth comes first.
+    is_deep = False
+    for breach in _run(graph, (DEPTH_RULE,)):
+        is_deep = True
+        yield breach
+    if not is_deep:
+        yield from _run(graph, RULES)
+
+
+def _run(graph: Graph, rules: tuple[tuple[str, Rule], ...]) -> Iterator[Breach]:
+    context = rules_graph.Context(graph)
+    for rule, check in rules:
+        yield from check(rule, context)

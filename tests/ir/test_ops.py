@@ -1,0 +1,89 @@
+"""The table of ops is well formed, and its document is what the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sgc.ir.docs_table import ops_markdown
+from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.ops import OPS, REQUIRED, TABLE, TERMINATORS, FieldSpec, Flag, OpSpec
+from sgc.ir.parser import parse, parse_node
+from sgc.ir.types import Kind
+from sgc.ir.verify import find_breaches
+
+ROOT = Path(__file__).parents[2]
+ROWS = pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+PYTHON_TYPES = {str: Kind.TEXT, int: Kind.INT, float: Kind.FLOAT, bool: Kind.BOOL}
+
+
+def test_names_are_unique_words() -> None:
+    assert len(OPS) == len(TABLE)
+    assert all(name.isidentifier() for name in OPS)
+    assert {row.name for row in TABLE if Flag.TERMINATOR in row.flags} == TERMINATORS != set()
+
+
+@ROWS
+def test_row_is_well_formed(row: OpSpec) -> None:
+    names = [field.name for field in row.fields]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() and name not in ("true", "false", "none") for name in names)
+    assert row.doc.endswith(".")
+    assert row.sample
+    assert row.flags or row.results
+    positional = [field.positional for field in row.fields]
+    assert positional == sorted(positional, reverse=True), "positional fields come first"
+    assert (Flag.APPENDS in row.flags) == any(field.consumes for field in row.fields)
+    if Flag.APPENDS in row.flags:
+        assert row.results[0] is Kind.STREAM
+    if Flag.TERMINATOR in row.flags:
+        assert not row.results
+    if Flag.PURE in row.flags:
+        assert row.results
+        assert not row.flags & {Flag.STOCHASTIC, Flag.OUTPUT, Flag.APPENDS}
+    for field in row.fields:
+        check_field(field)
+
+
+def check_field(field: FieldSpec) -> None:
+    assert field.kinds
+    is_stream = Kind.STREAM in field.kinds
+    assert not is_stream or field.kinds == {Kind.STREAM}, "streams mix with nothing"
+    assert not (is_stream and (field.is_list or field.static or not field.is_required))
+    assert not field.consumes or is_stream
+    if field.default is REQUIRED or field.default is None:
+        return
+    if field.is_list:
+        assert isinstance(field.default, tuple)
+    else:
+        assert PYTHON_TYPES[type(field.default)] in field.kinds
+
+
+@ROWS
+def test_sample_breaks_no_rule_of_its_own(row: OpSpec) -> None:
+    """What a sample refers to is not defined in it; nothing else may be wrong with it."""
+    node = parse_node(row.sample)
+    rules = {breach.rule for breach in find_breaches(in_context(node))}
+    assert rules <= {"R5 dominance"}
+    assert node.op == row.name
+    required = {field.name for field in row.fields if field.is_required}
+    assert required <= {name for name, _ in node.fields}
+
+
+def in_context(node: Node) -> Graph:
+    end = "" if node.is_terminator else "return"
+    return parse(f"sgir 1\nprogram @p() {{\n{node.spec.sample}\n{end}\n}}")
+
+
+@ROWS
+def test_defaults_can_be_read_off_a_bare_node(row: OpSpec) -> None:
+    for field in row.fields:
+        if not field.is_required:
+            operand = Node(row.name).get(field.name)
+            assert isinstance(operand, tuple if isinstance(field.default, tuple) else Lit)
+
+
+def test_the_document_is_up_to_date() -> None:
+    found = (ROOT / "docs" / "ops.md").read_text(encoding="utf-8")
+    assert found == ops_markdown(), "run: python -P tools/generate_ops_doc.py"
