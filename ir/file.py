@@ -26,7 +26,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from sgc.errors import LoadError, UsageError
+from sgc.errors import LoadError, SgcError
 from sgc.ir.graph import Graph
 from sgc.ir.limits import MAX_FILE_BYTES
 from sgc.ir.reader import DAMAGED, UPGRADE, read_program
@@ -80,7 +80,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
         draft.replace(target)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot write the program: {reason}", where=str(target)) from error
+        raise SgcError(f"cannot write the program: {reason}", where=str(target)) from error
     finally:
         with suppress(OSError, ValueError):
             draft.unlink(missing_ok=True)

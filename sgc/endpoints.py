@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from sgc.errors import UsageError
@@ -60,7 +61,7 @@ class Runtime(Endpoint):
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
         from sgc.runtime.engine.launch import EmbeddedEngine
 
-        self._engine = EmbeddedEngine(model_path, **settings)
+        self._engine = EmbeddedEngine(model_path, _serve_arguments(settings))
         self._engine.start()
         try:
             super().__init__(_connect(self._engine.uri, None))
@@ -93,6 +94,18 @@ def _connect(uri: str, token: str | None) -> Backend:
         return backend
 
     return shared.run(make())
+
+
+def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as `sgc serve` options: `pool_tokens=9` is `--pool-tokens 9`."""
+    arguments: list[str] = []
+    for name, value in settings.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            arguments.append(option)
+        elif value is not None and value is not False:
+            arguments += [option, str(value)]
+    return arguments
 
 
 _lock = threading.Lock()

@@ -92,7 +92,7 @@ def verify_command(path: Path) -> None:
 @cli.command("serve")
 @click.option("--model", metavar="ID_OR_PATH", help="A Hugging Face folder or id, or `fake`. "
               "Without it the default model.")  # fmt: skip
-@click.option("--listen", metavar="ADDR", default="127.0.0.1:30010", show_default=True,
+@click.option("--listen", metavar="ADDR", default="127.0.0.1:30100", show_default=True,
               help="HOST:PORT or unix:PATH. Not loopback: a token is required.")  # fmt: skip
 @click.option("--token-file", type=click.Path(path_type=Path), help="File with the token that "
               "clients must send; also SGC_TOKEN.")  # fmt: skip

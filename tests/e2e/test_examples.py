@@ -1,0 +1,161 @@
+"""Every example, compiled and interpreted, on the fake and on the default model.
+
+Texts and variables are equal, at -O0 the requests too, greedy and seeded; what is run
+through the model is what the requests' tree says, computed here from the requests alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from tests_support import asked, results
+from transformers import AutoTokenizer
+
+import sgc
+from sgc.endpoints import Runtime
+from sgc.functions import Function
+from sgc.runtime.executor.backend import Generated, Prompt, Scored, TextRun
+from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.record import Request, RunResult
+from sgc.runtime.executor.timeline import chrome_trace
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKENIZER = AutoTokenizer.from_pretrained(ROOT / "runtime/engine/assets/tokenizer")
+
+ARGUMENTS = {
+    "tip_suggestion": {"topic": "staying healthy"},
+    "essay_judge": {"essay": "Tea is older than paper. It travelled by road and by sea."},
+    "few_shot": {"question": "What do cows drink?"},
+    "chat": {"first": "What is tea?", "second": "And coffee?"},
+}
+GREEDY = RunOptions(seed=5, temperature=0.0)
+SAMPLED = RunOptions(seed=5, temperature=1.0)
+
+
+def load_example(name: str) -> Function:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def test_every_example_is_tested():
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("options", [GREEDY, SAMPLED], ids=["greedy", "seeded"])
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_compiled_equals_interpreted(engine: Runtime, tmp_path: Path, name, options):
+    function, arguments = load_example(name), ARGUMENTS[name]
+    interpreted = function.run_once(arguments, options, engine)
+    for level in (0, 1, 2, 3):
+        path = tmp_path / f"{level}.sgir"
+        function.compile(opt_level=level).save(path)
+        compiled = sgc.load(path).run_once(arguments, options, engine)
+        assert results(compiled) == results(interpreted)
+        if level < 2:
+            assert asked(compiled) == asked(interpreted)
+    assert interpreted.text()
+    assert all(stream.text for stream in interpreted.streams)
+
+
+# -- counts ----------------------------------------------------------------------------
+
+
+def tokenize(prompt: Prompt, text: str = "") -> list[int]:
+    """Tokens of a prompt, the last run continued by `text`, by the model's own tokenizer."""
+    ids: list[int] = []
+    segments = list(prompt)
+    if text:
+        last = segments[-1] if segments and isinstance(segments[-1], TextRun) else None
+        joined = TextRun((last.text if last else "") + text)
+        segments = (segments[:-1] if last else segments) + [joined]
+    for segment in segments:
+        if isinstance(segment, TextRun):
+            assert not segment.literal
+            ids += TOKENIZER(segment.text, add_special_tokens=not ids)["input_ids"]
+        else:
+            ids += segment.ids
+    return ids
+
+
+def fed_sequences(request: Request) -> list[list[int]]:
+    """The token sequences a request runs through the model or finds cached."""
+    prompt = tokenize(request.prompt)
+    if isinstance(request.reply, Generated):
+        return [prompt + list(request.reply.ids[:-1])]
+    if isinstance(request.reply, Scored):
+        return [tokenize(request.prompt, choice) for choice in request.choices]
+    return [prompt[: request.usage.prompt_tokens]]
+
+
+def expected_positions(requests: list[Request]) -> int:
+    """Distinct token positions of the requests' tree, and one for each request whose whole
+    prompt is there already: its last position is run again for logits.
+    """
+    tree: set[tuple[int, ...]] = set()
+    count = 0
+    for request in requests:
+        sequences = fed_sequences(request)
+        positions = {tuple(ids[: i + 1]) for ids in sequences for i in range(len(ids))}
+        asks_logits = request.kind != "commit"
+        prompt = min((tuple(_shared(sequences)), tuple(tokenize(request.prompt))), key=len)
+        count += asks_logits and prompt in tree
+        count += len(positions - tree)
+        tree |= positions
+    return count
+
+
+def _shared(sequences: list[list[int]]) -> list[int]:
+    shared_ids = []
+    for column in zip(*sequences, strict=False):
+        if len(set(column)) > 1:
+            break
+        shared_ids.append(column[0])
+    return shared_ids
+
+
+def run_and_count(engine: Runtime, name: str, options: RunOptions) -> tuple[RunResult, int]:
+    before = shared.run(engine.backend.stats()).positions_run
+    result = load_example(name).compile().run_once(ARGUMENTS[name], options, engine)
+    after = shared.run(engine.backend.stats()).positions_run
+    return result, after - before
+
+
+@pytest.mark.parametrize("options", [GREEDY, SAMPLED], ids=["greedy", "seeded"])
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_each_shared_prefix_is_computed_once(engine: Runtime, name, options):
+    result, positions = run_and_count(engine, name, options)
+    assert positions == expected_positions(list(result.requests))
+    stats = result.stats
+    assert stats.prompt_tokens == stats.cached_tokens + stats.computed_tokens
+    fed = sum(len(r.reply.ids) - 1 for r in result.requests if isinstance(r.reply, Generated))
+    assert positions == stats.computed_tokens + fed
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_second_run_computes_only_what_is_new(engine: Runtime, name):
+    """Greedy, so that the second run asks the very same: only what gives logits runs again."""
+    run_and_count(engine, name, GREEDY)
+    second, _ = run_and_count(engine, name, GREEDY)
+    n_logits = sum(request.kind != "commit" for request in second.requests)
+    n_choices = sum(_choice_positions(request) for request in second.requests)
+    assert second.stats.computed_tokens == n_logits + n_choices
+
+
+def _choice_positions(request: Request) -> int:
+    if not isinstance(request.reply, Scored):
+        return 0
+    scored = [choice.ids for choice in request.reply.choices]
+    return len({ids[: i + 1] for ids in scored for i in range(len(ids))})
+
+
+def test_the_streams_of_tip_suggestion_overlap(engine: Runtime):
+    result, _ = run_and_count(engine, "tip_suggestion", SAMPLED)
+    events = [e for e in chrome_trace(result)["traceEvents"] if e.get("name") == "paragraph"]
+    first, second = sorted(events, key=lambda event: event["ts"])
+    assert first["tid"] != second["tid"]
+    assert second["ts"] < first["ts"] + first["dur"]
