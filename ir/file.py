@@ -26,7 +26,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from sgc.errors import LoadError, SgcError
+from sgc.errors import LoadError, SgcError, UsageError
 from sgc.ir.graph import Graph
 from sgc.ir.limits import MAX_FILE_BYTES
 from sgc.ir.reader import DAMAGED, UPGRADE, read_program

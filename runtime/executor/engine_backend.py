@@ -108,7 +108,8 @@ class EngineBackend:
 
     async def stats(self) -> pb.Stats:
         """Counters of the engine since it started."""
-        return await self._unary("GetStats", pb.StatsRequest())
+        stats: pb.Stats = await self._unary("GetStats", pb.StatsRequest())
+        return stats
 
     async def flush_cache(self) -> int:
         """Drops every cached prefix that no running request uses; the tokens freed."""
@@ -171,7 +172,7 @@ class EngineBackend:
             await asyncio.wait_for(channel.channel_ready(), self._timeout_s)
         except TimeoutError as error:
             raise self._unreachable(f"no answer within {self._timeout_s:g} s") from error
-        return engine_pb2_grpc.EngineStub(channel)
+        return engine_pb2_grpc.EngineStub(channel)  # type: ignore[no-untyped-call]
 
     def _new_channel(self) -> grpc.aio.Channel:
         if not self._is_tls:

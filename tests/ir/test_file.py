@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from random_graphs import random_graph
 
-from sgc.errors import UsageError, VerifyError
+from sgc.errors import SgcError, UsageError, VerifyError
 from sgc.ir import file as sgir
 from sgc.ir.graph import Block, Graph, Lit, Loc, Operand, make_node
 from sgc.ir.parser import parse
@@ -82,12 +82,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(UsageError, match="cannot write the program: No space left on device"):
+    with pytest.raises(SgcError, match="cannot write the program: No space left on device"):
         sgir.save(returning(Lit("new")), path)
     assert sgir.load(path) == returning(Lit("old"))
     assert os.listdir(tmp_path) == ["p.sgir"]
 
 
 def test_save_into_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot write the program: No such file"):
+    with pytest.raises(SgcError, match="cannot write the program: No such file"):
         sgir.save(returning(Lit(1)), tmp_path / "missing" / "p.sgir")
