@@ -14,7 +14,7 @@ from sgc.errors import UsageError
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.loop import shared
 
-SCHEMES = ("grpc://", "unix:")
+SCHEMES = ("grpc://", "grpcs://", "unix:")
 
 
 class Endpoint:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from sgc.errors import SgcError, UsageError
@@ -199,6 +199,7 @@ class EagerSession(Session):
         self.loop = loop
         self._outbox: deque[Node] = deque()
         self._values: list[str] = []  # texts from outside that hold special tokens
+        self._own: dict[int, str] = {}  # the program's own constants, by identity
         self._objects = 0
 
     def take(self, node: Node) -> None:
@@ -213,6 +214,11 @@ class EagerSession(Session):
         while self._outbox:
             nodes.append(self._outbox.popleft())
         self.instance.submit(nodes)
+
+    def body(self, function: Function) -> Callable[..., Any]:
+        for text in own_texts(function.python):
+            self._own[id(text)] = text
+        return super().body(function)
 
     def read(self, symbol: Symbol) -> Any:
         value = self._await_value(symbol)
@@ -260,9 +266,11 @@ class EagerSession(Session):
         special = self.instance.special
         if special is None or not self._values or special.search(text) is None:
             return [(True, Lit(text))]
+        if self._own.get(id(text)) is text:
+            return [(True, Lit(text))]
         spans = sorted(_occurrences(text, self._values))
         if not spans:
-            # It was changed on the way (stripped, cut): nothing in it can be vouched for.
+            # It may have been changed on the way (stripped, cut): nothing can be vouched for.
             return [(False, Lit(text))]
         parts: list[tuple[bool, Operand]] = []
         at = 0
@@ -331,3 +339,15 @@ def is_users(frame: FrameType) -> bool:
         return False
     file = frame.f_code.co_filename
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
+
+
+def own_texts(python: FunctionType) -> Iterator[str]:
+    """The texts in a function's source and in its module's globals: the very objects."""
+    yield from (value for value in python.__globals__.values() if type(value) is str)
+    codes = [python.__code__]
+    while codes:
+        for constant in codes.pop().co_consts:
+            if isinstance(constant, CodeType):
+                codes.append(constant)
+            elif isinstance(constant, str):
+                yield constant

@@ -46,13 +46,18 @@ def annotate(text: str, errors: list[tuple[int, str]]) -> str:
 
 def check(name: str, found: str) -> None:
     """Compares a file's expected content, less its first line, with what was found."""
-    found = f"# {command(name)}\n{found}"
-    expected = read(name)
+    compare(FOLDER / f"{name}.sgir.txt", found, command(name))
+
+
+def compare(path: Path, found: str, command: str) -> None:
+    """Compares a golden file with its first line, the command, before what was found."""
+    found = f"# {command}\n{found}"
+    expected = path.read_text(encoding="utf-8") if path.exists() else ""
     if found == expected:
         return
     if os.environ.get("SGC_BLESS"):
-        (FOLDER / f"{name}.sgir.txt").write_text(found, encoding="utf-8")
+        path.write_text(found, encoding="utf-8")
         return
     lines = expected.splitlines(), found.splitlines()
     diff = "\n".join(difflib.unified_diff(*lines, "expected", "found", lineterm=""))
-    pytest.fail(f"{diff}\n\nto accept: SGC_BLESS=1 {command(name)}", pytrace=False)
+    pytest.fail(f"{diff}\n\nto accept: SGC_BLESS=1 {command}", pytrace=False)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import finished, start_eager
@@ -24,6 +23,7 @@ from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.session import own_texts
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -57,18 +57,9 @@ def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> N
 def _own_texts(function: Function) -> list[str]:
     """The program's own texts and their words: what its tests would compare with."""
     found: dict[str, None] = {}
-    for code in _codes(function.python.__code__):
-        for constant in code.co_consts:
-            if isinstance(constant, str):
-                found.update(dict.fromkeys([constant, *re.findall(r"\w+", constant)]))
+    for text in own_texts(function.python):
+        found.update(dict.fromkeys([text, *re.findall(r"\w+", text)]))
     return sorted(found, key=len)
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
 
 
 def _argument(type_: Type, number: int, texts: tuple[str, ...]) -> Any:

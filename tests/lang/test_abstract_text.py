@@ -254,7 +254,14 @@ def matched(s, x):
     s += "yes" if re.match("a", x) else "no"
 
 
-@pytest.mark.parametrize("body", [contained, replaced, equal_marked, searched, matched])
+def padded_marked(s, x):
+    inner = f"<{x}>"
+    s += f"{inner:>12}"
+
+
+@pytest.mark.parametrize(
+    "body", [padded_marked, contained, replaced, equal_marked, searched, matched]
+)
 def test_the_check_finds_what_the_trace_cannot_see(body):
     with pytest.raises(TraceError) as caught:
         sgc.function(body).compile()

@@ -1,0 +1,102 @@
+"""From what the scheduler chose to the flat batch, and from its logits back to each request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.choices import Target
+from sgc.runtime.engine.forward import FlatBatch, Row, flatten
+from sgc.runtime.engine.radix import NO_INTS, Ints
+from sgc.runtime.engine.request import Generate, Work
+from sgc.runtime.engine.sampler import check_numbers
+from sgc.runtime.engine.scheduler import BranchPart, Item
+
+FIRST: Ints = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class StepBatch:
+    """sampled: the requests that get a token, with the row of the logits that decides it.
+    targets: what rows of logits decide of choices."""
+
+    flat: FlatBatch
+    sampled: tuple[tuple[Work, int], ...]
+    targets: tuple[tuple[int, Target], ...]
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.sampled: list[tuple[Work, int]] = []
+        self.targets: list[tuple[int, Target]] = []
+        self.n_logits = 0
+
+    def add_sequence(self, item: Item) -> None:
+        """The next positions of prompt or generation; logits if they reach the end."""
+        work, n = item.work, item.n_tokens
+        end = work.n_computed + n
+        is_whole = end == len(work.tokens) and work.wants_logits
+        logits_at = FIRST + (n - 1) if is_whole else NO_INTS
+        tokens = work.tokens.view[work.n_computed : end]
+        self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at))
+        if not is_whole:
+            return
+        if isinstance(work.request.kind, Generate):
+            self.sampled.append((work, self.n_logits))
+        elif work.trie is not None:
+            self.targets += [(self.n_logits, target) for target in work.trie.first_targets()]
+        self.n_logits += 1
+
+    def add_branch(self, work: Work, part: BranchPart) -> None:
+        """Positions of choices; logits wherever a token follows."""
+        assert work.trie is not None
+        branch, end = part.branch, part.start + part.n_tokens
+        wanted: list[int] = []
+        for index in range(part.start, end):
+            targets = work.trie.targets(branch, index)
+            if targets:
+                self.targets += [(self.n_logits + len(wanted), target) for target in targets]
+                wanted.append(index - part.start)
+        pages = np.concatenate([work.pages.view, *branch.pages_before(), branch.pages.view])
+        start = work.n_prompt + branch.depth + part.start
+        logits_at = np.array(wanted, np.int64)
+        self.rows.append(Row(branch.tokens[part.start : end], start, pages, logits_at))
+        self.n_logits += len(wanted)
+
+
+def build(items: Sequence[Item]) -> StepBatch:
+    builder = _Builder()
+    for item in items:
+        if item.n_tokens:
+            builder.add_sequence(item)
+        for part in item.parts:
+            builder.add_branch(item.work, part)
+    return StepBatch(flatten(builder.rows), tuple(builder.sampled), tuple(builder.targets))
+
+
+def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """[n_sampled, vocab]; without a copy where nothing else has logits."""
+    if len(batch.sampled) == len(logits):
+        return logits
+    return logits[[at for _, at in batch.sampled]]
+
+
+def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32]) -> None:
+    """Fills in the log-probabilities (natural, of the model's own distribution)."""
+    norms: dict[int, float] = {}
+    for at, target in batch.targets:
+        if at not in norms:
+            norms[at] = _log_sum_exp(logits[at])
+        token = int(target.branch.tokens[target.index])
+        target.branch.logprobs[target.index] = float(logits[at, token]) - norms[at]
+
+
+def _log_sum_exp(row: npt.NDArray[np.float32]) -> float:
+    wide = row.astype(np.float64)
+    best = wide.max()
+    check_numbers(best)
+    return float(best + np.log(np.exp(wide - best).sum()))

@@ -1,0 +1,167 @@
+"""The bounds of a client's request, checked before anything is computed for it.
+
+Every breach is a `RequestError`, which becomes an Error reply to that request alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sgc.proto import engine_pb2 as pb
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_SEGMENTS = 16_384
+MAX_SPANS = 65_536
+MAX_CHOICES = 4096
+MAX_HEADS = 4096
+MAX_JOINT_CHARS = 32 * 1024 * 1024  # choices or heads, each tokenized with the last run
+MAX_STOP_STRINGS = 64
+MAX_STOP_BYTES = 4096
+MAX_STOP_IDS = 1024
+MAX_TEMPERATURE = 100.0
+MAX_PENALTY = 2.0
+MAX_REPETITION_PENALTY = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """What one engine accepts; max_context and pool_tokens come from the loaded model."""
+
+    max_context: int
+    pool_tokens: int
+    vocab_size: int
+    max_in_flight: int = 1024  # unfinished requests of one session
+    max_total_in_flight: int = 8192
+    max_sessions: int = 256
+    max_outbox: int = 4096  # unsent replies at which a session's reading pauses
+
+    @property
+    def max_positions(self) -> int:
+        return min(self.max_context, self.pool_tokens) if self.pool_tokens else self.max_context
+
+
+class RequestError(Exception):
+    """Why one request is refused."""
+
+    def __init__(self, code: pb.ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    def reply(self, request_id: int) -> pb.Reply:
+        return pb.Reply(id=request_id, error=pb.Error(code=self.code, message=self.message))
+
+
+def invalid(message: str) -> RequestError:
+    return RequestError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+
+
+def check_request(request: pb.Request, limits: ServerLimits) -> None:
+    """Raises `RequestError` for anything out of bounds."""
+    kind = request.WhichOneof("kind")
+    if kind is None:
+        raise invalid("the request has no kind: expected generate, score or commit")
+    _check_prompt(request.prompt, limits)
+    if kind == "generate":
+        _check_sampling(request.generate.sampling, limits)
+    elif kind == "score":
+        _check_choices(request.score.choices, request.prompt)
+    else:
+        _check_count("heads", len(request.commit.heads), MAX_HEADS)
+        _check_joint(request.commit.heads, request.prompt)
+
+
+def check_positions(n_tokens: int, limits: ServerLimits, what: str = "the prompt") -> None:
+    """Raises CONTEXT_EXCEEDED if so many token positions can never be held."""
+    if n_tokens > limits.max_positions:
+        raise RequestError(
+            pb.ERROR_CODE_CONTEXT_EXCEEDED,
+            f"{what} is {n_tokens} tokens; this engine holds at most {limits.max_positions} "
+            f"(context {limits.max_context}, pool {limits.pool_tokens})",
+        )
+
+
+def _check_prompt(prompt: pb.Prompt, limits: ServerLimits) -> None:
+    _check_count("prompt segments", len(prompt.segments), MAX_SEGMENTS)
+    for segment in prompt.segments:
+        content = segment.WhichOneof("content")
+        if content == "text":
+            _check_spans(segment.text)
+        elif content == "tokens":
+            _check_ids("prompt", segment.tokens.ids, limits.vocab_size)
+        else:
+            raise invalid("a prompt segment has no content: expected text or tokens")
+
+
+def _check_spans(run: pb.TextRun) -> None:
+    _check_count("literal spans", len(run.literal), MAX_SPANS)
+    n_chars = len(run.text) if run.literal else 0
+    for span in run.literal:
+        if not span.start <= span.end <= n_chars:
+            raise invalid(
+                f"literal span [{span.start}, {span.end}) does not lie in a text of {n_chars} "
+                "code points"
+            )
+
+
+def _check_ids(what: str, ids: Sequence[int], vocab_size: int) -> None:
+    largest = max(ids, default=0)
+    if largest >= vocab_size:
+        raise invalid(f"{what}: token id {largest} is not below the vocabulary size {vocab_size}")
+
+
+def _check_choices(choices: Sequence[str], prompt: pb.Prompt) -> None:
+    if not choices:
+        raise invalid("a score request has no choices")
+    _check_count("choices", len(choices), MAX_CHOICES)
+    for i, choice in enumerate(choices):
+        if not choice:
+            raise invalid(f"choice {i} is empty")
+    _check_joint(choices, prompt)
+
+
+def _check_joint(texts: Sequence[str], prompt: pb.Prompt) -> None:
+    last = prompt.segments[-1].text.text if prompt.segments else ""
+    n_chars = sum(map(len, texts)) + len(texts) * len(last)
+    what = "characters to tokenize (each text with the run it follows)"
+    _check_count(what, n_chars, MAX_JOINT_CHARS)
+
+
+def _check_sampling(s: pb.Sampling, limits: ServerLimits) -> None:
+    if s.max_tokens < 1:
+        raise invalid("max_tokens must be at least 1")
+    if s.min_tokens > s.max_tokens:
+        raise invalid(f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})")
+    _check_range("temperature", s.temperature, 0.0, MAX_TEMPERATURE)
+    _check_range("top_p", s.top_p, 0.0, 1.0, excludes_low=True)
+    _check_range("min_p", s.min_p, 0.0, 1.0)
+    _check_range("frequency_penalty", s.frequency_penalty, -MAX_PENALTY, MAX_PENALTY)
+    _check_range("presence_penalty", s.presence_penalty, -MAX_PENALTY, MAX_PENALTY)
+    _check_range(
+        "repetition_penalty", s.repetition_penalty, 0.0, MAX_REPETITION_PENALTY, excludes_low=True
+    )
+    if s.top_k != -1 and s.top_k < 1:
+        raise invalid(f"top_k must be -1 (off) or at least 1, found {s.top_k}")
+    _check_count("stop strings", len(s.stop), MAX_STOP_STRINGS)
+    for stop in s.stop:
+        if not stop:
+            raise invalid("a stop string is empty")
+        _check_count("bytes in a stop string", len(stop.encode()), MAX_STOP_BYTES)
+    _check_count("stop token ids", len(s.stop_token_ids), MAX_STOP_IDS)
+    _check_ids("stop_token_ids", s.stop_token_ids, limits.vocab_size)
+
+
+def _check_count(what: str, found: int, limit: int) -> None:
+    if found > limit:
+        raise invalid(f"{what}: {found}, of at most {limit}")
+
+
+def _check_range(
+    name: str, value: float, low: float, high: float, *, excludes_low: bool = False
+) -> None:
+    if math.isfinite(value) and low <= value <= high and not (excludes_low and value == low):
+        return
+    opening = "(" if excludes_low else "["
+    raise invalid(f"{name} must be in {opening}{low:g}, {high:g}], found {value:g}")

@@ -1,0 +1,99 @@
+"""The radix tree and the page pool as one memory: cached prefixes make room for new pages.
+
+Owns no tensors. The scheduler reserves and releases here; a request publishes what it has
+computed, which shares it with everyone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sgc.runtime.engine.pool import PagePool
+from sgc.runtime.engine.radix import Ints, Node, RadixTree
+
+
+class PrefixCache:
+    def __init__(self, pool_tokens: int) -> None:
+        self.tree = RadixTree()
+        self.pool = PagePool(pool_tokens)
+        self.n_evicted = 0
+
+    @property
+    def n_available(self) -> int:
+        """Pages that `reserve` could give now."""
+        return self.pool.n_free + self.tree.n_evictable
+
+    def reserve(self, n: int) -> Ints | None:
+        """`n` pages, evicting cached prefixes as needed; None if they cannot be had."""
+        if n > self.n_available:
+            return None
+        if n > self.pool.n_free:
+            self.n_evicted += self._evict(n - self.pool.n_free)
+        return self.pool.reserve(n)
+
+    def release(self, pages: Ints) -> None:
+        self.pool.release(pages)
+
+    def insert(self, tokens: Ints, pages: Ints, under: Node) -> tuple[Node, Ints]:
+        """Gives pages to the tree; frees those whose tokens it already had.
+
+        Returns where the run ends, and the pages that now stand for it.
+        """
+        done = self.tree.insert(tokens, pages, under)
+        self.pool.release(pages[done.pages != pages])
+        return done.node, done.pages
+
+    def flush(self) -> int:
+        """Drops every cached prefix that is not locked; gives the number of tokens."""
+        return self._evict(self.tree.n_evictable)
+
+    def check(self, *held: Ints) -> None:
+        """`held`: the pages of running requests that are not in the tree."""
+        self.tree.check()
+        self.pool.check(self.tree.all_pages(), *held)
+
+    def _evict(self, n: int) -> int:
+        pages = self.tree.evict(n)
+        self.pool.release(pages)
+        return len(pages)
+
+
+class IntBuffer:
+    """A growing run of integers that gives views; appending costs amortised O(1)."""
+
+    __slots__ = ("_data", "_n")
+
+    def __init__(self, start: Ints) -> None:
+        self._n = len(start)
+        self._data: Ints = np.empty(max(16, self._n + 16), np.int64)
+        self._data[: self._n] = start
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def view(self) -> Ints:
+        """Valid until the next change."""
+        return self._data[: self._n]
+
+    def extend(self, more: Ints) -> None:
+        self._grow(len(more))
+        self._data[self._n : self._n + len(more)] = more
+        self._n += len(more)
+
+    def append(self, value: int) -> None:
+        self._grow(1)
+        self._data[self._n] = value
+        self._n += 1
+
+    def cut(self, n: int) -> Ints:
+        """Keeps the first `n`; gives the rest."""
+        rest = self._data[n : self._n].copy()
+        self._n = n
+        return rest
+
+    def _grow(self, n: int) -> None:
+        if self._n + n > len(self._data):
+            bigger = np.empty(2 * (self._n + n), np.int64)
+            bigger[: self._n] = self._data[: self._n]
+            self._data = bigger

@@ -1,0 +1,294 @@
+"""The engine's step loop, one step at a time: `submit`, `cancel`, `step`.
+
+It runs a `Forward`, samples and says what happened; the scheduler decides, the cache holds.
+It knows neither text (an injected factory makes the checkers of stop strings) nor sockets;
+`worker.py` calls it. Single-threaded.
+
+Positions run through the model. Each prompt position is run once among requests that share it,
+unless it was evicted; so is each position of a score's choices, and each generated token but
+the last, by its own request. A generate or score request whose whole prompt is cached runs its
+last position again, for the logits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.batch import StepBatch, build, sampled_rows, write_logprobs
+from sgc.runtime.engine.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.choices import ChoiceTrie
+from sgc.runtime.engine.forward import Forward
+from sgc.runtime.engine.penalties import Penalties
+from sgc.runtime.engine.request import (
+    EngineError,
+    EngineRequest,
+    Generate,
+    Score,
+    State,
+    StopChecker,
+    Update,
+    Work,
+)
+from sgc.runtime.engine.sampler import Draw, sample
+from sgc.runtime.engine.scheduler import Item, Scheduler
+from sgc.runtime.engine.validate import Limits, problem_of
+
+StopCheckerFactory = Callable[[list[str]], StopChecker]
+
+
+@dataclass(slots=True)
+class Counters:
+    """Sums over finished requests, and over steps."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    completion_tokens: int = 0
+    positions_run: int = 0
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    counters: Counters
+    preemptions: int
+    evicted_tokens: int
+    pool_tokens: int
+    free_tokens: int
+    cached_pool_tokens: int
+    running_requests: int
+    waiting_requests: int
+
+
+class EngineCore:
+    """chunk_tokens: positions a step may run, decodes included.
+
+    check: verify every invariant after each step, at a cost.
+    """
+
+    def __init__(
+        self,
+        forward: Forward,
+        *,
+        pool_tokens: int,
+        max_context: int,
+        vocab_size: int,
+        chunk_tokens: int = 512,
+        max_running: int = 256,
+        max_waiting: int = 8192,
+        make_stop_checker: StopCheckerFactory | None = None,
+        check: bool = False,
+    ) -> None:
+        self.limits = Limits(max_context, pool_tokens, vocab_size)
+        self.max_waiting = max_waiting
+        self._forward = forward
+        self._make_stop_checker = make_stop_checker
+        self._checks = check
+        self._chunk_tokens, self._max_running = chunk_tokens, max_running
+        self._counters = Counters()
+        self._orders = itertools.count()
+        self._live: dict[int, Work] = {}
+        self._outbox: list[Update] = []
+        self._items: list[Item] = []  # of the step that is being made
+        self._start()
+
+    def _start(self) -> None:
+        self.cache = PrefixCache(self.limits.pool_tokens)
+        self.scheduler = Scheduler(self.cache, self._chunk_tokens, self._max_running)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `step` has something to do or to say."""
+        return bool(self._live or self._outbox)
+
+    def submit(self, request: EngineRequest) -> None:
+        """Takes a request in, or refuses it; a refusal is told by the next `step`."""
+        self._counters.requests += 1
+        error = self._refusal(request)
+        if error is not None:
+            self._outbox.append(Update(request.id, final=True, error=error))
+            return
+        work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
+        kind = request.kind
+        if isinstance(kind, Score):
+            work.trie = ChoiceTrie(kind.choices)
+        elif isinstance(kind, Generate) and kind.params.has_penalties:
+            work.penalties = Penalties(request.tokens, self.limits.vocab_size)
+        if isinstance(kind, Generate) and kind.stop:
+            assert self._make_stop_checker is not None
+            work.checker = self._make_stop_checker(list(kind.stop))
+        self._live[request.id] = work
+        self.scheduler.add(work)
+
+    def cancel(self, request_id: int) -> None:
+        """Frees what a request holds at once. Nothing more is said of it."""
+        work = self._live.get(request_id)
+        if work is not None:
+            self._forget(work)
+
+    def step(self) -> list[Update]:
+        """Runs one batch, if anything can run, and says what came of it.
+
+        If it raises, call `fail`: nothing of the step has been said yet.
+        """
+        self._admit()
+        self._items = self.scheduler.choose()
+        if self._items:
+            batch = build(self._items)
+            logits = self._forward.run(batch.flat)
+            write_logprobs(batch, logits)
+            drawn = sample(sampled_rows(batch, logits), _draws(batch))
+            tokens = {work: t for (work, _), t in zip(batch.sampled, drawn, strict=True)}
+            self._commit(batch)
+            self._emit(tokens)
+        self._items = []
+        if self._checks:
+            self.check()
+        updates, self._outbox = self._outbox, []
+        return updates
+
+    def fail(self, message: str) -> None:
+        """After `step` raised: ends the requests of its batch, all of them if there was none."""
+        error = EngineError(pb.ERROR_CODE_INTERNAL, message)
+        works = [item.work for item in self._items] or list(self._live.values())
+        self._items = []
+        for work in works:
+            if work.state is not State.DONE:
+                self._end(work, Update(work.request.id, final=True, error=error))
+
+    def reset(self, message: str) -> None:
+        """The last resort: ends every request and starts with an empty cache."""
+        error = EngineError(pb.ERROR_CODE_INTERNAL, message)
+        self._outbox += [Update(i, final=True, error=error) for i in self._live]
+        self._live.clear()
+        self._items = []
+        self._start()
+
+    def flush_cache(self) -> int:
+        """Drops every cached prefix that no running request uses; gives the tokens freed."""
+        return self.cache.flush()
+
+    def stats(self) -> Stats:
+        running = len(self.scheduler.running)
+        return Stats(
+            counters=replace(self._counters),
+            preemptions=self.scheduler.n_preempted,
+            evicted_tokens=self.cache.n_evicted,
+            pool_tokens=self.limits.pool_tokens,
+            free_tokens=self.cache.pool.n_free,
+            cached_pool_tokens=self.cache.tree.n_tokens,
+            running_requests=running,
+            waiting_requests=len(self._live) - running,
+        )
+
+    def check(self) -> None:
+        """Verifies every invariant of tree, pool and scheduler."""
+        self.scheduler.check()
+        running = {work.request.id for work in self.scheduler.running}
+        assert running <= self._live.keys()
+
+    def _refusal(self, request: EngineRequest) -> EngineError | None:
+        if request.id in self._live:
+            message = f"request id {request.id} is in use by an unfinished request"
+            return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+        if len(self._live) - len(self.scheduler.running) >= self.max_waiting:
+            message = f"{self.max_waiting} requests are waiting already; try again later"
+            return EngineError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, message)
+        return problem_of(request, self.limits)
+
+    def _admit(self) -> None:
+        for work in self.scheduler.admit(time.monotonic()):
+            if work.n_todo == 0 and work.n_todo_trie == 0:  # all of it was cached
+                self._end(work, _final(work))
+
+    def _commit(self, batch: StepBatch) -> None:
+        """The chosen positions are in the pool now: take note, and share them."""
+        self._counters.positions_run += batch.flat.n_tokens
+        self._counters.steps += 1
+        for item in self._items:
+            work, was_decoding = item.work, item.work.is_decoding
+            work.n_computed += item.n_tokens
+            for part in item.parts:
+                part.branch.n_done += part.n_tokens
+            if work.trie is not None:
+                work.trie.n_done += sum(part.n_tokens for part in item.parts)
+            if not was_decoding:
+                self.scheduler.publish(work)
+
+    def _emit(self, tokens: dict[Work, int]) -> None:
+        now = time.monotonic()
+        for work in [item.work for item in self._items]:
+            if work.prefilled_at is None and work.n_computed >= work.n_prompt:
+                work.prefilled_at = now
+            if work in tokens:
+                self._append(work, tokens[work])
+            elif work.n_todo == 0 and work.n_todo_trie == 0:
+                self._end(work, _final(work))
+            if work.state is State.RUNNING:
+                self.scheduler.commit(work)
+
+    def _append(self, work: Work, token: int) -> None:
+        work.tokens.append(token)
+        if work.penalties is not None:
+            work.penalties.add(token)
+        update = _with_token(work, token, self.limits.longest)
+        if update.final:
+            self._end(work, update)
+        else:
+            self._outbox.append(update)
+
+    def _end(self, work: Work, update: Update) -> None:
+        usage = None if update.error else work.usage(time.monotonic())
+        if update.choices:
+            self.scheduler.publish_choices(work)
+        self._forget(work)
+        self._outbox.append(replace(update, usage=usage))
+
+    def _forget(self, work: Work) -> None:
+        del self._live[work.request.id]
+        counters, usage = self._counters, work.usage_so_far()
+        counters.prompt_tokens += usage.prompt_tokens
+        counters.cached_tokens += usage.cached_tokens
+        counters.computed_tokens += usage.computed_tokens
+        counters.completion_tokens += usage.completion_tokens
+        self.scheduler.leave(work)
+
+
+def _draws(batch: StepBatch) -> list[Draw]:
+    draws: list[Draw] = []
+    for work, _ in batch.sampled:
+        kind = work.request.kind
+        assert isinstance(kind, Generate)
+        banned = kind.stop_ids if work.n_generated < kind.min_tokens else ()
+        draws.append(Draw(kind.params, work.n_generated, work.penalties, banned))
+    return draws
+
+
+def _with_token(work: Work, token: int, longest: int) -> Update:
+    """What to say of a request that has just been given a token; final if that ends it."""
+    kind = work.request.kind
+    assert isinstance(kind, Generate)
+    matched = None if work.checker is None else work.checker.feed([token])
+    update = Update(work.request.id, new_ids=(token,))
+    if token in kind.stop_ids:
+        return replace(update, final=True, finish_reason=pb.FINISH_REASON_STOP, matched_id=token)
+    if matched and work.n_generated >= kind.min_tokens:
+        return replace(update, final=True, finish_reason=pb.FINISH_REASON_STOP, matched=matched)
+    if work.n_generated >= kind.max_tokens or len(work.tokens) >= longest:
+        return replace(update, final=True, finish_reason=pb.FINISH_REASON_LENGTH)
+    return update
+
+
+def _final(work: Work) -> Update:
+    """What to say of a request whose last position is computed, and that draws nothing."""
+    update = Update(work.request.id, final=True)
+    if isinstance(work.request.kind, Generate):
+        return replace(update, finish_reason=pb.FINISH_REASON_LENGTH)
+    if work.trie is not None:
+        return replace(update, choices=work.trie.logprobs())
+    return update

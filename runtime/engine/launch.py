@@ -1,0 +1,184 @@
+"""Starts an engine as a child process on a private Unix socket, and stops it.
+
+    with EmbeddedEngine("fake") as engine:
+        backend = EngineBackend(engine.uri)
+
+The child ends when this process does: its stdin is a pipe from here. Imports no gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+
+from sgc.errors import EngineUnavailable
+from sgc.runtime.engine import child
+
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 5.0
+READY_LINE = b"listening on "
+TAIL_LINES = 30
+
+
+class EmbeddedEngine:
+    """A server of this process's own; a context manager, plain or async.
+
+    model: as for `serve --model`; arguments: further ones of `serve`. `uri` is set once it is
+    started. Startup failures raise `EngineUnavailable` with the end of the child's stderr.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        arguments: Sequence[str] = (),
+        start_timeout_s: float = START_TIMEOUT_S,
+    ) -> None:
+        self._model = model
+        self._arguments = list(arguments)
+        self._timeout_s = start_timeout_s
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.uri = ""
+
+    def start(self) -> EmbeddedEngine:
+        """Starts the child and waits until it serves."""
+        self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
+        uri = f"unix:{self._folder / 'engine.sock'}"
+        model = [] if self._model is None else ["--model", self._model]
+        options = [*model, "--listen", uri, "--exit-with-parent", *self._arguments]
+        try:
+            self._process = subprocess.Popen(
+                [*child.python_module("sgc.runtime.engine.serve"), *options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=_environment(),
+                start_new_session=True,
+            )
+            self._wait_ready(self._process)
+        except BaseException:
+            self.stop()
+            raise
+        self.uri = uri
+        return self
+
+    def stop(self) -> None:
+        """Ends the child and removes its folder; may be called again."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder, self.uri = None, ""
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last lines the child wrote to stderr."""
+        return "\n".join(self._tail)
+
+    def __enter__(self) -> EmbeddedEngine:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> EmbeddedEngine:
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            if self._process is not None:
+                self._process.kill()  # the thread then ends by itself
+            with contextlib.suppress(Exception):
+                await starting
+            self.stop()
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
+        """Reads stderr up to the line that says it listens; a thread keeps reading after that."""
+        assert process.stderr is not None
+        deadline = time.monotonic() + self._timeout_s
+        descriptor = process.stderr.fileno()
+        data = b""
+        while READY_LINE not in data:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
+                self._keep(data)
+                raise self._failure(f"did not start within {self._timeout_s:g} s")
+            chunk = os.read(descriptor, 65536)
+            if not chunk:
+                self._keep(data)
+                raise self._failure(f"ended while starting (exit status {process.wait()})")
+            data += chunk
+        self._keep(data)
+        Thread(target=self._read_rest, args=(process,), daemon=True).start()
+
+    def _read_rest(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        with contextlib.suppress(OSError, ValueError):
+            for line in process.stderr:
+                self._keep(line)
+
+    def _keep(self, data: bytes) -> None:
+        self._tail.extend(data.decode("utf-8", "replace").splitlines())
+
+    def _failure(self, what: str) -> EngineUnavailable:
+        name = self._model or "default"
+        tail = self.stderr_tail.strip()
+        said = f"; it said:\n{tail}" if tail else ""
+        return EngineUnavailable(f"the engine for model {name!r} {what}{said}")
+
+
+def _environment() -> dict[str, str]:
+    """The child's environment: its socket is private, so it asks for no token."""
+    environment = child.environment()
+    environment.pop("SGC_TOKEN", None)
+    return environment
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    for stop in (process.terminate, process.kill):
+        if process.poll() is None:
+            stop()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_TIMEOUT_S)
+            break
+    if process.stderr is not None:
+        with contextlib.suppress(OSError):
+            process.stderr.close()

@@ -1,0 +1,271 @@
+"""The radix tree of the KV cache: token ids to pages, one page a token.
+
+It knows nothing of memory (`pool.py`) or requests; `cache.py` joins the three. A key is a
+namespace (tenant salt, adapter) and a run of tokens. A node holds a run of tokens and the
+page of each; a node in use by someone is locked, together with all its ancestors.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+NO_INTS: Ints = np.empty(0, np.int64)
+
+
+class Node:
+    """A run of tokens below its parent; `locks` counts the users of it and of all below."""
+
+    __slots__ = ("children", "locks", "pages", "parent", "queued", "stamp", "tokens")
+
+    def __init__(self, tokens: Ints, pages: Ints, parent: Node | None) -> None:
+        self.tokens = tokens
+        self.pages = pages
+        self.parent = parent
+        self.children: dict[int, Node] = {}
+        self.locks = 0
+        self.stamp = 0
+        self.queued = False  # has an entry in the heap of eviction
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The longest known prefix: it ends `used` tokens into `node`, `length` tokens in all."""
+
+    node: Node
+    used: int
+    length: int
+
+    @property
+    def at_end(self) -> bool:
+        """Whether it ends where the node ends."""
+        return self.used == len(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """node: where the inserted run ends. pages: what the tree holds for the run: the ones
+    given, except where the tree had the tokens already."""
+
+    node: Node
+    pages: Ints
+
+
+def common_prefix(a: Ints, b: Ints) -> int:
+    """How many leading elements are equal."""
+    n = min(len(a), len(b))
+    if n == 0:
+        return 0
+    differs = a[:n] != b[:n]
+    first = int(differs.argmax())
+    return first if differs[first] else n
+
+
+class RadixTree:
+    """Longest-prefix match, insertion, locks, and eviction of the least recently used leaves."""
+
+    def __init__(self) -> None:
+        self._roots: dict[bytes, Node] = {}
+        self._heap: list[tuple[int, int, Node]] = []  # stamp, tie break, leaf
+        self._pushes = 0
+        self._clock = 0
+        self.n_tokens = 0
+        self.n_evictable = 0
+
+    def root(self, namespace: bytes = b"") -> Node:
+        root = self._roots.get(namespace)
+        if root is None:
+            root = self._roots[namespace] = Node(NO_INTS, NO_INTS, None)
+        return root
+
+    def match(self, tokens: Ints, under: Node) -> Match:
+        """The longest prefix of `tokens` below `under`. Changes nothing."""
+        node, length = under, 0
+        while length < len(tokens):
+            child = node.children.get(int(tokens[length]))
+            if child is None:
+                break
+            n = common_prefix(child.tokens, tokens[length : length + len(child)])
+            length += n
+            node = child
+            if n < len(child):
+                return Match(node, n, length)
+        return Match(node, len(node), length)
+
+    def lock(self, match: Match) -> Node:
+        """Protects a match from eviction; splits its last node where the match ends inside."""
+        node = match.node if match.at_end else self._split(match.node, match.used)
+        self._lock_until(node, None)
+        return node
+
+    def move_lock(self, node: Node, below: Node) -> None:
+        """Moves one lock from `node` down to its descendant `below`."""
+        self._lock_until(below, node)
+
+    def unlock(self, node: Node) -> None:
+        """Takes one lock back from the node and its ancestors."""
+        self._clock += 1
+        step: Node | None = node
+        while step is not None:
+            assert step.locks > 0, "unlocked more often than locked"
+            step.locks -= 1
+            step.stamp = self._clock
+            if step.locks == 0:
+                self.n_evictable += len(step)
+                self._queue_if_evictable(step)
+            step = step.parent
+
+    def insert(self, tokens: Ints, pages: Ints, under: Node) -> Inserted:
+        """Adds a run below `under`, which is a root, locked by the caller, or
+        still there because nothing was evicted since.
+
+        Splits a node where the run ends or leaves it. Pages of tokens that the tree already
+        has stay the caller's; `Inserted.pages` tells which.
+        """
+        assert len(tokens) == len(pages)
+        self._clock += 1
+        node, at, held = under, 0, [NO_INTS]
+        while at < len(tokens):
+            child = node.children.get(int(tokens[at]))
+            if child is None:
+                child = self._add_leaf(node, tokens[at:].copy(), pages[at:].copy())
+            else:
+                n = common_prefix(child.tokens, tokens[at : at + len(child)])
+                child = child if n == len(child) else self._split(child, n)
+            held.append(child.pages)
+            at += len(child)
+            node = child
+        self._touch(node)
+        return Inserted(node, np.concatenate(held))
+
+    def path_pages(self, node: Node) -> Ints:
+        """The pages from the root to the node's end."""
+        runs: list[Ints] = []
+        step: Node | None = node
+        while step is not None:
+            runs.append(step.pages)
+            step = step.parent
+        return np.concatenate(runs[::-1])
+
+    def evict(self, n: int) -> Ints:
+        """Removes up to `n` unlocked tokens, least recently used leaves first, from the end.
+
+        Gives their pages. A leaf is shortened when fewer than all its tokens are wanted.
+        """
+        taken = [NO_INTS]
+        while n > 0 and self._heap:
+            stamp, _, node = heapq.heappop(self._heap)
+            node.queued = False
+            if stamp != node.stamp or not self._is_evictable(node):
+                self._queue_if_evictable(node)
+                continue
+            k = min(n, len(node))
+            taken.append(node.pages[len(node) - k :])
+            self._shorten(node, k)
+            n -= k
+        return np.concatenate(taken)
+
+    def nodes(self) -> Iterator[Node]:
+        stack = list(self._roots.values())
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children.values())
+
+    def all_pages(self) -> Ints:
+        return np.concatenate([NO_INTS, *(node.pages for node in self.nodes())])
+
+    def check(self) -> None:
+        """Verifies every invariant; for tests and the worker's `check` option."""
+        n_tokens = n_evictable = 0
+        queued = {id(node) for _, _, node in self._heap}
+        assert len(queued) == len(self._heap), "a node is queued twice"
+        for node in self.nodes():
+            n_tokens += len(node)
+            n_evictable += len(node) if node.locks == 0 else 0
+            assert len(node.tokens) == len(node.pages)
+            assert node.parent is None or len(node) > 0, "an empty node"
+            assert node.locks >= sum(c.locks for c in node.children.values()) >= 0
+            assert node.queued == (id(node) in queued)
+            assert node.queued or not self._is_evictable(node), "an evictable leaf is not queued"
+            for key, child in node.children.items():
+                assert child.parent is node
+                assert key == child.tokens[0]
+                assert node.parent is None or node.stamp >= child.stamp, (
+                    "a child outlives its parent"
+                )
+        assert n_tokens == self.n_tokens
+        assert n_evictable == self.n_evictable
+        pages = self.all_pages()
+        assert len(np.unique(pages)) == len(pages), "a page is in the tree twice"
+
+    def _lock_until(self, node: Node, stop: Node | None) -> None:
+        self._clock += 1
+        step: Node | None = node
+        while step is not stop:
+            assert step is not None, "not a descendant of the locked node"
+            if step.locks == 0:
+                self.n_evictable -= len(step)
+            step.locks += 1
+            step.stamp = self._clock
+            step = step.parent
+        if step is not None:  # already locked; only used again
+            self._touch(step)
+
+    def _add_leaf(self, parent: Node, tokens: Ints, pages: Ints) -> Node:
+        leaf = Node(tokens, pages, parent)
+        leaf.stamp = self._clock
+        parent.children[int(tokens[0])] = leaf
+        self.n_tokens += len(leaf)
+        self.n_evictable += len(leaf)
+        self._queue_if_evictable(leaf)
+        return leaf
+
+    def _touch(self, node: Node) -> None:
+        step: Node | None = node
+        while step is not None:
+            step.stamp = self._clock
+            step = step.parent
+
+    def _split(self, node: Node, at: int) -> Node:
+        """Cuts a node in two and gives the new upper part; the object stays the lower one, so
+        that whoever locked its end still holds it."""
+        assert node.parent is not None
+        assert 0 < at < len(node)
+        upper = Node(node.tokens[:at], node.pages[:at], node.parent)
+        upper.locks, upper.stamp = node.locks, node.stamp
+        upper.children[int(node.tokens[at])] = node
+        node.parent.children[int(node.tokens[0])] = upper
+        node.tokens, node.pages, node.parent = node.tokens[at:], node.pages[at:], upper
+        return upper
+
+    def _shorten(self, node: Node, k: int) -> None:
+        self.n_tokens -= k
+        self.n_evictable -= k
+        parent = node.parent
+        assert parent is not None
+        if k < len(node):
+            node.tokens = node.tokens[: len(node) - k]
+            node.pages = node.pages[: len(node.tokens)]
+            self._queue_if_evictable(node)
+            return
+        del parent.children[int(node.tokens[0])]
+        node.parent = None
+        self._queue_if_evictable(parent)
+
+    def _is_evictable(self, node: Node) -> bool:
+        return node.locks == 0 and not node.children and node.parent is not None
+
+    def _queue_if_evictable(self, node: Node) -> None:
+        if self._is_evictable(node) and not node.queued:
+            self._pushes += 1
+            heapq.heappush(self._heap, (node.stamp, self._pushes, node))
+            node.queued = True

@@ -1,0 +1,215 @@
+"""What a request is: what was asked (frozen), what it holds while it lives, what comes back.
+
+`Work` is the only mutable record; the scheduler and the core change it. No tensors here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.cache import IntBuffer
+from sgc.runtime.engine.choices import ChoiceTrie
+from sgc.runtime.engine.penalties import Penalties
+from sgc.runtime.engine.radix import NO_INTS, Ints, Node
+
+
+class StopChecker(Protocol):
+    def feed(self, ids: list[int]) -> str | None:
+        """Takes the next sampled ids; gives the stop string that the text now has, if any."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How to draw a token; the defaults are greedy. See `sampler.py` for the definitions."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature < 1e-5
+
+    @property
+    def has_penalties(self) -> bool:
+        return (
+            self.frequency_penalty != 0
+            or self.presence_penalty != 0
+            or self.repetition_penalty != 1
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """stop_ids: tokens that end it, end-of-sequence ones included."""
+
+    max_tokens: int
+    params: SamplingParams = SamplingParams()
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    stop_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Log-probabilities of each choice's tokens after the prompt."""
+
+    choices: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Computes and caches the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """id: unique among the unfinished. namespace: requests share a cache only within one."""
+
+    id: int
+    tokens: Ints
+    kind: Generate | Score | Commit
+    namespace: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Seconds."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    completion_tokens: int = 0
+    queue_s: float = 0.0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineError:
+    code: pb.ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Progress of one request; the final one carries its usage or its error."""
+
+    id: int
+    new_ids: tuple[int, ...] = ()
+    final: bool = False
+    finish_reason: pb.FinishReason = pb.FINISH_REASON_UNSPECIFIED
+    matched: str = ""
+    matched_id: int = -1
+    choices: tuple[tuple[float, ...], ...] = ()
+    usage: Usage | None = None
+    error: EngineError | None = None
+
+
+class State(Enum):
+    WAITING = auto()
+    PARKED = auto()  # waits for a running request that computes its prefix
+    RUNNING = auto()
+    DONE = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A request while it lives.
+
+    tokens: the prompt and what was generated. pages: of tokens[:len(pages)], in order; those
+    of [n_computed:] are reserved for the step. tokens[:n_published] are in the tree, locked
+    up to `node`.
+    """
+
+    request: EngineRequest
+    order: int  # of arrival
+    submitted_at: float
+    tokens: IntBuffer
+    trie: ChoiceTrie | None = None
+    checker: StopChecker | None = None
+    penalties: Penalties | None = None
+    state: State = State.WAITING
+    node: Node | None = None
+    pages: IntBuffer = field(default_factory=lambda: IntBuffer(NO_INTS))
+    n_computed: int = 0
+    n_published: int = 0
+    cached_tokens: int | None = None  # None: never admitted
+    admitted_at: float | None = None
+    prefilled_at: float | None = None
+    keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
+    followers: list[tuple[int, Work]] = field(default_factory=list)
+
+    @property
+    def n_prompt(self) -> int:
+        return len(self.request.tokens)
+
+    @property
+    def n_generated(self) -> int:
+        return len(self.tokens) - self.n_prompt
+
+    @property
+    def wants_logits(self) -> bool:
+        """Whether its last position must be run, cached or not."""
+        kind = self.request.kind
+        return isinstance(kind, Score) or (isinstance(kind, Generate) and kind.max_tokens > 0)
+
+    @property
+    def n_matchable(self) -> int:
+        """How many of its tokens may come from the cache."""
+        return len(self.tokens) - self.wants_logits
+
+    @property
+    def n_todo(self) -> int:
+        """Positions of the sequence still to run."""
+        return len(self.tokens) - self.n_computed
+
+    @property
+    def n_todo_trie(self) -> int:
+        return 0 if self.trie is None else self.trie.n_todo
+
+    @property
+    def is_decoding(self) -> bool:
+        return self.n_computed >= self.n_prompt and self.n_todo == 1
+
+    def private_pages(self) -> list[Ints]:
+        """What it holds outside the tree."""
+        own = [self.pages.view[self.n_published :]]
+        return own if self.trie is None else own + self.trie.all_pages()
+
+    def usage_so_far(self) -> Usage:
+        """Its share in the totals when it leaves, wherever it stands; no times."""
+        if self.cached_tokens is None:
+            return Usage()
+        n_trie = 0 if self.trie is None else self.trie.n_done
+        n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
+        return Usage(
+            n_prompt + n_trie,
+            self.cached_tokens,
+            n_prompt + n_trie - self.cached_tokens,
+            self.n_generated,
+        )
+
+    def usage(self, now: float) -> Usage:
+        n_trie = 0 if self.trie is None else self.trie.n_positions
+        cached = self.cached_tokens or 0
+        admitted = now if self.admitted_at is None else self.admitted_at
+        prefilled = now if self.prefilled_at is None else self.prefilled_at
+        return Usage(
+            prompt_tokens=self.n_prompt + n_trie,
+            cached_tokens=cached,
+            computed_tokens=self.n_prompt + n_trie - cached,
+            completion_tokens=self.n_generated,
+            queue_s=admitted - self.submitted_at,
+            prefill_s=prefilled - admitted,
+            decode_s=now - prefilled,
+        )

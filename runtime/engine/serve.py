@@ -1,0 +1,201 @@
+"""Runs an engine: `python -m sgc.runtime.engine.serve --model M --listen ADDRESS`.
+
+Starts the step process, loads the tokenizer while the model loads, listens, and stops both on
+a signal. Imports no torch. Also called by the command line (`run_server`) and, as a child
+process, by `launch.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sgc.errors import SgcError, UsageError
+from sgc.runtime.engine.models import ModelSource, resolve
+from sgc.runtime.engine.template_child import start_probe
+from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.tokenizer_files import configured_eos_ids
+from sgc.runtime.engine.worker_link import WorkerDied, WorkerLink
+
+DTYPES = ("auto", "float32", "bfloat16")
+N_TOKENIZER_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How to serve; None: decided by the model or the machine."""
+
+    model: str | None = None
+    listen: str = "127.0.0.1:30100"
+    pool_tokens: int | None = None
+    max_context: int | None = None
+    chunk_tokens: int = 512
+    max_running: int = 256
+    dtype: str = "auto"
+    threads: int | None = None
+    check: bool = False
+    token_file: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    exit_with_parent: bool = False
+
+
+def run_server(config: ServerConfig) -> int:
+    """Serves until a signal; the exit status. Errors are printed, not raised."""
+    try:
+        return asyncio.run(_serve(config))
+    except SgcError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+
+
+async def _serve(config: ServerConfig) -> int:
+    from sgc.runtime.engine.listen import bind, check_exposure, parse_address, read_security
+
+    address = parse_address(config.listen)
+    security = read_security(config.token_file, config.tls_cert, config.tls_key)
+    check_exposure(address, security)
+    source = resolve(config.model)
+    link = WorkerLink(worker_config(config, source))
+    stop = _stop_event(config.exit_with_parent)
+    link.spawn()
+    target = ""
+    try:
+        probe = start_probe(source.tokenizer_folder)
+        tokenizer = load_tokenizer(source.tokenizer_folder)
+        from sgc.runtime.engine.server import EngineServer
+        from sgc.runtime.engine.template import PLAIN
+
+        server = EngineServer(security)
+        target = bind(server.grpc, address, security)
+        chat = PLAIN if probe is None else await asyncio.to_thread(probe.result)
+        for note in chat.notes:
+            print(f"warning: {note}", file=sys.stderr)
+        ready = await _first(link.connect(), stop.wait())
+        if ready is None:
+            return 0
+        facts, shared = _assemble(source, ready, chat, tokenizer, link)
+        await server.start(facts, shared)
+        print(f"listening on {target}", file=sys.stderr, flush=True)
+        death = await _first(link.wait_dead(), stop.wait())
+        await server.stop(death or "the engine is stopping")
+        if death is None:
+            return 0
+        raise SgcError(death)
+    except WorkerDied as error:
+        raise SgcError(f"the model cannot be loaded: {error}") from error
+    finally:
+        await link.close()
+        if target and address.path is not None:
+            address.path.unlink(missing_ok=True)
+
+
+def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
+    """What the step process is told; every request brings its own end tokens."""
+    return {
+        "model_folder": None if source.folder is None else str(source.folder),
+        "fake": source.is_fake,
+        "tokenizer_folder": str(source.tokenizer_folder),
+        "pool_tokens": config.pool_tokens,
+        "max_context": config.max_context,
+        "chunk_tokens": config.chunk_tokens,
+        "max_running": config.max_running,
+        "dtype": config.dtype,
+        "check": config.check,
+        "threads": config.threads,
+        "eos_ids": configured_eos_ids(source.tokenizer_folder),
+    }
+
+
+def _assemble(
+    source: ModelSource, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
+) -> tuple[Any, Any]:
+    from sgc.runtime.engine.bounds import ServerLimits
+    from sgc.runtime.engine.server import EngineFacts
+    from sgc.runtime.engine.session import Shared
+
+    limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
+    threads = ThreadPoolExecutor(N_TOKENIZER_THREADS, "tokenize")
+    facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
+    return facts, Shared(tokenizer, link, limits, threads)
+
+
+async def _first(wanted: Any, stop: Any) -> Any:
+    """The result of `wanted`, or None if `stop` comes first."""
+    tasks = [asyncio.ensure_future(wanted), asyncio.ensure_future(stop)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return tasks[0].result() if tasks[0].done() else None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _stop_event(exit_with_parent: bool) -> asyncio.Event:
+    """Set by SIGTERM or SIGINT, and if asked by the end of stdin."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if exit_with_parent:
+        loop.add_reader(0, _at_end_of_input(loop, stop))
+    return stop
+
+
+def _at_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> Callable[[], None]:
+    def on_readable() -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(0, 4096)
+        if not data:
+            loop.remove_reader(0)
+            stop.set()
+
+    return on_readable
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_server(parse_arguments(argv))
+
+
+def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
+    parser = argparse.ArgumentParser(prog="sgc serve", description="Serve a model over gRPC.")
+    add, defaults = parser.add_argument, ServerConfig()
+    add("--model", help='a model folder, a hub id, "default" or "fake"')
+    add("--listen", default=defaults.listen, help="host:port (port 0: any) or unix:/path")
+    add("--pool-tokens", type=_positive, help="token positions the KV pool holds")
+    add("--max-context", type=_positive, help="longest prompt and generation, in tokens")
+    add("--chunk-tokens", type=_positive, default=defaults.chunk_tokens)
+    add("--max-running", type=_positive, default=defaults.max_running)
+    add("--dtype", choices=DTYPES, default="auto")
+    add("--threads", type=_positive, help="threads of the model's computation")
+    add("--check", action="store_true", help="check the engine's books after every step")
+    add("--token-file", type=Path, help="clients must present this token (else $SGC_TOKEN)")
+    add("--tls-cert", type=Path, help="PEM certificate chain")
+    add("--tls-key", type=Path, help="PEM private key")
+    add("--exit-with-parent", action="store_true", help="stop when stdin ends")
+    values = vars(parser.parse_args(argv))
+    for name in ("token_file", "tls_cert", "tls_key"):
+        values[name] = None if values[name] is None else str(values[name])
+    return ServerConfig(**values)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The engine's gRPC service (grpc.aio): sessions, info, statistics, health, reflection.
+
+Knows nothing of models: the step process is behind `WorkerLink`. Made and run by `serve.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import engine_pb2_grpc
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.bounds import MAX_MESSAGE_BYTES, ServerLimits
+from sgc.runtime.engine.listen import Security, TokenCheck
+from sgc.runtime.engine.session import Session, Shared
+from sgc.runtime.engine.template import Chat
+from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.worker_link import WorkerDied
+
+SERVICE = "sgc.engine.v1.Engine"
+STOP_GRACE_S = 1.0
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.max_concurrent_streams", 64),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.http2.max_ping_strikes", 3),
+    ("grpc.so_reuseport", 0),  # a second server on the same port is an error
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What GetInfo tells."""
+
+    model: str
+    ready: wpb.Ready
+    chat: Chat
+    tokenizer: Tokenizer
+    limits: ServerLimits
+
+
+class EngineServicer(engine_pb2_grpc.EngineServicer):
+    def __init__(self, facts: EngineFacts, shared: Shared) -> None:
+        self._info = _info(facts)
+        self._shared = shared
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
+    ) -> None:
+        if len(self._shared.sessions) >= self._shared.limits.max_sessions:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many sessions are open")
+        session = Session(self._shared)
+        reading = asyncio.create_task(session.read(request_iterator))
+        try:
+            async for frame in session.frames():
+                await context.write(frame)
+        finally:
+            reading.cancel()
+            session.close()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
+        return self._info
+
+    async def GetStats(
+        self, request: pb.StatsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.Stats:
+        try:
+            return await self._shared.link.stats()
+        except WorkerDied as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            raise
+
+    async def FlushCache(
+        self, request: pb.FlushCacheRequest, context: grpc.aio.ServicerContext
+    ) -> pb.FlushCacheReply:
+        try:
+            return pb.FlushCacheReply(freed_tokens=await self._shared.link.flush_cache())
+        except WorkerDied as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            raise
+
+
+class EngineServer:
+    """The gRPC server around one engine; bind it with `listen.bind`, then start."""
+
+    def __init__(self, security: Security) -> None:
+        checks = [TokenCheck(security.token)] if security.token else []
+        self.grpc = grpc.aio.server(interceptors=checks, options=OPTIONS)
+        self._health = HealthServicer()
+        self._shared: Shared | None = None
+
+    async def start(self, facts: EngineFacts, shared: Shared) -> None:
+        self._shared = shared
+        servicer = EngineServicer(facts, shared)
+        engine_pb2_grpc.add_EngineServicer_to_server(servicer, self.grpc)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
+        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self.grpc)
+        for name in ("", SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        await self.grpc.start()
+
+    async def stop(self, reason: str) -> None:
+        """Ends unfinished requests with UNAVAILABLE, then the server."""
+        await self._health.enter_graceful_shutdown()
+        if self._shared is not None:
+            for session in list(self._shared.sessions):
+                session.fail_all(reason)
+        await self.grpc.stop(STOP_GRACE_S)
+
+
+def engine_version() -> str:
+    try:
+        return importlib.metadata.version("sgc")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+source"
+
+
+def _info(facts: EngineFacts) -> pb.Info:
+    ready, chat, tokenizer = facts.ready, facts.chat, facts.tokenizer
+    roles = {
+        name: pb.RoleFormat(prefix=role.prefix, suffix=role.suffix)
+        for name, role in chat.roles.items()
+    }
+    return pb.Info(
+        engine_version=engine_version(),
+        model=facts.model,
+        tokenizer_fingerprint=tokenizer.fingerprint,
+        template_fingerprint=chat.fingerprint,
+        max_context=ready.max_context,
+        pool_tokens=ready.pool_tokens,
+        vocab_size=ready.vocab_size,
+        max_in_flight=facts.limits.max_in_flight,
+        max_message_bytes=MAX_MESSAGE_BYTES,
+        chat=pb.ChatFormat(
+            roles=roles,
+            default_system=chat.default_system,
+            from_model=chat.from_model,
+            prefix_stable=chat.prefix_stable,
+        ),
+        special_tokens=tokenizer.special_tokens,
+        dtype=ready.dtype,
+        device=ready.device,
+    )

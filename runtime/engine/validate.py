@@ -1,0 +1,89 @@
+"""What a request must be to be taken in: the typed refusals, given at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.request import EngineError, EngineRequest, Generate, SamplingParams, Score
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    max_context: int
+    pool_tokens: int
+    vocab_size: int
+
+    @property
+    def longest(self) -> int:
+        """Tokens that a sequence, prompt and generation together, may have."""
+        return min(self.max_context, self.pool_tokens)
+
+
+def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
+    """Why the request can never succeed; None if it can."""
+    message = _bad_tokens(request, limits.vocab_size)
+    if isinstance(request.kind, Generate):
+        message = message or _bad_sampling(request.kind, limits.vocab_size)
+    if message:
+        return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+    message = _too_long(request, limits)
+    return EngineError(pb.ERROR_CODE_CONTEXT_EXCEEDED, message) if message else None
+
+
+def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
+    if len(request.tokens) == 0:
+        return "the prompt has no tokens; an engine needs at least one to start from"
+    runs = [request.tokens]
+    if isinstance(request.kind, Score):
+        if not request.kind.choices:
+            return "a score request needs at least one choice"
+        if not all(request.kind.choices):
+            return "a choice has no tokens"
+        runs += [np.asarray(choice, np.int64) for choice in request.kind.choices]
+    for run in runs:
+        if run.min() < 0 or run.max() >= vocab_size:
+            bad = int(run[(run < 0) | (run >= vocab_size)][0])
+            return f"token id {bad} is not in the vocabulary (0 to {vocab_size - 1})"
+    return ""
+
+
+def _bad_sampling(kind: Generate, vocab_size: int) -> str:
+    p: SamplingParams = kind.params
+    if not all(0 <= i < vocab_size for i in kind.stop_ids):
+        return f"a stop token id is not in the vocabulary (0 to {vocab_size - 1})"
+    if kind.min_tokens > 0 and len(set(kind.stop_ids)) >= vocab_size:
+        return "every token is a stop token, so min_tokens cannot be reached"
+    ranges = (
+        ("temperature", p.temperature, p.temperature >= 0, "0 or more"),
+        ("top_p", p.top_p, 0 < p.top_p <= 1, "above 0 and at most 1"),
+        ("top_k", p.top_k, p.top_k == -1 or p.top_k >= 1, "1 or more, or -1 for off"),
+        ("min_p", p.min_p, 0 <= p.min_p <= 1, "from 0 to 1"),
+        ("repetition_penalty", p.repetition_penalty, p.repetition_penalty > 0, "above 0"),
+        ("frequency_penalty", p.frequency_penalty, True, ""),
+        ("presence_penalty", p.presence_penalty, True, ""),
+    )
+    for name, value, is_in_range, expected in ranges:
+        if not (np.isfinite(value) and is_in_range):
+            return f"{name} must be {expected or 'a finite number'}, not {value}"
+    return ""
+
+
+def _too_long(request: EngineRequest, limits: Limits) -> str:
+    n_prompt, kind = len(request.tokens), request.kind
+    n_context = n_pool = n_prompt
+    what = f"the prompt has {n_prompt} tokens"
+    if isinstance(kind, Generate) and kind.max_tokens > 0:
+        n_context = n_pool = n_prompt + 1
+        what += ", and generation needs room for one more at least"
+    elif isinstance(kind, Score):
+        n_context = n_prompt + max(map(len, kind.choices))
+        n_pool = n_prompt + sum(map(len, kind.choices))
+        what += f", and its choices make it {n_context} (in the pool up to {n_pool})"
+    if n_context > limits.max_context:
+        return f"{what}; the model's context is {limits.max_context}"
+    if n_pool > limits.pool_tokens:
+        return f"{what}; the engine's pool holds {limits.pool_tokens}"
+    return ""

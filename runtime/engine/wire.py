@@ -1,0 +1,151 @@
+"""Framing and translation between the step process and the server process.
+
+A frame is a 4-byte big-endian length and a protobuf message of `worker.proto`. Nothing here
+evaluates or unpickles anything.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+
+import numpy as np
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.core import Stats
+from sgc.runtime.engine.request import (
+    Commit,
+    EngineRequest,
+    Generate,
+    SamplingParams,
+    Score,
+    Update,
+    Usage,
+)
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_READ_BYTES = 1 << 18
+
+
+class Channel:
+    """Length-prefixed messages over a connected socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._buffer = bytearray()
+        self.is_open = True
+
+    def receive(self, block: bool) -> list[wpb.StepInput]:
+        """Every complete message that is there; if `block`, waits for one (or the end)."""
+        messages = self._complete()
+        while self.is_open and (self._readable() or (block and not messages)):
+            data = self._sock.recv(_READ_BYTES)
+            self.is_open = bool(data)
+            self._buffer += data
+            messages += self._complete()
+        return messages
+
+    def send(self, message: wpb.Ready | wpb.StepOutput) -> None:
+        data = message.SerializeToString()
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {len(data)} bytes; {MAX_MESSAGE_BYTES} are allowed")
+        self._sock.sendall(len(data).to_bytes(4, "big") + data)
+
+    def _readable(self) -> bool:
+        return bool(select.select([self._sock], [], [], 0)[0])
+
+    def _complete(self) -> list[wpb.StepInput]:
+        messages: list[wpb.StepInput] = []
+        at = 0
+        while len(self._buffer) - at >= 4:
+            size = int.from_bytes(self._buffer[at : at + 4], "big")
+            if size > MAX_MESSAGE_BYTES:
+                raise ValueError(f"a message of {size} bytes; {MAX_MESSAGE_BYTES} are allowed")
+            if len(self._buffer) - at - 4 < size:
+                break
+            messages.append(wpb.StepInput.FromString(bytes(self._buffer[at + 4 : at + 4 + size])))
+            at += 4 + size
+        del self._buffer[:at]
+        return messages
+
+
+def request_of(message: wpb.WorkerRequest) -> EngineRequest:
+    kind: Generate | Score | Commit
+    match message.WhichOneof("kind"):
+        case "generate":
+            kind = _generate_of(message.generate)
+        case "score":
+            kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
+        case _:
+            kind = Commit()
+    return EngineRequest(message.id, np.array(message.tokens, np.int64), kind)
+
+
+def _generate_of(sampling: pb.Sampling) -> Generate:
+    params = SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        min_p=sampling.min_p,
+        frequency_penalty=sampling.frequency_penalty,
+        presence_penalty=sampling.presence_penalty,
+        repetition_penalty=sampling.repetition_penalty,
+        seed=sampling.seed,
+    )
+    return Generate(
+        max_tokens=sampling.max_tokens,
+        params=params,
+        min_tokens=sampling.min_tokens,
+        stop=tuple(sampling.stop),
+        stop_ids=tuple(sampling.stop_token_ids),
+    )
+
+
+def update_message(update: Update) -> wpb.Update:
+    message = wpb.Update(
+        id=update.id,
+        new_ids=update.new_ids,
+        final=update.final,
+        finish_reason=update.finish_reason,
+        matched=update.matched,
+        matched_id=update.matched_id,
+        choices=[wpb.ChoiceLogprobs(logprobs=logprobs) for logprobs in update.choices],
+    )
+    if update.usage is not None:
+        message.usage.CopyFrom(usage_message(update.usage))
+    if update.error is not None:
+        message.error.CopyFrom(pb.Error(code=update.error.code, message=update.error.message))
+    return message
+
+
+def usage_message(usage: Usage) -> pb.Usage:
+    return pb.Usage(
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        computed_tokens=usage.computed_tokens,
+        completion_tokens=usage.completion_tokens,
+        queue_s=usage.queue_s,
+        prefill_s=usage.prefill_s,
+        decode_s=usage.decode_s,
+    )
+
+
+def stats_message(stats: Stats) -> pb.Stats:
+    sums = stats.counters
+    return pb.Stats(
+        requests=sums.requests,
+        prompt_tokens=sums.prompt_tokens,
+        cached_tokens=sums.cached_tokens,
+        computed_tokens=sums.computed_tokens,
+        completion_tokens=sums.completion_tokens,
+        positions_run=sums.positions_run,
+        steps=sums.steps,
+        preemptions=stats.preemptions,
+        evicted_tokens=stats.evicted_tokens,
+        pool_tokens=stats.pool_tokens,
+        free_tokens=stats.free_tokens,
+        cached_pool_tokens=stats.cached_pool_tokens,
+        running_requests=stats.running_requests,
+        waiting_requests=stats.waiting_requests,
+    )

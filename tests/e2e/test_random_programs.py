@@ -1,0 +1,40 @@
+"""Random straight-line programs: compiled equals interpreted, passes keep requests."""
+
+from __future__ import annotations
+
+import random_programs
+from tests_support import asked, results
+
+from sgc.endpoints import Runtime
+from sgc.program import Program
+from sgc.runtime.executor.options import RunOptions
+from sgc.tracing.tracer import trace
+
+ARGUMENTS = {"x": "Tea ", "y": " is\n", "n": 5}
+N_SCRIPTED = 150
+N_ENGINE = 40
+
+
+def both(seed: int, endpoint, options: RunOptions) -> None:
+    function = random_programs.random_program(seed)
+    interpreted = function.run_once(ARGUMENTS, options, endpoint)
+    graph = trace(function)
+    for level in (0, 1):
+        program = Program(graph) if level == 0 else function.compile(check=False)
+        compiled = program.run_once(ARGUMENTS, options, endpoint)
+        assert results(compiled) == results(interpreted), f"seed {seed} at -O{level}"
+        assert asked(compiled) == asked(interpreted), f"seed {seed} at -O{level}"
+
+
+def test_on_scripted_replies(scripted):
+    random_programs.made.counts.clear()
+    endpoint = scripted(prefer=lambda prompt, choices: len(str(prompt)) % len(choices))
+    for seed in range(N_SCRIPTED):
+        both(seed, endpoint, RunOptions(seed=seed))
+    assert set(random_programs.made.counts) == set(random_programs._DO)
+    assert min(random_programs.made.counts.values()) > 20
+
+
+def test_on_the_fake_model(fake_engine: Runtime):
+    for seed in range(N_ENGINE):
+        both(1000 + seed, fake_engine, RunOptions(seed=seed))

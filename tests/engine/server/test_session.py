@@ -1,0 +1,200 @@
+"""A session beside a scripted worker: what is paused, dropped, merged and kept in order."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.bounds import ServerLimits
+from sgc.runtime.engine.session import INLINE_CHARS, Session, Shared
+from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.worker_link import WorkerLink, _Asked, _parts
+
+LIMITS = ServerLimits(8192, 8192, 2048, max_in_flight=8, max_outbox=6)
+
+
+class Link:
+    """A worker that does nothing but remember."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Callable[[wpb.Update], None]] = {}
+        self.cancelled: list[int] = []
+
+    def submit(self, work: wpb.WorkerRequest, on_update: Callable[[wpb.Update], None]) -> int:
+        worker_id = len(self.handlers) + 100
+        self.handlers[worker_id] = on_update
+        return worker_id
+
+    def cancel(self, worker_id: int) -> None:
+        self.cancelled.append(worker_id)
+
+
+class Setup:
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.link = Link()
+        threads = ThreadPoolExecutor(1)
+        self.shared = Shared(tokenizer, cast(WorkerLink, self.link), LIMITS, threads)
+        self.session = Session(self.shared)
+        self.frames: asyncio.Queue[pb.ClientFrame | None] = asyncio.Queue()
+        self.reading = asyncio.create_task(self.session.read(self._frames()))
+
+    async def _frames(self) -> AsyncIterator[pb.ClientFrame]:
+        while (frame := await self.frames.get()) is not None:
+            yield frame
+
+    async def send(self, *requests: pb.Request, cancels: tuple[int, ...] = ()) -> None:
+        self.frames.put_nowait(pb.ClientFrame(requests=requests, cancels=cancels))
+        await asyncio.sleep(0.005)
+
+    async def next_frame(self) -> pb.ServerFrame:
+        async for frame in self.session.frames():
+            return frame
+        raise AssertionError("the stream ended")
+
+
+def run(shipped: Tokenizer, body: Callable[[Setup], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        setup = Setup(shipped)
+        try:
+            await asyncio.wait_for(body(setup), 10)
+        finally:
+            setup.reading.cancel()
+            setup.session.close()
+            assert setup.shared.n_active == 0
+            assert not setup.shared.sessions
+
+    asyncio.run(main())
+
+
+def commit(request_id: int, text: str = "Hi") -> pb.Request:
+    segment = pb.Segment(text=pb.TextRun(text=text))
+    return pb.Request(id=request_id, prompt=pb.Prompt(segments=[segment]), commit=pb.Commit())
+
+
+def streamed(request_id: int) -> pb.Request:
+    sampling = pb.Sampling(max_tokens=50, top_p=1, top_k=-1, repetition_penalty=1, stop=["END"])
+    request = commit(request_id)
+    request.generate.CopyFrom(pb.Generate(sampling=sampling, stream=True))
+    return request
+
+
+def test_reading_pauses_while_replies_are_not_taken(shipped: Tokenizer) -> None:
+    async def body(setup: Setup) -> None:
+        for i in range(20):
+            setup.frames.put_nowait(pb.ClientFrame(requests=[pb.Request(id=i)]))
+        await asyncio.sleep(0.02)
+        assert setup.frames.qsize() == 20 - LIMITS.max_outbox
+        n_replies = 0
+        while n_replies < 20:
+            n_replies += len((await setup.next_frame()).replies)
+
+    run(shipped, body)
+
+
+def test_deltas_a_slow_client_has_not_taken_are_merged(shipped: Tokenizer) -> None:
+    async def body(setup: Setup) -> None:
+        await setup.send(streamed(1), streamed(2))
+        ids = shipped.encode_continuation("The answer is here")
+        for token_id in ids:
+            for handler in setup.link.handlers.values():
+                handler(wpb.Update(new_ids=[token_id]))
+        replies = (await setup.next_frame()).replies
+        assert [(r.id, r.delta.text) for r in replies] == [
+            (1, "The answer is here"),
+            (2, "The answer is here"),
+        ]
+        setup.link.handlers[100](wpb.Update(new_ids=shipped.encode_continuation(" E")))
+        length = pb.FINISH_REASON_LENGTH
+        setup.link.handlers[100](wpb.Update(final=True, finish_reason=length, matched_id=-1))
+        replies = (await setup.next_frame()).replies
+        assert replies[0].delta.text == " E"
+        assert replies[1].generated.text == "The answer is here E"
+
+    run(shipped, body)
+
+
+def test_a_request_cancelled_while_tokenized_is_never_sent(
+    shipped: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    real = Tokenizer.encode_commit
+
+    def slow(self: Tokenizer, *arguments: Any) -> list[int]:
+        gate.wait(5)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Tokenizer, "encode_commit", slow)
+
+    async def body(setup: Setup) -> None:
+        long = "word " * (INLINE_CHARS // 4)
+        await setup.send(commit(1, long), commit(2, long))
+        await setup.send(cancels=(1,))
+        await setup.send(streamed(1))  # the id is free again
+        assert len(setup.link.handlers) == 1
+        gate.set()
+        while len(setup.link.handlers) < 2:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.02)
+        assert len(setup.link.handlers) == 2
+        await setup.send(cancels=(1, 2))
+        assert sorted(setup.link.cancelled) == [100, 101]
+
+    run(shipped, body)
+
+
+def test_in_flight_limit_counts_unfinished_requests_only(shipped: Tokenizer) -> None:
+    async def body(setup: Setup) -> None:
+        await setup.send(*[commit(i) for i in range(9)])
+        (reply,) = (await setup.next_frame()).replies
+        assert (reply.id, reply.error.code) == (8, pb.ERROR_CODE_RESOURCE_EXHAUSTED)
+        setup.link.handlers[100](wpb.Update(final=True))
+        await setup.send(commit(8))
+        assert len(setup.link.handlers) == 9
+
+    run(shipped, body)
+
+
+def test_end_of_input_ends_the_stream_after_the_last_reply(shipped: Tokenizer) -> None:
+    async def body(setup: Setup) -> None:
+        await setup.send(commit(1))
+        setup.frames.put_nowait(None)
+        await asyncio.sleep(0.01)
+        setup.link.handlers[100](wpb.Update(final=True))
+        frames = [frame async for frame in setup.session.frames()]
+        assert [reply.id for frame in frames for reply in frame.replies] == [1]
+
+    run(shipped, body)
+
+
+def test_large_messages_to_the_worker_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sgc.runtime.engine.worker_link.MAX_PART_BYTES", 200)
+    message = wpb.StepInput(cancels=[7])
+    message.requests.extend(wpb.WorkerRequest(id=i, tokens=[i] * 50) for i in range(9))
+    parts = _parts(message)
+    assert [request.id for part in parts for request in part.requests] == list(range(9))
+    assert len(parts) == 4
+    assert list(parts[-1].cancels) == [7]
+    assert _parts(wpb.StepInput()) == []
+
+
+def test_a_question_to_the_worker_is_put_once_at_a_time() -> None:
+    async def main() -> None:
+        asked: _Asked[int] = _Asked()
+        first = asked.ask()
+        assert asked.take()
+        second = asked.ask()
+        assert not asked.take()
+        assert asked.answer(1)
+        assert (first.result(), second.done()) == (1, False)
+        assert asked.take()
+        assert not asked.answer(2)
+        assert second.result() == 2
+
+    asyncio.run(main())
