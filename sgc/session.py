@@ -266,7 +266,7 @@ class EagerSession(Session):
         special = self.instance.special
         if special is None or not self._values or special.search(text) is None:
             return [(True, Lit(text))]
-        if self._own.get(id(text)) is text:
+        if self._own.get(id(text)) is text and text not in self._values:
             return [(True, Lit(text))]
         spans = sorted(_occurrences(text, self._values))
         if not spans:

@@ -13,7 +13,7 @@ from typing import Any
 import sgc
 from sgc.functions import Function
 
-TEXTS = ("a", " b", "c\n", "", "The answer is", ": ", "é🙂", "<|im_end|>", "{x}", "%s", "yes")
+TEXTS = ("a", " b", "c\n", "", "The answer is", ": ", "é🙂", "{x}", "%s", "yes")
 
 
 class _Made:
