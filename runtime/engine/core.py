@@ -24,6 +24,7 @@ from sgc.runtime.engine.choices import ChoiceTrie
 from sgc.runtime.engine.forward import Forward
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.request import (
+    Commit,
     EngineError,
     EngineRequest,
     Generate,
@@ -31,6 +32,7 @@ from sgc.runtime.engine.request import (
     State,
     StopChecker,
     Update,
+    Usage,
     Work,
 )
 from sgc.runtime.engine.sampler import Draw, sample
@@ -109,6 +111,10 @@ class EngineCore:
     def submit(self, request: EngineRequest) -> None:
         """Takes a request in, or refuses it; a refusal is told by the next `step`."""
         self._counters.requests += 1
+        if isinstance(request.kind, Commit) and len(request.tokens) == 0:
+            # Whatever follows may change its only token: there is nothing to keep.
+            self._outbox.append(Update(request.id, final=True, usage=Usage()))
+            return
         error = self._refusal(request)
         if error is not None:
             self._outbox.append(Update(request.id, final=True, error=error))

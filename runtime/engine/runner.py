@@ -155,6 +155,11 @@ class ModelRunner:
         return logits
 
 
+# A model this small is no faster on two threads (2 cores, torch 2.13), and far slower where
+# anything else runs: OpenMP's threads spin while they wait for one that is not scheduled.
+ONE_THREAD_BELOW = 4_000_000
+
+
 def load_model(
     folder: str,
     *,
@@ -170,7 +175,10 @@ def load_model(
         torch.set_num_threads(threads)
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
-    runner = runner_of(_load(folder, dtype), 1)
+    model = _load(folder, dtype)
+    if threads is None and model.num_parameters() < ONE_THREAD_BELOW:
+        torch.set_num_threads(1)
+    runner = runner_of(model, 1)
     check_model(runner)
     if max_context is not None:
         if max_context > runner.max_context:

@@ -28,7 +28,8 @@ from sgc.tracing.abstract import (
 
 def overlay_function(function: types.FunctionType) -> types.FunctionType:
     """A copy of `function` that runs over an overlay; a `global` write in it stops the trace."""
-    return _Overlay(function.__globals__).rebuild(function)
+    rebuilt: types.FunctionType = _Overlay(function.__globals__).rebuild(function)
+    return rebuilt
 
 
 class _Overlay:

@@ -11,8 +11,8 @@ from sgc.runtime.executor.options import RunOptions
 from sgc.tracing.tracer import trace
 
 ARGUMENTS = {"x": "Tea ", "y": " is\n", "n": 5}
-N_SCRIPTED = 150
-N_ENGINE = 40
+N_SCRIPTED = 100
+N_ENGINE = 20
 
 
 def both(seed: int, endpoint, options: RunOptions) -> None:

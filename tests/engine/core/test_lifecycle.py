@@ -20,7 +20,7 @@ def only(lab, core, tokens, kind):
 @pytest.mark.parametrize(
     ("tokens", "kind", "code", "words"),
     [
-        ([], Commit(), pb.ERROR_CODE_INVALID_ARGUMENT, "no tokens"),
+        ([], Generate(1), pb.ERROR_CODE_INVALID_ARGUMENT, "no tokens"),
         ([5, 9999], Commit(), pb.ERROR_CODE_INVALID_ARGUMENT, "token id 9999"),
         ([5], Score(()), pb.ERROR_CODE_INVALID_ARGUMENT, "at least one choice"),
         ([5], Score(((5,), ())), pb.ERROR_CODE_INVALID_ARGUMENT, "no tokens"),
@@ -222,3 +222,9 @@ def test_flush_keeps_what_runs(lab) -> None:
 def test_times_add_up(lab) -> None:
     usage = only(lab, lab.make_core(), range(10, 40), Generate(5)).last.usage
     assert min(usage.queue_s, usage.prefill_s, usage.decode_s) > 0
+
+
+def test_a_commit_of_nothing_is_done_at_once(lab) -> None:
+    outcome = only(lab, lab.make_core(), [], Commit())
+    assert outcome.last.error is None
+    assert outcome.last.usage.prompt_tokens == 0

@@ -160,7 +160,10 @@ def test_greedy_in_a_mixed_batch(lab, name, chunk) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_greedy_in_a_pool_of_a_tenth(lab, name) -> None:
     core = make_core(name, pool=54, chunk=16)
-    assert_generates(name, lab, core, list(range(len(prompts()))))
+    others = np.random.default_rng(8).integers(1, VOCAB, (16, 30)).tolist()
+    extra = [lab.request(100 + i, other, Generate(3)) for i, other in enumerate(others)]
+    assert sum(map(len, prompts())) + sum(map(len, others)) >= 10 * 54
+    assert_generates(name, lab, core, list(range(len(prompts()))), extra)
     assert core.stats().evicted_tokens > 0
     assert core.stats().preemptions > 0
 

@@ -99,7 +99,7 @@ def test_all_kinds_of_requests_and_statistics(worker) -> None:
     assert seen[1][-1].matched_id == -1
     assert [len(c.logprobs) for c in seen[2][-1].choices] == [2, 1, 1]
     assert seen[3][-1].usage.prompt_tokens == 4
-    assert seen[4][-1].error.code == pb.ERROR_CODE_INVALID_ARGUMENT
+    assert seen[4][-1].usage.prompt_tokens == 0
     worker.send(wpb.StepInput(want_stats=True))
     stats = worker.receive(wpb.StepOutput).stats
     assert stats.requests == 4
