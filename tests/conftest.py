@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from sgc.endpoints import Endpoint
+from sgc.endpoints import Endpoint, Runtime
 from sgc.runtime.executor.backend import Prompt, Sampling
 from sgc.runtime.executor.scripted import ScriptedBackend
 
@@ -29,3 +29,29 @@ def scripted() -> Callable[..., Endpoint]:
         return Endpoint(ScriptedBackend(reply, prefer))
 
     return make
+
+
+# -- engines: one server process a model and session --
+
+
+@pytest.fixture(scope="session")
+def fake_engine() -> Iterator[Runtime]:
+    with Runtime("fake", check=True) as runtime:
+        yield runtime
+
+
+@pytest.fixture(scope="session")
+def default_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    """The default model, in a cache folder of its own: made as on a fresh machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SGC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        with Runtime(check=True) as runtime:
+            yield runtime
+
+
+@pytest.fixture(params=["fake", "default"])
+def engine(request: pytest.FixtureRequest) -> Runtime:
+    """Each of them, with an empty cache."""
+    runtime: Runtime = request.getfixturevalue(f"{request.param}_engine")
+    runtime.flush_cache()
+    return runtime
