@@ -34,5 +34,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt --no-deps grpcio-tools
 	touch $@
 
+bench: $(STAMP)
+	$(BIN)/python -P benches/frontend.py
+
 clean:
 	rm -rf $(VENV)

@@ -167,8 +167,9 @@ def to_json(result: RunResult) -> dict[str, Any]:
 def summary(result: RunResult) -> str:
     """One line on what the run took."""
     stats = result.stats
+    noun = "request" if stats.requests == 1 else "requests"
     return (
-        f"{stats.requests} requests, {stats.prompt_tokens} prompt tokens "
+        f"{stats.requests} {noun}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {stats.computed_tokens} computed), "
         f"{stats.completion_tokens} generated, {stats.wall_s:.2f} s, seed {result.seed}"
     )
