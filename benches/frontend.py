@@ -56,8 +56,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         rows = {
-            what: measure(command, arguments.runs)
-            for what, command in commands(Path(name)).items()
+            what: measure(command, arguments.runs) for what, command in commands(Path(name)).items()
         }
     report = {
         "command": "python benches/frontend.py",

@@ -26,16 +26,19 @@ def sgc(arguments: str, folder: Path) -> None:
 
 
 def start_engine(folder: Path) -> subprocess.Popen[bytes]:
-    """Starts an engine on a socket in `folder` and waits until it listens."""
+    """Starts an engine on a socket in `folder` and waits until it says that it listens."""
     arguments = "serve --listen unix:engine.sock"
     print(f"\n$ sgc {arguments} &", flush=True)
-    engine = subprocess.Popen([*SGC, *shlex.split(arguments)], cwd=folder)
+    log = folder / "engine.log"
+    with log.open("wb") as stderr:
+        engine = subprocess.Popen([*SGC, *shlex.split(arguments)], cwd=folder, stderr=stderr)
     deadline = time.monotonic() + START_S
-    while not (folder / "engine.sock").exists():
+    while "listening on" not in log.read_text(encoding="utf-8", errors="replace"):
         if engine.poll() is not None or time.monotonic() > deadline:
             engine.kill()
-            raise SystemExit("the engine did not start")
+            raise SystemExit(f"the engine did not start:\n{log.read_text(errors='replace')}")
         time.sleep(0.05)
+    print(log.read_text(encoding="utf-8"), end="", flush=True)
     return engine
 
 
@@ -50,6 +53,11 @@ def main() -> None:
             sgc(run, folder)
             print("\nThe same again: what the first run computed is cached.", flush=True)
             sgc(run, folder)
+            print(
+                "\nThe default model has random weights: its text means nothing. "
+                "Name a real one with --model.",
+                flush=True,
+            )
         finally:
             engine.terminate()
             engine.wait(timeout=30)

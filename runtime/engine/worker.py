@@ -28,17 +28,22 @@ def main(arguments: list[str] | None = None) -> int:
     # An interrupt goes to the whole process group; the server ends this process in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=options.fd))
+    # If the server is gone, so is everyone who waits.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        return _load_and_serve(channel, options.config)
+    return 0
+
+
+def _load_and_serve(channel: Channel, config: str) -> int:
     try:
-        loaded = load(WorkerConfig.from_json(options.config))
+        loaded = load(WorkerConfig.from_json(config))
     except Exception as error:
         traceback.print_exc()
         is_told = isinstance(error, ValueError | OSError) and str(error)
         channel.send(wpb.Ready(error=str(error) if is_told else repr(error)))
         return 1
     channel.send(_ready(loaded))
-    # If the server is gone, so is everyone who waits.
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        serve(channel, loaded.core)
+    serve(channel, loaded.core)
     return 0
 
 
