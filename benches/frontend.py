@@ -23,11 +23,11 @@ PYTHON = [sys.executable, "-P"]
 
 def commands(folder: Path) -> dict[str, list[str]]:
     tip = str(ROOT / "examples" / "tip_suggestion.py")
+    run = ["-m", "sgc", "run", tip, "--model", "fake", "--arg", "topic=tea", "--json"]
     found = {
         "python alone": [*PYTHON, "-c", ""],
         "import sgc": [*PYTHON, "-c", "import sgc"],
-        "run tip_suggestion, fake": [*PYTHON, "-m", "sgc", "run", tip, "--model", "fake"]
-        + ["--arg", "topic=tea", "--json"],
+        "run tip_suggestion, fake": [*PYTHON, *run],
     }
     for path in sorted((ROOT / "examples").glob("*.py")):
         compile_ = ["-m", "sgc", "compile", str(path), "-o", str(folder / "out.sgir")]
