@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 OPTION_NAMES = frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
 
 
+_NOT_PROGRAMS = {
+    "an async function": inspect.iscoroutinefunction,
+    "an async generator": inspect.isasyncgenfunction,
+    "a generator": inspect.isgeneratorfunction,
+}
+
+
+def _place(python: python_types.FunctionType) -> Loc:
+    code = python.__code__
+    return Loc(os.path.basename(code.co_filename), code.co_firstlineno, python.__name__)
+
+
 class Function:
     """A program. Calling it inside another program opens a new stream of the same run."""
 
@@ -35,12 +47,18 @@ class Function:
         unwrapped = inspect.unwrap(python)
         if not isinstance(unwrapped, python_types.FunctionType):
             raise UsageError(f"@sgc.function takes a Python function, found {python!r}")
+        for kind, is_kind in _NOT_PROGRAMS.items():
+            if is_kind(unwrapped):
+                raise UsageError(
+                    f"{unwrapped.__name__} is {kind}, which cannot be a program",
+                    where=str(_place(unwrapped)),
+                    hint="write a plain `def`; generations run in parallel without await",
+                )
         self.python = unwrapped
         self.func = unwrapped  # SGLang's name for it
         self.name = unwrapped.__name__
         self.signature = read_signature(unwrapped)
-        code = unwrapped.__code__
-        self.loc = Loc(os.path.basename(code.co_filename), code.co_firstlineno, self.name)
+        self.loc = _place(unwrapped)
         functools.update_wrapper(self, unwrapped)
 
     def __call__(self, *args: Any, **kwargs: Any) -> ProgramState:

@@ -99,7 +99,7 @@ async def _gen(run: Instance, node: Node) -> Results:
             start_s, end_s, reply.usage, sampling=sampling, reply=reply,
         )
     )  # fmt: skip
-    return state.draw(_generated_pieces(reply)), reply.text
+    return state.draw(_generated_pieces(reply), prompt), reply.text
 
 
 def _generated_pieces(reply: Generated) -> list[Piece]:
@@ -140,7 +140,7 @@ async def _select(run: Instance, node: Node) -> Results:
     chosen = choices[choice_methods.pick(scored.choices, method, temperature, uniform)]
     if run.on_text is not None:
         run.on_text(node, state.path, chosen)
-    return state.draw([Piece(PieceKind.CHOSEN, chosen)]), chosen
+    return state.draw([Piece(PieceKind.CHOSEN, chosen)], prompt), chosen
 
 
 def _select_draw(run: Instance, node: Node, state: StreamState) -> tuple[float, float]:

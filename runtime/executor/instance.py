@@ -20,7 +20,7 @@ from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.handlers import HANDLERS, Results
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
-from sgc.runtime.executor.stream import Piece, StreamState, make_prompt, special_pattern
+from sgc.runtime.executor.stream import Piece, StreamState, special_pattern
 
 # (node, stream path, text): text that a stream has got, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
@@ -161,7 +161,7 @@ class Instance:
         return state.append(piece)
 
     def prompt(self, state: StreamState) -> Prompt:
-        return make_prompt(state.pieces(), self.special)
+        return state.prompt(self.special)
 
     # -- the end ----------------------------------------------------------------------
 

@@ -54,22 +54,44 @@ class StreamState:
     n_forks: int = 0
     has_roles: bool = False
     gate: asyncio.Future[None] | None = None
+    closed: Prompt | None = None  # segments up to here that nothing can change any more
 
     def append(self, piece: Piece) -> StreamState:
         """The state after `piece`."""
         is_role = piece.kind in (PieceKind.ROLE_BEGIN, PieceKind.ROLE_END)
-        return replace(self, prev=self, piece=piece, has_roles=self.has_roles or is_role)
+        has_roles = self.has_roles or is_role
+        return replace(self, prev=self, piece=piece, has_roles=has_roles, closed=None)
 
-    def draw(self, pieces: list[Piece]) -> StreamState:
-        """The state after a sampling op that appended `pieces`; its gate has been passed."""
-        state = replace(self, prev=self, piece=None, n_draws=self.n_draws + 1, gate=None)
+    def draw(self, pieces: list[Piece], prompt: Prompt) -> StreamState:
+        """The state after a sampling op, asked with `prompt`, that appended `pieces`.
+
+        Its gate has been passed. Generated tokens close the prompt before them for good.
+        """
+        state = replace(
+            self, prev=self, piece=None, n_draws=self.n_draws + 1, gate=None, closed=None
+        )
         for piece in pieces:
             state = state.append(piece)
+            if piece.ids:
+                state = replace(state, closed=(*prompt, TokenRun(piece.ids, piece.text)))
         return state
+
+    def prompt(self, special: re.Pattern[str] | None) -> Prompt:
+        """Maximal text runs and generated ids; what was asked before is not looked at again."""
+        found: list[Piece] = []
+        state: StreamState | None = self
+        while state is not None and state.closed is None:
+            if state.piece is not None:
+                found.append(state.piece)
+            state = state.prev
+        found.reverse()
+        closed = () if state is None or state.closed is None else state.closed
+        return closed + make_prompt(found, special)
 
     def fork(self, n: int, gate: asyncio.Future[None] | None) -> tuple[StreamState, ...]:
         """The trunk and n children; all wait for `gate` before they ask a backend."""
-        trunk = replace(self, prev=self, piece=None, n_forks=self.n_forks + 1, gate=gate)
+        n_forks = self.n_forks + 1
+        trunk = replace(self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None)
         children = (
             StreamState(f"{self.path}/f{self.n_forks}.{i}", self, None, 0, 0, self.has_roles, gate)
             for i in range(n)

@@ -329,5 +329,15 @@ def test_not_a_program():
         sgc.function(lambda: None)
     with pytest.raises(UsageError, match="must be named"):
         sgc.function(lambda s, *rest: None)
+
+    def generator(s):
+        yield s
+
+    async def coroutine(s):
+        s += "x"
+
+    for body in (generator, coroutine):
+        with pytest.raises(UsageError, match="cannot be a program"):
+            sgc.function(body)
     with pytest.raises(UsageError, match="takes a Python function"):
         sgc.function(3)
