@@ -14,8 +14,9 @@ CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
 
-test: lint
+test: $(STAMP)
 	$(BIN)/pytest -m "not slow"
+	$(MAKE) --no-print-directory lint
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow

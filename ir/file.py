@@ -71,9 +71,15 @@ def from_bytes(data: bytes, source: str = "<bytes>") -> Graph:
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Writes a file whole or not at all; what was there before stays until then."""
+    """Writes a file whole or not at all; what was there before stays until then.
+
+    A link is followed; what is no regular file (a pipe, a device) is written to, not replaced.
+    """
     data = to_bytes(graph)
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        _write_into(target, data)
+        return
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         _write_synced(draft, data)
@@ -84,6 +90,17 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     finally:
         with suppress(OSError, ValueError):
             draft.unlink(missing_ok=True)
+
+
+def _write_into(target: Path, data: bytes) -> None:
+    if target.is_dir():
+        raise SgcError("cannot write the program: it is a folder", where=str(target))
+    try:
+        with target.open("wb") as file:
+            file.write(data)
+    except OSError as error:
+        reason = error.strerror or error
+        raise SgcError(f"cannot write the program: {reason}", where=str(target)) from error
 
 
 def load(path: str | os.PathLike[str]) -> Graph:

@@ -27,6 +27,13 @@ from sgc.words import (
 
 __version__ = "0.1.0"
 
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(
+        f"sgc has no {name!r} (yet); it has: {', '.join(__all__)}", name=name, obj=__name__
+    )
+
+
 __all__ = [
     "Function",
     "Program",

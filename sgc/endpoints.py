@@ -6,6 +6,7 @@ Nothing of gRPC or an engine is imported before an endpoint is first used.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from sgc.errors import UsageError
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.loop import shared
+from sgc.session import current_session
 
 SCHEMES = ("grpc://", "grpcs://", "unix:")
 
@@ -112,6 +114,15 @@ _lock = threading.Lock()
 _default: Endpoint | None = None
 
 
+def _forget_default() -> None:
+    """In a forked child: connections and engines are the parent's."""
+    global _lock, _default
+    _lock, _default = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forget_default)
+
+
 def set_default_backend(endpoint: Endpoint | None) -> None:
     """The endpoint of runs that name none; None goes back to an embedded engine."""
     global _default
@@ -122,7 +133,15 @@ def set_default_backend(endpoint: Endpoint | None) -> None:
 def resolve_backend(endpoint: Endpoint | None) -> Endpoint:
     """The given endpoint, else the default one, else an embedded engine made now and kept."""
     global _default
+    session = current_session()
+    if session is not None:
+        session.refuse_other_runs()
     if endpoint is not None:
+        if not isinstance(endpoint, Endpoint):
+            raise UsageError(
+                f"backend must be an sgc.Runtime or sgc.RemoteEngine, found {endpoint!r}",
+                hint='e.g. sgc.RemoteEngine("grpc://127.0.0.1:30100")',
+            )
         return endpoint
     with _lock:
         if _default is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import random
 import types as python_types
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -44,9 +45,11 @@ class Function:
     """A program. Calling it inside another program opens a new stream of the same run."""
 
     def __init__(self, python: Callable[..., Any]) -> None:
-        unwrapped = inspect.unwrap(python)
-        if not isinstance(unwrapped, python_types.FunctionType):
+        # A decorator below this one is part of the program: it is called, not looked through.
+        if not isinstance(python, python_types.FunctionType):
             raise UsageError(f"@sgc.function takes a Python function, found {python!r}")
+        unwrapped = inspect.unwrap(python)
+        assert isinstance(unwrapped, python_types.FunctionType)
         for kind, is_kind in _NOT_PROGRAMS.items():
             if is_kind(unwrapped):
                 raise UsageError(
@@ -54,8 +57,8 @@ class Function:
                     where=str(_place(unwrapped)),
                     hint="write a plain `def`; generations run in parallel without await",
                 )
-        self.python = unwrapped
-        self.func = unwrapped  # SGLang's name for it
+        self.python = python
+        self.func = python  # SGLang's name for it
         self.name = unwrapped.__name__
         self.signature = read_signature(unwrapped)
         self.loc = _place(unwrapped)
@@ -95,6 +98,7 @@ class Function:
     ) -> RunResult:
         """Interprets to the end and gives what a compiled run gives."""
         given = self.signature.bind((), arguments)
+        self.signature.check_types(given)
         backend = endpoint.backend
         return finished(start_eager(self, given, backend, options, shared.loop, on_text))
 
@@ -106,6 +110,7 @@ class Function:
         rest = {name: value for name, value in kwargs.items() if name not in own}
         chosen = {name: rest.pop(name) for name in list(rest) if name in OPTION_NAMES}
         arguments = self.signature.bind(args, own | rest)
+        self.signature.check_types(arguments)
         return arguments, make_options(chosen)
 
     def compile(self, *, check: bool = True, opt_level: int = 1, **bind: Any) -> Program:
@@ -123,7 +128,10 @@ class Function:
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:
-    """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`."""
+    """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
+
+    Without a seed one is drawn; the result tells which.
+    """
     chosen = {name: value for name, value in given.items() if value is not None}
     if "max_new_tokens" in chosen:
         chosen["max_tokens"] = chosen.pop("max_new_tokens")
@@ -132,6 +140,7 @@ def make_options(given: Mapping[str, Any]) -> RunOptions:
     for name in ("stop", "stop_token_ids"):
         if name in chosen:
             chosen[name] = tuple(chosen[name])
+    chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
     return RunOptions(**chosen)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.types import Type
 from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.stream import messages
 from sgc.symbols import Namer, Symbol
@@ -49,6 +51,7 @@ class Session(ABC):
         self.states: list[ProgramState] = []  # every stream, in order of creation
         self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
         self.is_over = False
+        self._thread = threading.get_ident()
         self._fixed_loc: Loc | None = None
 
     # -- what differs between tracing and running ---------------------------------------
@@ -77,9 +80,17 @@ class Session(ABC):
     def messages_of(self, state: Symbol) -> list[dict[str, str]]:
         """The chat in a stream state."""
 
+    def refuse_other_runs(self) -> None:
+        """Stops where a program that is being traced would start another run."""
+        return None
+
     def body(self, function: Function) -> Callable[..., Any]:
         """The Python function to call for a program."""
         return function.python
+
+    def is_abstract(self, value: Any) -> bool:
+        """Whether a Python value stands for one known only when the program runs."""
+        return False
 
     # -- building -----------------------------------------------------------------------
 
@@ -135,6 +146,12 @@ class Session(ABC):
     @contextmanager
     def frame(self, name: str) -> Iterator[str]:
         """A call of a function: gives its path among the calls, which seeds derive from."""
+        if threading.get_ident() != self._thread:
+            raise UsageError(
+                f"{name} is called by another thread than the one that runs {self.program}",
+                where=str(user_loc() or ""),
+                hint="streams of one program run in parallel without threads",
+            )
         path = name
         if self._frames:
             caller, n_calls = self._frames[-1]
@@ -158,7 +175,7 @@ class Session(ABC):
     def finish(self, ret_value: Any) -> None:
         """Publishes every stream with its variables, and returns."""
         for state in list(self.states):
-            names = state.variables()
+            names = state.own_names()
             keys: tuple[Operand, ...] = tuple(Lit(name) for name in names)
             items = tuple(self.operand(value) for value in names.values())
             self.emit(
@@ -197,7 +214,7 @@ class EagerSession(Session):
         super().__init__(program)
         self.instance = instance
         self.loop = loop
-        self._outbox: deque[Node] = deque()
+        self._outbox: deque[Node | tuple[str, Any]] = deque()
         self._values: list[str] = []  # texts from outside that hold special tokens
         self._own: dict[int, str] = {}  # the program's own constants, by identity
         self._objects = 0
@@ -205,14 +222,23 @@ class EagerSession(Session):
     def take(self, node: Node) -> None:
         if self.instance.finished.done():
             self.instance.finished.result()
-        self._outbox.append(node)
+        self._send(node)
+
+    def _send(self, item: Node | tuple[str, Any]) -> None:
+        """Nodes and values share one queue, so that they arrive in order."""
+        self._outbox.append(item)
         if len(self._outbox) == 1:
-            self.loop.call_soon_threadsafe(self._deliver)
+            # Callbacks of the run must not see this thread's program as theirs.
+            self.loop.call_soon_threadsafe(self._deliver, context=Context())
 
     def _deliver(self) -> None:
         nodes = []
         while self._outbox:
-            nodes.append(self._outbox.popleft())
+            item = self._outbox.popleft()
+            if isinstance(item, Node):
+                nodes.append(item)
+            else:
+                self.instance.define(*item)
         self.instance.submit(nodes)
 
     def body(self, function: Function) -> Callable[..., Any]:
@@ -226,6 +252,7 @@ class EagerSession(Session):
         return value
 
     def _await_value(self, symbol: Symbol) -> Any:
+        refuse_own_thread(self.loop)
         future = asyncio.run_coroutine_threadsafe(self.instance.value(symbol.name), self.loop)
         try:
             return future.result()
@@ -241,7 +268,12 @@ class EagerSession(Session):
         async def wait() -> RunResult:
             return await asyncio.shield(self.instance.finished)
 
-        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+        refuse_own_thread(self.loop)
+        try:
+            return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+        except BaseException:
+            self.loop.call_soon_threadsafe(self.instance.cancel)
+            raise
 
     def scalar(self, value: Any) -> Operand:
         if value is None or isinstance(value, (str, int, float, bool)):
@@ -249,7 +281,7 @@ class EagerSession(Session):
         # Any other object a program keeps in a variable: the instance holds it as it is.
         self._objects += 1
         name = self.namer.fresh(f"object.{self._objects}")
-        self.loop.call_soon_threadsafe(self.instance.define, name, value)
+        self._send((name, value))
         return Ref(name)
 
     def note_value(self, value: Any) -> None:
@@ -343,11 +375,26 @@ def is_users(frame: FrameType) -> bool:
 
 def own_texts(python: FunctionType) -> Iterator[str]:
     """The texts in a function's source and in its module's globals: the very objects."""
-    yield from (value for value in python.__globals__.values() if type(value) is str)
-    codes = [python.__code__]
-    while codes:
-        for constant in codes.pop().co_consts:
-            if isinstance(constant, CodeType):
-                codes.append(constant)
-            elif isinstance(constant, str):
-                yield constant
+    found: deque[Any] = deque([python.__code__.co_consts])
+    found.extend(value for value in python.__globals__.values() if _is_plain(value))
+    for _ in range(MAX_OWN_TEXTS):
+        if not found:
+            return
+        item = found.popleft()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, CodeType):
+            found.append(item.co_consts)
+        elif isinstance(item, dict):
+            found.extend((*item, *item.values()))
+        elif isinstance(item, (tuple, list, set, frozenset)):
+            found.extend(item)
+
+
+MAX_OWN_TEXTS = 10_000
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in (str, tuple, list, set, frozenset) or (
+        type(value) is dict and "__builtins__" not in value
+    )

@@ -29,11 +29,16 @@ _TYPES: Mapping[Any, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. is_typed: its type is certain, not the assumption that it is text."""
+    """One parameter.
+
+    is_typed: its type is certain, not the assumption that it is text. is_static: it is of
+    another type, so that its value must be known when compiling.
+    """
 
     name: str
     type: Type
     is_typed: bool
+    is_static: bool
     has_default: bool
     default: Any
 
@@ -52,7 +57,10 @@ class Signature:
 
     function: str
     parameters: tuple[Parameter, ...]
-    static: tuple[Parameter, ...]  # those whose values cannot be abstract
+
+    @property
+    def static(self) -> tuple[Parameter, ...]:
+        return tuple(parameter for parameter in self.parameters if parameter.is_static)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,6 +100,7 @@ class Signature:
 
     def check_bound(self, bound: Mapping[str, Any]) -> None:
         """Raises ArgumentError for names to bind that do not exist, or static ones left out."""
+        self.check_types(bound)
         unknown = [name for name in bound if name not in self.names]
         if unknown:
             raise ArgumentError(
@@ -117,7 +126,19 @@ def read_signature(function: python_types.FunctionType) -> Signature:
             where=where,
             hint=f"def {function.__name__}(s): …",
         )
+    if found[0].name in ("self", "cls"):
+        raise UsageError(
+            f"{function.__name__} is a method; a program is a function of a stream",
+            where=where,
+            hint="define it outside the class",
+        )
     for parameter in found:
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter is not found[0]:
+            raise UsageError(
+                f"{parameter.name} of {function.__name__} is positional-only; "
+                "a program's arguments are given by name",
+                where=where,
+            )
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise UsageError(
                 f"{function.__name__} takes *{parameter.name}; "
@@ -126,11 +147,7 @@ def read_signature(function: python_types.FunctionType) -> Signature:
             )
     hints = _hints(function)
     parameters = [_parameter(p, hints.get(p.name, inspect.Parameter.empty)) for p in found[1:]]
-    return Signature(
-        function.__name__,
-        tuple(p for p, _ in parameters),
-        tuple(p for p, is_static in parameters if is_static),
-    )
+    return Signature(function.__name__, tuple(parameters))
 
 
 def _hints(function: python_types.FunctionType) -> dict[str, Any]:
@@ -140,17 +157,24 @@ def _hints(function: python_types.FunctionType) -> dict[str, Any]:
         return dict(function.__annotations__)
 
 
-def _parameter(parameter: inspect.Parameter, annotation: Any) -> tuple[Parameter, bool]:
-    """The parameter, and whether only a value known when compiling will do."""
+def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
     has_default = parameter.default is not parameter.empty
     default = parameter.default if has_default else None
     annotated = _annotated(annotation)
     inferred = _TYPES.get(type(default)) if has_default else None
     type_ = annotated or inferred
+    if has_default and default is None:
+        annotated = inferred = type_ = None  # None is no text or number: its value decides
     is_other = annotation is not parameter.empty and annotated is None
     is_other_default = annotated is None and inferred is None and has_default
-    made = Parameter(parameter.name, type_ or types.TEXT, type_ is not None, has_default, default)
-    return made, is_other or is_other_default
+    return Parameter(
+        name=parameter.name,
+        type=type_ or types.TEXT,
+        is_typed=type_ is not None,
+        is_static=is_other or is_other_default,
+        has_default=has_default,
+        default=default,
+    )
 
 
 def _annotated(annotation: Any) -> Type | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +11,10 @@ from sgc import words
 from sgc.errors import UnknownVariable, UnsupportedParameter, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
+from sgc.runtime.executor.options import RANGES, check_parameter
 from sgc.session import Session, user_loc
 from sgc.symbols import Symbol
+from sgc.tracing.markers import has_marker
 from sgc.words import (
     DEFAULT_METHOD,
     NOT_YET,
@@ -44,7 +47,7 @@ class ProgramState:
         self.symbol = symbol  # the stream's present state
         self.start = symbol  # its first one: of a fork's child, where it leaves the trunk
         self._names: dict[str, Any] = dict(names or {})
-        self._inherited = dict(self._names)
+        self._own: dict[str, None] = {}  # names set on this stream, in order
         self._roles: list[str] = []
         self.ret_value: Any = None
         session.states.append(self)
@@ -99,13 +102,30 @@ class ProgramState:
         fields: dict[str, Operand] = {}
         for key, value in expr.params.items():
             is_list = key in ("stop", "stop_token_ids")
+            if key in RANGES and isinstance(value, (str, int, float)):
+                self._check_parameter(key, value)
             operand = self.session.operands if is_list else self.session.scalar
             fields[key] = operand(value)
         if expr.name is not None:
             fields["name"] = Lit(_checked_name(expr.name))
         self._sample("gen", expr.name, types.TEXT, fields)
 
+    def _check_parameter(self, name: str, value: Any) -> None:
+        """Refuses now, at the user's line, what no run could accept."""
+        if self.session.is_abstract(value):
+            return
+        try:
+            check_parameter(name, value)
+        except UsageError as error:
+            error.where = error.where or _here()
+            raise
+
     def _select(self, expr: Select) -> None:
+        if isinstance(expr.choices, str):
+            raise UsageError(
+                f"select's choices must be a list of texts, found the text {expr.choices!r}",
+                where=_here(),
+            )
         if not expr.choices:
             raise UsageError("select needs at least one choice", where=_here())
         choices = self.session.operands(expr.choices)
@@ -128,7 +148,7 @@ class ProgramState:
         stream = Ref(self.symbol.name)
         self.symbol, value = self.session.emit(op, results, stream=stream, **fields)
         if name is not None:
-            self._names[name] = value
+            self._set(name, value)
 
     # -- roles --------------------------------------------------------------------------
 
@@ -181,6 +201,8 @@ class ProgramState:
         """`size` streams that continue this one's text and names; this one goes on too."""
         if position_ids_offset is not None:
             raise UnsupportedParameter("fork: position_ids_offset is not available", where=_here())
+        if self.session.is_abstract(size):
+            size = operator.index(size)  # stops the trace, and says how to bind it
         if isinstance(size, bool) or not isinstance(size, int):
             raise UsageError(f"fork takes a whole number, found {_shown(size)}", where=_here())
         if not 1 <= size <= 100_000:
@@ -208,7 +230,7 @@ class ProgramState:
         """Names the text appended inside the `with` block."""
         start = self.symbol
         yield
-        self._names[_checked_name(name)] = self.session.text_of(self.symbol, since=start)
+        self._set(_checked_name(name), self.session.text_of(self.symbol, since=start))
 
     # -- names --------------------------------------------------------------------------
 
@@ -230,7 +252,11 @@ class ProgramState:
         return value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._names[_checked_name(name)] = value
+        self._set(_checked_name(name), value)
+
+    def _set(self, name: str, value: Any) -> None:
+        self._names[name] = value
+        self._own[name] = None
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -244,8 +270,12 @@ class ProgramState:
         self[name] = value
 
     def variables(self) -> dict[str, Any]:
-        """Every name with its value as the session knows it; gathered ones as lists."""
-        return {name: _ungathered(value) for name, value in self._names.items()}
+        """Every name with its value; waits for those still to come."""
+        return {name: self._read(value) for name, value in self._names.items()}
+
+    def own_names(self) -> dict[str, Any]:
+        """Names set on this stream, not on the trunk before it, as the session knows them."""
+        return {name: _ungathered(self._names[name]) for name in self._own}
 
     # -- reading ------------------------------------------------------------------------
 
@@ -340,23 +370,14 @@ class ProgramStateGroup:
             )
 
     def _gather(self) -> None:
-        names = dict.fromkeys(name for state in self.states for name in _new_names(state))
+        names = dict.fromkeys(name for state in self.states for name in state._own)
         for name in names:
-            values = [s._names[name] for s in self.states if name in _new_names(s)]
-            self.trunk._names[name] = _Gathered(values)
-
-
-def _new_names(state: ProgramState) -> list[str]:
-    missing = object()
-    return [
-        name
-        for name, value in state._names.items()
-        if state._inherited.get(name, missing) is not value
-    ]
+            values = [state._names[name] for state in self.states if name in state._own]
+            self.trunk._set(name, _Gathered(values))
 
 
 def _checked_name(name: Any) -> str:
-    if type(name) is not str or not name:
+    if type(name) is not str or not name or has_marker(name):
         raise UsageError(
             f"a variable's name must be a plain text, found {_shown(name)}", where=_here()
         )

@@ -132,7 +132,8 @@ def gen(
     if choices:
         # As in SGLang: temperature 0 unless given; what only concerns generation is unused.
         kept = {key: value for key, value in params.items() if key in ("temperature", "seed")}
-        return Select(name, tuple(choices), _method(choices_method), kept)
+        texts = choices if isinstance(choices, str) else tuple(choices)
+        return Select(name, texts, _method(choices_method), kept)
     return Gen(name, params)
 
 
@@ -151,7 +152,8 @@ def select(
     params: dict[str, Any] = {"temperature": temperature} if temperature else {}
     if seed is not None:
         params["seed"] = seed
-    return Select(name, tuple(choices or ()), _method(choices_method), params)
+    given = choices if isinstance(choices, str) else tuple(choices or ())
+    return Select(name, given, _method(choices_method), params)
 
 
 def _method(method: str | Callable[..., Any] | None) -> str:

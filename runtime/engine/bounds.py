@@ -130,8 +130,6 @@ def _check_joint(texts: Sequence[str], prompt: pb.Prompt) -> None:
 
 
 def _check_sampling(s: pb.Sampling, limits: ServerLimits) -> None:
-    if s.max_tokens < 1:
-        raise invalid("max_tokens must be at least 1")
     if s.min_tokens > s.max_tokens:
         raise invalid(f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})")
     _check_range("temperature", s.temperature, 0.0, MAX_TEMPERATURE)

@@ -7,10 +7,13 @@ not imported. Called by `models.py`.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,9 @@ SEED = 20260101
 ASSETS = Path(__file__).resolve().parent / "assets"
 TOKENIZER_FOLDER = ASSETS / "tokenizer"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "generation_config.json")
+MANIFEST = "sgc_manifest.json"  # the sha256 of every other file
+MAKING = ".making-"
+ABANDONED_S = 600.0
 CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -52,9 +58,10 @@ def cache_folder() -> Path:
 
 
 def default_model_folder() -> Path:
-    """The default model's folder, made if it is not there; concurrent makers are fine."""
+    """The default model's folder, made if it is not there or not whole; concurrent makers are
+    fine."""
     target = cache_folder() / "models" / f"default-{VERSION}-{_asset_digest()}"
-    if (target / "config.json").is_file():
+    if _is_whole(target):
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -68,24 +75,49 @@ def default_model_folder() -> Path:
 
 
 def _asset_digest() -> str:
-    import hashlib
-
     data = b"".join((TOKENIZER_FOLDER / name).read_bytes() for name in TOKENIZER_FILES)
     return hashlib.sha256(data + json.dumps(CONFIG).encode()).hexdigest()[:12]
 
 
-def _make_atomically(target: Path) -> None:
-    work = Path(tempfile.mkdtemp(prefix=".making-", dir=target.parent))
+def _is_whole(folder: Path) -> bool:
+    """Whether every file is there as it was written."""
     try:
-        _write_model(work)
-        work.chmod(0o755)
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return bool(manifest) and all(
+            _digest(folder / name) == digest for name, digest in manifest.items()
+        )
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _make_atomically(target: Path) -> None:
+    _remove_abandoned(target.parent)
+    work = Path(tempfile.mkdtemp(prefix=MAKING, dir=target.parent))
+    try:
+        new, old = work / "new", work / "old"
+        new.mkdir(mode=0o755)
+        _write_model(new)
+        if target.exists() and not _is_whole(target):
+            target.rename(old)
         try:
-            work.rename(target)
+            new.rename(target)
         except OSError:
-            if not (target / "config.json").is_file():  # not just another maker that was first
+            if not _is_whole(target):  # not just another maker that was first
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Removes what makers that were killed left behind."""
+    for path in folder.glob(f"{MAKING}*"):
+        with contextlib.suppress(FileNotFoundError):  # removed just now
+            if time.time() - path.stat().st_mtime > ABANDONED_S:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _write_model(folder: Path) -> None:
@@ -98,6 +130,8 @@ def _write_model(folder: Path) -> None:
     save_file(_weights(vocab), folder / "model.safetensors", metadata={"format": "pt"})
     config = {**CONFIG, "vocab_size": len(vocab)}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    manifest = {path.name: _digest(path) for path in sorted(folder.iterdir())}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 def _weights(vocab: dict[str, int]) -> dict[str, Any]:

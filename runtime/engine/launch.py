@@ -3,7 +3,8 @@
     with EmbeddedEngine("fake") as engine:
         backend = EngineBackend(engine.uri)
 
-The child ends when this process does: its stdin is a pipe from here. Imports no gRPC.
+The child ends when this process does, and removes its socket and folder then: its stdin is a
+pipe from here. Imports no gRPC.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ class EmbeddedEngine:
 
     def start(self) -> EmbeddedEngine:
         """Starts the child and waits until it serves."""
-        self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
-        uri = f"unix:{self._folder / 'engine.sock'}"
-        model = [] if self._model is None else ["--model", self._model]
-        options = [*model, "--listen", uri, "--exit-with-parent", *self._arguments]
         try:
+            self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
+            uri = f"unix:{self._folder / 'engine.sock'}"
+            model = [] if self._model is None else ["--model", self._model]
+            options = [*model, "--listen", uri, "--exit-with-parent", *self._arguments]
             self._process = subprocess.Popen(
                 [*child.python_module("sgc.runtime.engine.serve"), *options],
                 stdin=subprocess.PIPE,
@@ -69,6 +70,8 @@ class EmbeddedEngine:
             )
             self._wait_ready(self._process)
         except BaseException:
+            if self._process is not None:
+                self._process.kill()  # nothing to end in order; its step process goes with it
             self.stop()
             raise
         self.uri = uri

@@ -1,16 +1,25 @@
 """Where the server listens, and who may connect: addresses, tokens, TLS.
 
-Loopback and Unix sockets need no token; any other address is refused without one.
+Loopback and Unix sockets need no token; any other address is refused without one. A Unix
+socket is made with mode 0600, so that its owner alone can connect, in a folder that exists
+and in which no other user can put another in its place: one of this user's (or root's) that
+group and others cannot write to, or with the sticky bit, as /tmp.
+
+`check_free` says early what would be wrong; `bind`, which lets clients connect, comes when
+there is something to serve.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hmac
 import ipaddress
 import os
 import socket
+import ssl
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +75,11 @@ def is_loopback(host: str) -> bool:
 
 def read_security(token_file: str | None, cert_file: str | None, key_file: str | None) -> Security:
     """The token (of the file, else $SGC_TOKEN) and the TLS files; raises `UsageError`."""
-    token = _read(token_file).decode().strip() if token_file else os.environ.get("SGC_TOKEN", "")
+    token = (
+        _read(token_file).decode(errors="replace").strip()
+        if token_file
+        else os.environ.get("SGC_TOKEN", "")
+    )
     if token_file and not token:
         raise UsageError(f"the token file {token_file} is empty")
     if len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()):
@@ -75,7 +88,26 @@ def read_security(token_file: str | None, cert_file: str | None, key_file: str |
         raise UsageError("TLS needs both --tls-cert and --tls-key")
     if not cert_file or not key_file:
         return Security(token or None)
-    return Security(token or None, _read(cert_file), _read(key_file))
+    return Security(token or None, *_read_tls(cert_file, key_file))
+
+
+def _read_tls(cert_file: str, key_file: str) -> tuple[bytes, bytes]:
+    certificate, key = _read(cert_file), _read(key_file)
+    if b"-----BEGIN CERTIFICATE-----" not in certificate:
+        raise UsageError(f"{cert_file} is not a PEM certificate")
+    if b"PRIVATE KEY-----" not in key:
+        raise UsageError(f"{key_file} is not a PEM private key")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert_file, key_file, password=lambda: b"")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise UsageError(f"{key_file} is not the key of {cert_file}") from error
+        raise UsageError(
+            f"{cert_file} or {key_file} is no PEM file that can be used",
+            hint="the key must not be encrypted",
+        ) from error
+    return certificate, key
 
 
 def check_exposure(address: Address, security: Security) -> None:
@@ -87,46 +119,93 @@ def check_exposure(address: Address, security: Security) -> None:
         )
 
 
+def check_free(address: Address) -> None:
+    """Raises `UsageError` if the address cannot be bound; leaves nothing behind."""
+    if address.path is not None:
+        _check_path(address.path.absolute())
+        return
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, where = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gRPC does
+            probe.bind(where)
+    except socket.gaierror as error:
+        raise UsageError(f"cannot listen on {address.host!r}: no such host") from error
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(f"port {address.port} on {address.host} is in use") from error
+        raise UsageError(
+            f"cannot listen on port {address.port} of {address.host}: {error.strerror}"
+        ) from error
+
+
 def bind(server: grpc.aio.Server, address: Address, security: Security) -> str:
     """Binds the server; returns the address clients use. Raises `UsageError` if it cannot."""
     if address.path is not None:
-        target = f"unix:{_prepare_socket(address.path)}"
+        target = f"unix:{_make_room(address.path.absolute())}"
     else:
         host = f"[{address.host}]" if ":" in address.host else address.host
         target = f"{host}:{address.port}"
     try:
-        if security.certificate is not None and security.key is not None:
-            pair = (security.key, security.certificate)
-            port = server.add_secure_port(target, grpc.ssl_server_credentials([pair]))
-        else:
-            port = server.add_insecure_port(target)
+        with _private_files():
+            port = _add_port(server, target, security)
     except RuntimeError as error:
-        raise UsageError(f"cannot listen on {target}: {error}") from error
+        check_free(address)  # which knows the reason
+        raise UsageError(f"cannot listen on {target}") from error
     if address.path is not None:
-        address.path.chmod(0o600)
         return target
     return f"{target.rpartition(':')[0]}:{port}"
 
 
-def _prepare_socket(path: Path) -> Path:
-    """Makes the socket's folder private and removes a socket left by a server that died."""
-    path = path.absolute()
+def _add_port(server: grpc.aio.Server, target: str, security: Security) -> int:
+    if security.certificate is None or security.key is None:
+        return int(server.add_insecure_port(target))
+    pair = (security.key, security.certificate)
+    return int(server.add_secure_port(target, grpc.ssl_server_credentials([pair])))
+
+
+@contextlib.contextmanager
+def _private_files() -> Iterator[None]:
+    """What is made meanwhile is its owner's alone, from the first moment."""
+    before = os.umask(0o177)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = path.parent.stat()
-        if mode.st_uid != os.getuid() or mode.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise UsageError(
-                f"the socket's folder {path.parent} is open to other users",
-                hint=f"chmod 700 {path.parent}, or choose a folder of your own",
-            )
+        yield
+    finally:
+        os.umask(before)
+
+
+def _make_room(path: Path) -> Path:
+    """Removes a socket left by a server that died."""
+    _check_path(path)
+    path.unlink(missing_ok=True)
+    return path
+
+
+def _check_path(path: Path) -> None:
+    try:
+        _check_folder(path.parent)
         if path.is_socket():
             _refuse_if_alive(path)
-            path.unlink()
-        elif path.exists():
+        elif path.exists() or path.is_symlink():
             raise UsageError(f"{path} exists and is no socket")
     except OSError as error:
-        raise UsageError(f"cannot listen on {path}: {error}") from error
-    return path
+        raise UsageError(f"cannot listen on {path}: {error.strerror}") from error
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"cannot make a socket in {folder}: no such folder")
+    status = folder.stat()
+    others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_ours = status.st_uid in (os.getuid(), 0)
+    if not is_ours or (others_write and not status.st_mode & stat.S_ISVTX):
+        raise UsageError(
+            f"other users can change the socket's folder {folder}",
+            hint=f"chmod go-w {folder}, or choose a folder of your own",
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot make a socket in {folder}: the folder cannot be written to")
 
 
 def _refuse_if_alive(path: Path) -> None:
@@ -143,7 +222,7 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]

@@ -11,10 +11,16 @@ from pathlib import Path
 
 from sgc.errors import LoadError
 from sgc.runtime.engine.default_model import TOKENIZER_FOLDER, default_model_folder
+from sgc.runtime.engine.model_files import check_files
 
 DEFAULT_NAMES = ("default", "")
 FAKE_NAME = "fake"
 ALLOWED_FILES = ["*.safetensors", "*.json", "tokenizer.model", "*.jinja"]
+HUB_ERRORS = {
+    "RepositoryNotFoundError": "no such model on the hub (or it is private)",
+    "GatedRepoError": "its conditions are not accepted on the hub (a token goes in HF_TOKEN)",
+    "HFValidationError": "not a hub id",
+}
 PICKLE_SUFFIXES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
 
 
@@ -65,6 +71,7 @@ def _checked(source: ModelSource) -> ModelSource:
             f"{source.folder} holds {found}; only *.safetensors are loaded",
             hint="pickled weights can run code when loaded; convert them to safetensors first",
         )
+    check_files(source.folder)
     return source
 
 
@@ -76,16 +83,16 @@ def _from_hub(name: str) -> Path:
             f"no folder {name!r}, and huggingface_hub is not installed to fetch it",
             hint="pip install 'sgc[engine]'",
         ) from error
-    tried = []
+    errors: list[Exception] = []
     for offline in (False, True):
         try:
             return Path(
                 snapshot_download(name, allow_patterns=ALLOWED_FILES, local_files_only=offline)
             )
         except Exception as error:  # the library's errors, the network's, bad ids
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            tried.append(f"{'local cache' if offline else 'hub'}: {reason}")
+            errors.append(error)
+    reason = HUB_ERRORS.get(type(errors[0]).__name__, "offline (or no such model)")
     raise LoadError(
-        f"no model {name!r}; tried the folder of that name, then the {'; then the '.join(tried)}",
+        f"no model {name!r}: no folder of that name, {reason}, and not in the local cache",
         hint='give a local folder, a hub id that can be reached, "default" or "fake"',
-    )
+    ) from errors[0]

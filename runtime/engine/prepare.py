@@ -68,11 +68,15 @@ def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wp
     work.tokens.extend(tokenizer.encode_prompt(segments))
     if not work.tokens:
         raise invalid("the prompt is empty, and this model has no begin-of-sequence token")
-    check_positions(len(work.tokens) + 1, limits, "the prompt with one generated token")
+    if request.generate.sampling.max_tokens:
+        check_positions(len(work.tokens) + 1, limits, "the prompt with one generated token")
+    else:
+        check_positions(len(work.tokens), limits)
     work.generate.CopyFrom(request.generate.sampling)
     if not work.generate.ignore_eos:
         known = set(work.generate.stop_token_ids)
-        work.generate.stop_token_ids.extend(i for i in tokenizer.eos_ids if i not in known)
+        ends = (i for i in tokenizer.eos_ids if i < limits.vocab_size)
+        work.generate.stop_token_ids.extend(i for i in ends if i not in known)
     return work
 
 

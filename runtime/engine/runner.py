@@ -185,6 +185,7 @@ def load_model(
             raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
         runner.max_context = max_context
     n_pages = pool_tokens or default_pool_tokens(runner.pool.token_bytes)
+    _check_pool(n_pages, runner.pool.token_bytes)
     runner.pool = KVPool(n_pages)
     return runner
 
@@ -201,8 +202,20 @@ def runner_of(model: Any, n_pages: int) -> ModelRunner:
 
 def default_pool_tokens(token_bytes: int) -> int:
     """A quarter of the memory, within a bound."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1024, min(MAX_POOL_TOKENS, memory // 4 // max(1, token_bytes)))
+    return max(1024, min(MAX_POOL_TOKENS, _memory_bytes() // 4 // max(1, token_bytes)))
+
+
+def _check_pool(n_pages: int, token_bytes: int) -> None:
+    """The pool is allocated when the model first runs; what cannot be is refused now."""
+    if n_pages * token_bytes > _memory_bytes():
+        raise ValueError(
+            f"a pool of {n_pages} tokens takes {n_pages * token_bytes / 2**30:.1f} GiB, of "
+            f"{_memory_bytes() / 2**30:.1f} GiB of memory; choose fewer with --pool-tokens"
+        )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _load(folder: str, dtype: str) -> Any:

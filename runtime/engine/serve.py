@@ -1,7 +1,9 @@
 """Runs an engine: `python -m sgc.runtime.engine.serve --model M --listen ADDRESS`.
 
 Starts the step process, loads the tokenizer while the model loads, listens, and stops both on
-a signal. Imports no torch. Also called by the command line (`run_server`) and, as a child
+a signal. What is wrong with the command is found before the step process starts, and clients
+can connect only once the model is loaded. An error is one message; with SGC_DEBUG set, a
+traceback too. Imports no torch. Also called by the command line (`run_server`) and, as a child
 process, by `launch.py`.
 """
 
@@ -13,11 +15,12 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.models import ModelSource, resolve
@@ -26,8 +29,16 @@ from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.tokenizer_files import configured_eos_ids
 from sgc.runtime.engine.worker_link import WorkerDied, WorkerLink
 
+T = TypeVar("T")
 DTYPES = ("auto", "float32", "bfloat16")
 N_TOKENIZER_THREADS = 2
+MOST = {
+    "pool_tokens": 100_000_000,
+    "max_context": 1_000_000_000,
+    "chunk_tokens": 1_000_000,
+    "max_running": 100_000,
+    "threads": 1024,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +62,53 @@ class ServerConfig:
 
 def run_server(config: ServerConfig) -> int:
     """Serves until a signal; the exit status. Errors are printed, not raised."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its log lines repeat our errors
     try:
         return asyncio.run(_serve(config))
     except SgcError as error:
+        if os.environ.get("SGC_DEBUG"):
+            traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+    finally:
+        if config.exit_with_parent:
+            _remove_folder(config.listen)
 
 
 async def _serve(config: ServerConfig) -> int:
-    from sgc.runtime.engine.listen import bind, check_exposure, parse_address, read_security
+    from sgc.runtime.engine.listen import (
+        bind,
+        check_exposure,
+        check_free,
+        parse_address,
+        read_security,
+    )
 
+    check_ranges(config)
     address = parse_address(config.listen)
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
     check_exposure(address, security)
+    check_free(address)
     source = resolve(config.model)
     link = WorkerLink(worker_config(config, source))
     stop = _stop_event(config.exit_with_parent)
     link.spawn()
-    target = ""
+    target, probe = "", None
     try:
         probe = start_probe(source.tokenizer_folder)
         tokenizer = load_tokenizer(source.tokenizer_folder)
         from sgc.runtime.engine.server import EngineServer
         from sgc.runtime.engine.template import PLAIN
 
-        server = EngineServer(security)
-        target = bind(server.grpc, address, security)
-        chat = PLAIN if probe is None else await asyncio.to_thread(probe.result)
-        for note in chat.notes:
-            print(f"warning: {note}", file=sys.stderr)
-        ready = await _first(link.connect(), stop.wait())
+        probing = _value(PLAIN) if probe is None else asyncio.to_thread(probe.result)
+        chat = await _first(probing, stop.wait())
+        ready = chat and await _first(link.connect(), stop.wait())
         if ready is None:
             return 0
+        _warn(chat, tokenizer, ready.vocab_size)
         facts, shared = _assemble(source, ready, chat, tokenizer, link)
+        server = EngineServer(security)
+        target = bind(server.grpc, address, security)
         await server.start(facts, shared)
         print(f"listening on {target}", file=sys.stderr, flush=True)
         death = await _first(link.wait_dead(), stop.wait())
@@ -94,9 +119,43 @@ async def _serve(config: ServerConfig) -> int:
     except WorkerDied as error:
         raise SgcError(f"the model cannot be loaded: {error}") from error
     finally:
+        if probe is not None:
+            probe.close()
         await link.close()
         if target and address.path is not None:
             address.path.unlink(missing_ok=True)
+
+
+def check_ranges(config: ServerConfig) -> None:
+    """Raises `UsageError` for a number that no machine can serve."""
+    for name, most in MOST.items():
+        value = getattr(config, name)
+        if value is not None and not 1 <= value <= most:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} must be from 1 to {most}, not {value}")
+
+
+def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
+    unknown = [str(i) for i in tokenizer.eos_ids if i >= vocab_size]
+    notes = list(chat.notes)
+    if unknown:
+        notes.append(
+            f"end-of-sequence ids {', '.join(unknown)} are not in the vocabulary of {vocab_size} "
+            "and are ignored"
+        )
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
+
+
+async def _value(value: T) -> T:
+    return value
+
+
+def _remove_folder(listen: str) -> None:
+    """The parent made it for this socket, and may not be there any more to remove it."""
+    if listen.startswith("unix:"):
+        with contextlib.suppress(OSError):
+            Path(listen.removeprefix("unix:")).parent.rmdir()  # if it is empty
 
 
 def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
@@ -183,7 +242,11 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--token-file", type=Path, help="clients must present this token (else $SGC_TOKEN)")
     add("--tls-cert", type=Path, help="PEM certificate chain")
     add("--tls-key", type=Path, help="PEM private key")
-    add("--exit-with-parent", action="store_true", help="stop when stdin ends")
+    add(
+        "--exit-with-parent",
+        action="store_true",
+        help="stop when stdin ends; remove the socket's folder",
+    )
     values = vars(parser.parse_args(argv))
     for name in ("token_file", "tls_cert", "tls_key"):
         values[name] = None if values[name] is None else str(values[name])
@@ -191,10 +254,9 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1, not {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,11 @@ class RunningProbe:
             return Chat(PLAIN.roles, from_model=False, fingerprint=PLAIN.fingerprint, notes=(note,))
         return _from_json(value, fingerprint(t.source, t.bos, t.eos))
 
+    def close(self) -> None:
+        """Ends the probe if it still runs; whoever waits for its result gets a plain one."""
+        if self._process.poll() is None:
+            self._process.kill()
+
 
 def start_probe(folder: Path) -> RunningProbe | None:
     """Begins to probe the folder's template; None if it has none."""

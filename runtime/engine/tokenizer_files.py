@@ -20,6 +20,7 @@ from sgc.errors import LoadError
 
 Json = dict[str, Any]
 MAX_FILE_BYTES = 256 * 1024 * 1024
+AGAIN = "copy or download the model's files again"
 TOKEN_KEYS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 
 
@@ -40,10 +41,12 @@ def read_json(path: Path) -> Json:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise LoadError(f"cannot read {path}: {error}") from error
+    except OSError as error:
+        raise LoadError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise LoadError(f"{path} is not valid JSON ({error})", hint=AGAIN) from error
     if not isinstance(value, dict):
-        raise LoadError(f"{path} does not hold a JSON object")
+        raise LoadError(f"{path} does not hold a JSON object", hint=AGAIN)
     return value
 
 
@@ -73,8 +76,9 @@ def _convert_slow(folder: Path) -> Json:
         slow = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         spec = json.loads(slow.backend_tokenizer.to_str())
     except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise LoadError(
-            f"{folder} has no tokenizer.json, and converting its other files failed: {error}",
+            f"{folder} has no tokenizer.json, and converting its other files failed: {reason}",
             hint="save the tokenizer with transformers' save_pretrained first",
         ) from error
     assert isinstance(spec, dict)

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import select
 import signal
 import socket
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
 
+from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.load import Loaded, WorkerConfig, load
@@ -27,24 +32,56 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # An interrupt goes to the whole process group; the server ends this process in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel = Channel(socket.socket(fileno=options.fd))
+    sock = socket.socket(fileno=options.fd)
+    channel = Channel(sock)
     # If the server is gone, so is everyone who waits.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        return _load_and_serve(channel, options.config)
+        with _ending_with_peer(sock):
+            ready, core = _load(options.config)
+        channel.send(ready)
+        if core is None:
+            return 1
+        serve(channel, core)
     return 0
 
 
-def _load_and_serve(channel: Channel, config: str) -> int:
+def _load(config: str) -> tuple[wpb.Ready, EngineCore | None]:
+    """What the server is told; a traceback is for those who ask for one."""
     try:
         loaded = load(WorkerConfig.from_json(config))
+        return _ready(loaded), loaded.core
     except Exception as error:
-        traceback.print_exc()
-        is_told = isinstance(error, ValueError | OSError) and str(error)
-        channel.send(wpb.Ready(error=str(error) if is_told else repr(error)))
-        return 1
-    channel.send(_ready(loaded))
-    serve(channel, loaded.core)
-    return 0
+        if os.environ.get("SGC_DEBUG"):
+            traceback.print_exc()
+        return wpb.Ready(error=_reason(error)), None
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip()
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({text or 'for its size'})"
+    if isinstance(error, SgcError | ValueError | OSError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextlib.contextmanager
+def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
+    """While it loads, which may take long, this process ends as soon as the server is gone."""
+    is_done = threading.Event()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(sock, 0)  # a hang-up is always told
+        while not is_done.is_set():
+            if poll.poll(100) and not is_done.is_set():
+                os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        is_done.set()
 
 
 def serve(channel: Channel, core: EngineCore) -> None:

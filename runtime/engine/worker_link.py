@@ -45,6 +45,7 @@ class WorkerLink:
         self._death: str | None = None
         self._dead = asyncio.Event()
         self._is_closing = False
+        self._is_ready = False
 
     # Life.
 
@@ -74,11 +75,12 @@ class WorkerLink:
             raise WorkerDied(await self._describe_exit("while loading")) from error
         if ready.error:
             raise WorkerDied(ready.error)
+        self._is_ready = True
         self._read_task = asyncio.create_task(self._read_all())
         return ready
 
     async def close(self) -> None:
-        """Ends the process: it stops at the end of its input, or is killed."""
+        """Ends the process: it stops at the end of its input, or is killed, as while loading."""
         self._is_closing = True
         if hasattr(self, "_read_task"):
             self._read_task.cancel()
@@ -87,6 +89,8 @@ class WorkerLink:
         elif hasattr(self, "_socket"):
             self._socket.close()
         if hasattr(self, "_process"):
+            if not self._is_ready:
+                self._process.kill()
             await asyncio.to_thread(_end, self._process)
 
     async def wait_dead(self) -> str:

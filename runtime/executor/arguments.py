@@ -27,7 +27,14 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
     problems = [
         f"missing argument {p.value.name!r} ({p.value.type})" for p in _missing(graph, given)
     ]
-    problems += [f"unknown argument {name!r}" for name in given if name not in names]
+    fixed = {guard.name for guard in graph.guards if guard.kind == "static"}
+    problems += [
+        f"argument {name!r} was fixed when compiling (compile with --bind {name}=…)"
+        if name in fixed
+        else f"unknown argument {name!r}"
+        for name in given
+        if name not in names
+    ]
     values: dict[str, Any] = {}
     for param in graph.params:
         name, expected = param.value.name, param.value.type

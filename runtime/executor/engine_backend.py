@@ -1,8 +1,15 @@
 """Our engine as a backend, over gRPC: one multiplexed stream, many requests in a frame.
 
-The only module of the executor that imports grpc; import it lazily. URIs: `grpc://host:port`,
-`grpcs://host:port` (TLS; $SGC_TLS_CA names a PEM file to trust) and `unix:/path`. The token
-is the argument's or $SGC_TOKEN. An object belongs to the event loop it is first used in.
+The only module of the executor that imports grpc; import it lazily. An object belongs to the
+event loop it is first used in.
+
+URIs:  grpc://host:port    plain text
+       grpcs://host:port   TLS, the server's certificate checked for that host
+       unix:/path          a Unix socket
+Environment:
+       SGC_TLS_CA          a PEM file of the certificates to trust, instead of the usual ones
+       SGC_TOKEN           the token for the engine, printable ASCII, where none is given here
+       GRPC_VERBOSITY      gRPC's own log; NONE if not set, as its errors are told by ours
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,8 +30,10 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor import engine_wire as wire
 from sgc.runtime.executor.backend import Capabilities, Generated, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.engine_probe import reason_unreachable
 from sgc.runtime.executor.engine_stream import OnDelta, Stream
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when the first channel is made
 CONNECT_TIMEOUT_S = 5.0
 MAX_TRIES = 6
 FIRST_BACKOFF_S = 0.05
@@ -52,6 +62,8 @@ class EngineBackend:
         self._uri = uri
         self._target, self._is_tls = _parse_uri(uri)
         token = os.environ.get("SGC_TOKEN") if token is None else token
+        if token and not (token.isascii() and token.isprintable()):
+            raise UsageError("the engine's token (SGC_TOKEN) must be printable ASCII characters")
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._timeout_s = connect_timeout_s
         self._channel: grpc.aio.Channel | None = None
@@ -164,24 +176,34 @@ class EngineBackend:
             raise self._error_of(error) from error
 
     async def _connected(self) -> Any:
-        """The service's stub on a channel that is ready; `EngineUnavailable` if none becomes so."""
+        """The service's stub on a channel that is ready; `EngineUnavailable` if none becomes so,
+        at once where waiting would not help."""
         if self._channel is None:
             self._channel = self._new_channel()
         channel = self._channel
         try:
-            await asyncio.wait_for(channel.channel_ready(), self._timeout_s)
+            await asyncio.wait_for(self._wait_ready(channel), self._timeout_s)
         except TimeoutError as error:
             raise self._unreachable(f"no answer within {self._timeout_s:g} s") from error
         return engine_pb2_grpc.EngineStub(channel)  # type: ignore[no-untyped-call]
 
+    async def _wait_ready(self, channel: grpc.aio.Channel) -> None:
+        while True:
+            state = channel.get_state(try_to_connect=True)
+            if state is grpc.ChannelConnectivity.READY:
+                return
+            if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                tls = _trusting(_authorities()) if self._is_tls else None
+                if why := await reason_unreachable(self._target, tls):
+                    raise self._unreachable(why)
+            await channel.wait_for_state_change(state)
+
     def _new_channel(self) -> grpc.aio.Channel:
         if not self._is_tls:
             return grpc.aio.insecure_channel(self._target, options=OPTIONS)
-        authority = os.environ.get("SGC_TLS_CA")
-        try:
-            roots = Path(authority).read_bytes() if authority else None
-        except OSError as error:
-            raise UsageError(f"cannot read SGC_TLS_CA: {error}") from error
+        roots = _authorities()
+        if roots is not None:
+            _trusting(roots)  # says so if it is no certificate
         credentials = grpc.ssl_channel_credentials(roots)
         return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
 
@@ -207,18 +229,38 @@ class EngineBackend:
         )
 
 
+def _authorities() -> bytes | None:
+    """What $SGC_TLS_CA holds."""
+    path = os.environ.get("SGC_TLS_CA")
+    try:
+        return Path(path).read_bytes() if path else None
+    except OSError as error:
+        raise UsageError(f"cannot read SGC_TLS_CA, {path}: {error.strerror}") from error
+
+
+def _trusting(roots: bytes | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=None if roots is None else roots.decode())
+    except (ssl.SSLError, ValueError) as error:
+        raise UsageError("the file that SGC_TLS_CA names is not a PEM certificate") from error
+
+
 def _parse_uri(uri: str) -> tuple[str, bool]:
     """gRPC's target and whether TLS is used."""
     if uri.startswith("unix:") and len(uri) > len("unix:"):
         return uri, False
     scheme, found, target = uri.partition("://")
     host, _, port = target.rpartition(":")
-    if not found or scheme not in ("grpc", "grpcs") or not host or not port.isdigit():
+    if not found or scheme not in ("grpc", "grpcs") or not host or not _is_port(port):
         raise UsageError(
             f"cannot use {uri!r} as an engine's address",
-            hint="expected grpc://host:port, grpcs://host:port or unix:/path",
+            hint="expected grpc://host:port, grpcs://host:port or unix:/path; ports are 1 to 65535",
         )
     return target, scheme == "grpcs"
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 1 <= int(text) <= 65535
 
 
 def _expected(reply: pb.Reply, kind: str) -> pb.Reply:

@@ -167,6 +167,7 @@ def _fork(run: Instance, node: Node) -> Results:
     n = run.field(node, "n")
     gate = state.gate
     if n > 1 and any(piece.text for piece in state.pieces()):
+        run.hold()
         gate = run.background(_commit(run, node, state))
     return state.fork(n, gate)
 
@@ -185,10 +186,11 @@ async def _commit(run: Instance, node: Node, state: StreamState) -> None:
         return
     run.requests.append(
         Request(
-            "commit", "", f"{state.path}/f{state.n_forks}", state.n_draws, prompt, node.loc,
+            "commit", "", f"{state.path}/:{state.n_forks}", state.n_draws, prompt, node.loc,
             start_s, end_s, usage,
         )
     )  # fmt: skip
+    run.release()
 
 
 def _text_of(run: Instance, node: Node) -> Results:

@@ -83,8 +83,10 @@ class Instance:
             node = self._ready.popleft()
             try:
                 outcome = HANDLERS[node.op](self, node)
-            except Exception as error:
+            except BaseException as error:
                 self.fail(node, error)
+                if not isinstance(error, Exception):
+                    raise
                 return
             if isinstance(outcome, Coroutine):
                 self._spawn(node, outcome)
@@ -115,6 +117,14 @@ class Instance:
             if not self.finished.done():
                 self._complete(node, results)
                 self._drain()
+
+    def hold(self) -> None:
+        """Keeps the run from ending before `release`, as an unfinished node does."""
+        self._n_open += 1
+
+    def release(self) -> None:
+        self._n_open -= 1
+        self._finish_if_done()
 
     def _complete(self, node: Node, results: Results) -> None:
         for value, result in zip(node.results, results, strict=True):

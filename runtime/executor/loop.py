@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from sgc.errors import UsageError
 
 T = TypeVar("T")
 
@@ -29,6 +32,7 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the loop and waits; an interrupt here cancels it there."""
+        refuse_own_thread(self.loop)
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -36,5 +40,24 @@ class LoopThread:
             future.cancel()
             raise
 
+    def forget(self) -> None:
+        """In a forked child: the loop's thread is the parent's, so begin anew."""
+        self._lock = threading.Lock()
+        self._loop = None
+
+
+def refuse_own_thread(loop: asyncio.AbstractEventLoop) -> None:
+    """Raises UsageError on the loop's own thread, where waiting for it would never end."""
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if running is loop:
+        raise UsageError(
+            "a callback of a run waits for a run; both are done by the same thread",
+            hint="hand the work to a thread of your own",
+        )
+
 
 shared = LoopThread()
+os.register_at_fork(after_in_child=shared.forget)

@@ -74,7 +74,11 @@ def check_parameter(name: str, value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{name} must be finite, found {value!r}")
     if (low is not None and value < low) or (high is not None and value > high):
-        raise UsageError(f"{name} must be from {low:g} to {high:g}, found {value!r}")
+        low_text, high_text = (
+            f"{bound:.6g}" if bound != int(bound) else f"{int(bound)}"
+            for bound in (low or 0, high or 0)
+        )
+        raise UsageError(f"{name} must be from {low_text} to {high_text}, found {value!r}")
 
 
 def decide_sampling(

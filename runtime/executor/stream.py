@@ -93,7 +93,7 @@ class StreamState:
         n_forks = self.n_forks + 1
         trunk = replace(self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None)
         children = (
-            StreamState(f"{self.path}/f{self.n_forks}.{i}", self, None, 0, 0, self.has_roles, gate)
+            StreamState(f"{self.path}/:{self.n_forks}.{i}", self, None, 0, 0, self.has_roles, gate)
             for i in range(n)
         )
         return (trunk, *children)

@@ -41,8 +41,8 @@ def compile_command(**options: Any) -> None:
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
               help="One argument, read as its type. Repeatable.")  # fmt: skip
-@click.option("--engine", metavar="URI", help="grpc://HOST:PORT or unix:PATH of a running engine. "
-              "Without it one is started for this run.")  # fmt: skip
+@click.option("--engine", metavar="URI", help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH of "
+              "a running engine (token: SGC_TOKEN). Else one is started.")  # fmt: skip
 @click.option("--model", metavar="ID_OR_PATH", help="Model of the engine to start: a Hugging Face "
               "folder or id, or `fake`. Without it the default model.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from sgc.errors import UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
+from sgc.ir.types import JSON
 from sgc.passes.base import Pass
 from sgc.passes.pipeline import PASSES
 from sgc.program import compile_function
@@ -27,6 +27,7 @@ def compile_program(
     no_check: bool,
 ) -> None:
     """Compiles, prints what was asked for, writes the file and says so on stderr."""
+    _check_output(output)
     function = load_function(source)
     names = None if passes is None else tuple(filter(None, passes.split(",")))
     if print_after is not None and print_after != "all" and print_after not in PASSES:
@@ -57,17 +58,22 @@ def compile_program(
         )
 
 
+def _check_output(output: Path | None) -> None:
+    if output is None:
+        return
+    if str(output) in ("", ".") or output.is_dir():
+        raise UsageError(f"-o: expected a file, found the folder {str(output)!r}")
+    if output.suffix == ".py":
+        raise UsageError(
+            f"-o {output}: a compiled program must not replace Python source",
+            hint=f"-o {output.with_suffix('.sgir').name}",
+        )
+
+
 def bind_values(function: Function, bindings: tuple[str, ...]) -> dict[str, object]:
     """--bind values: JSON where they are, else text; a text parameter takes them as text."""
-    types = {p.name: p.type for p in function.signature.parameters if p.is_typed}
-    values: dict[str, object] = dict(parse_pairs(bindings, types, "--bind"))
-    for name, value in values.items():
-        if name not in types and isinstance(value, str):
-            try:
-                values[name] = json.loads(value)
-            except ValueError:
-                values[name] = value
-    return values
+    types = {p.name: p.type if p.is_typed else JSON for p in function.signature.parameters}
+    return parse_pairs(bindings, types, "--bind")
 
 
 def _print_pass(row: Pass, before: Graph, after: Graph, seconds: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -53,7 +55,12 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
     for stream in (sys.stdout, sys.stderr):
         # Text from a model may hold what the terminal's encoding does not.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Ended by a signal, still stop engines and remove their folders.
+        with contextlib.suppress(ValueError):  # not the main thread: not ours to handle
+            signal.signal(number, _end_by_signal)
     context: dict[str, bool] = {}
     try:
         with cli.make_context("sgc", list(sys.argv[1:] if argv is None else argv)) as ctx:
@@ -75,19 +82,26 @@ def main(argv: list[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
+def _end_by_signal(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
 def _report(error: Exception, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exception(error)
     if isinstance(error, SgcError):
         click.echo(f"sgc: error: {error}", err=True)
     elif isinstance(error, OSError):
-        click.echo(f"sgc: error: {error.strerror or error}: {error.filename or ''}", err=True)
+        name = error.filename or "writing the output"
+        click.echo(f"sgc: error: {name}: {error.strerror or error}", err=True)
     else:
         kind = type(error).__name__
         click.echo(f"sgc: error: {user_line(error)}{kind}: {error}", err=True)
         if not debug:
             click.echo("  --debug shows the traceback", err=True)
-    sys.exit(EXIT_USAGE if isinstance(error, UsageError) else EXIT_ERROR)
+    # A misuse inside the program stands at its line; it is no misuse of the command.
+    is_usage = isinstance(error, UsageError) and not error.where
+    sys.exit(EXIT_USAGE if is_usage else EXIT_ERROR)
 
 
 def user_line(error: BaseException) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
-from sgc.cli.source import load_function, parse_json_args, parse_pairs
+from sgc.cli.source import check_texts, load_function, parse_json_args, parse_pairs
 from sgc.endpoints import Endpoint, RemoteEngine, Runtime
 from sgc.errors import ArgumentError, UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Node
-from sgc.ir.types import Type
+from sgc.ir.types import JSON, Type
 from sgc.program import Program, compile_function, load
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.options import RunOptions
@@ -50,21 +50,32 @@ def run_program(
     arguments = _arguments(loaded, json_args, single_args)
     if seed is None:
         seed = random.SystemRandom().getrandbits(32)
-    options = {"seed": seed, "temperature": temperature, "max_tokens": max_tokens}
-    options = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {"seed": seed, "temperature": temperature, "max_tokens": max_tokens}
+    options = RunOptions(**{name: value for name, value in given.items() if value is not None})
+    if trace_file is not None:
+        _check_writable(trace_file)
     printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
     with _open_endpoint(engine, model) as endpoint:
         result = _run(loaded, endpoint, arguments, options, printer)
-    if trace_file is not None:
-        trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if printer is not None:
         printer.end()
     if as_json:
         click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
     elif printer is None:
         _show_text(result)
+    if trace_file is not None:
+        trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if not as_json and not quiet:
         click.echo(summary(result), err=True)
+
+
+def _check_writable(path: Path) -> None:
+    """Finds out before the run, not after it, that its timeline has no place."""
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UsageError(f"--trace {path}: {error.strerror}") from error
 
 
 def _load(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
@@ -87,6 +98,7 @@ def _arguments(
         if name in arguments:
             raise ArgumentError(f"argument {name!r} is given by --args and by --arg")
         arguments[name] = value
+    check_texts(arguments)
     if isinstance(loaded, Program):
         bind_arguments(loaded.graph, arguments)
     else:
@@ -98,7 +110,7 @@ def _arguments(
 def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
     if isinstance(loaded, Program):
         return {param.value.name: param.value.type for param in loaded.graph.params}
-    return {parameter.name: parameter.type for parameter in loaded.signature.parameters}
+    return {p.name: JSON if p.is_static else p.type for p in loaded.signature.parameters}
 
 
 def _open_endpoint(engine: str | None, model: str | None) -> Endpoint:
@@ -109,11 +121,11 @@ def _run(
     loaded: Program | Function,
     endpoint: Endpoint,
     arguments: Mapping[str, Any],
-    options: Mapping[str, Any],
+    options: RunOptions,
     printer: _StreamPrinter | None,
 ) -> RunResult:
     on_text = printer.show if printer is not None else None
-    return loaded.run_once(arguments, RunOptions(**options), endpoint, on_text)
+    return loaded.run_once(arguments, options, endpoint, on_text)
 
 
 class _StreamPrinter:
@@ -124,12 +136,21 @@ class _StreamPrinter:
         self._out = out
         self._style = _style(out)
 
+        self._broken: BrokenPipeError | None = None
+
     def show(self, node: Node, path: str, text: str) -> None:
-        if path == self._main:
-            self._out.write(self._style(text, node.op in ("gen", "select")))
-            self._out.flush()
+        """Called from the run; a reader that has gone is no error of the program."""
+        if path == self._main and self._broken is None:
+            try:
+                self._out.write(self._style(text, node.op in ("gen", "select")))
+                self._out.flush()
+            except BrokenPipeError as error:
+                self._broken = error
 
     def end(self) -> None:
+        """Ends the line; raises what kept text from being written."""
+        if self._broken is not None:
+            raise self._broken
         self._out.write("\n")
         self._out.flush()
 

@@ -71,6 +71,8 @@ def _import_file(source: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SgcError:
         raise
+    except SystemExit as error:
+        raise ProgramError(f"importing it called exit({error.code})", where=str(source)) from error
     except SyntaxError as error:
         raise ProgramError(
             f"not valid Python: {error.msg}", where=f"{source}:{error.lineno}"
@@ -84,7 +86,11 @@ def _import_file(source: Path) -> ModuleType:
 
 
 def parse_pairs(pairs: tuple[str, ...], types: Mapping[str, Type], option: str) -> dict[str, Any]:
-    """NAME=VALUE pairs as values of their parameters' types; names unknown stay text."""
+    """NAME=VALUE pairs as values of their parameters' types; names unknown stay text.
+
+    A value of type json is JSON if it can be, else text unless it begins like a list,
+    object or string of JSON.
+    """
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -102,6 +108,8 @@ def _parse_value(text: str, type_: Type | None, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
+        if type_.kind is Kind.JSON and not text.startswith(("[", "{", '"')):
+            return text
         raise UsageError(f"{what}: expected {type_} as JSON, found {text!r}") from error
 
 
@@ -114,7 +122,7 @@ def parse_json_args(text: str | None) -> dict[str, Any]:
         where = text[1:]
         text = sys.stdin.read() if where == "-" else _read_text(Path(where))
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except ValueError as error:
         raise UsageError(
             f"{where}: not valid JSON: {error}", hint="""e.g. --args '{"topic": "tea"}'"""
@@ -122,6 +130,22 @@ def parse_json_args(text: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def check_texts(arguments: Mapping[str, Any]) -> None:
+    """Raises UsageError for a text that cannot be written as UTF-8."""
+    for name, value in arguments.items():
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"argument {name!r} is not valid Unicode: {error.reason}",
+                hint="it holds half of a surrogate pair; write the whole character",
+            ) from error
 
 
 def _read_text(path: Path) -> str:

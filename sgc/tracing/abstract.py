@@ -34,7 +34,18 @@ def stop(message: str, hint: str = INTERPRET) -> NoReturn:
     """Ends the trace with an error at the user's line."""
     from sgc.session import user_loc
 
-    raise TraceStop(TraceError(message, where=str(user_loc() or ""), hint=hint))
+    raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint))
+
+
+def raise_stop(error: TraceError) -> NoReturn:
+    """Stops the trace; the session remembers, should a bare `except` swallow it."""
+    from sgc.session import current_session
+
+    stopped = TraceStop(error)
+    session = current_session()
+    if session is not None and getattr(session, "stopped", stopped) is None:
+        session.stopped = stopped  # type: ignore[attr-defined]
+    raise stopped
 
 
 class AbstractBool:
@@ -81,9 +92,8 @@ class AbstractText(str):
         return self._joined(other, self) if isinstance(other, str) else NotImplemented
 
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return str.__str__(self)
-        return self.session.formatted(self, spec)
+        # Itself, so that a lone f"{x}" stays abstract; in a longer one its marker is copied.
+        return self.session.formatted(self, spec) if spec else self
 
     def __str__(self) -> str:
         return self
@@ -213,9 +223,25 @@ class AbstractList:
     __str__ = __repr__ = __format__ = _needs_items  # type: ignore[assignment]
 
 
+_PLAIN_WORDS = {
+    "__len__": "the length",
+    "__iter__": "the items",
+    "__getitem__": "a part",
+    "__contains__": "a search",
+    "__int__": "int()",
+    "__float__": "float()",
+    "__index__": "a whole number",
+}
+
+
 def _refuse(name: str) -> Callable[..., Any]:
+    what = _PLAIN_WORDS.get(name, f"str.{name}")
+
     def method(self: AbstractText, *args: Any, **kwargs: Any) -> Any:
-        stop(f"str.{name} on {self._shown()}, which is known only when the program runs")
+        shown = self._shown()
+        bind = f"give its value when compiling, --bind {shown}=VALUE; or "
+        hint = (bind if self.session.is_parameter(shown) else "") + INTERPRET
+        stop(f"{what} of {shown}, which is known only when the program runs", hint)
 
     method.__name__ = name
     return method

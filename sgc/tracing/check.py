@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import finished, start_eager
@@ -23,7 +24,7 @@ from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.session import own_texts
+from sgc.session import innermost_user_line, own_texts
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -33,36 +34,48 @@ NASTY = (
     "naïve — 日本語 🙂", "a, b, c", "{brace} %s \\n", "yes", "No.", "\t tab",
 )  # fmt: skip
 MAX_ROUNDS = 64
-BUDGET_S = 0.3  # after the first few rounds, whatever they take
+# What one check may cost, in rounds times the program's nodes: a count and not a time, so
+# that a slow machine does not check less.
+MAX_WORK = 40_000
 MIN_ROUNDS = 4
 
 
 def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
-    texts = (*NASTY, *_own_texts(function))[:MAX_ROUNDS]
-    deadline_s = time.monotonic() + BUDGET_S
-    for number in range(len(texts)):
+    own = _own_texts(function) or NASTY
+    n_rounds = min(len(NASTY) + len(own), MAX_ROUNDS)
+    n_rounds = min(n_rounds, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
+    for number in range(n_rounds):
+        # Neighbouring parameters get neighbouring texts: words of one constant, say.
+        texts = NASTY if number % 2 else own
         arguments = {
-            param.value.name: _argument(param.value.type, index + number, texts)
+            param.value.name: _argument(param.value.type, index + number // 2, texts)
             for index, param in enumerate(graph.params)
         }
-        backend = _backend(number, texts)
-        compiled = _run_compiled(graph, backend, arguments, number)
-        interpreted = _run_interpreted(function, backend, bound, arguments, number)
+        compiled = _attempt(_run_compiled, graph, texts, arguments, number)
+        interpreted = _attempt(_run_interpreted, function, texts, bound, arguments, number)
         _compare(function, compiled, interpreted)
-        if number + 1 >= MIN_ROUNDS and time.monotonic() > deadline_s:
-            return
 
 
-def _own_texts(function: Function) -> list[str]:
+def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:
+    """A run's result or its error: failing alike (on an empty choice, say) is agreement."""
+    try:
+        return run(*arguments)
+    except TraceError:
+        raise
+    except SgcError as error:
+        return error
+
+
+def _own_texts(function: Function) -> Sequence[str]:
     """The program's own texts and their words: what its tests would compare with."""
     found: dict[str, None] = {}
     for text in own_texts(function.python):
         found.update(dict.fromkeys([text, *re.findall(r"\w+", text)]))
-    return sorted(found, key=len)
+    return tuple(found)
 
 
-def _argument(type_: Type, number: int, texts: tuple[str, ...]) -> Any:
+def _argument(type_: Type, number: int, texts: Sequence[str]) -> Any:
     if type_.kind is Kind.INT:
         return (3, 1, 17)[number % 3]
     if type_.kind is Kind.FLOAT:
@@ -75,14 +88,20 @@ def _argument(type_: Type, number: int, texts: tuple[str, ...]) -> Any:
     return texts[number % len(texts)]
 
 
-def _backend(number: int, texts: tuple[str, ...]) -> ScriptedBackend:
+def _backend(number: int, texts: Sequence[str]) -> ScriptedBackend:
+    """Replies that depend on the end of the prompt, so that a request costs the same anywhere."""
+
     def reply(prompt: Prompt, sampling: Sampling) -> str:
-        return texts[_index(f"{number}/{prompt!r}", len(texts))]
+        return texts[_index(f"{number}/{_end(prompt)}/{sampling.seed}", len(texts))]
 
     def prefer(prompt: Prompt, choices: tuple[str, ...]) -> int:
-        return _index(f"{number}/{prompt!r}/{choices!r}", len(choices))
+        return _index(f"{number}/{_end(prompt)}/{choices!r}", len(choices))
 
     return ScriptedBackend(reply, prefer)
+
+
+def _end(prompt: Prompt) -> str:
+    return "".join(segment.text[-200:] for segment in prompt[-3:]) + f"/{len(prompt)}"
 
 
 def _index(key: str, n: int) -> int:
@@ -91,34 +110,44 @@ def _index(key: str, n: int) -> int:
 
 
 def _run_compiled(
-    graph: Graph, backend: ScriptedBackend, arguments: Mapping[str, Any], number: int
+    graph: Graph, texts: Sequence[str], arguments: Mapping[str, Any], number: int
 ) -> RunResult:
+    backend = _backend(number, texts)
     return shared.run(run_graph(graph, backend, arguments, RunOptions(seed=number)))
 
 
 def _run_interpreted(
     function: Function,
-    backend: ScriptedBackend,
+    texts: Sequence[str],
     bound: Mapping[str, Any],
     arguments: Mapping[str, Any],
     number: int,
 ) -> RunResult:
     given = function.signature.bind((), {**bound, **arguments})
+    backend, options = _backend(number, texts), RunOptions(seed=number)
     try:
-        options = RunOptions(seed=number)
-        state = start_eager(function, given, backend, options, shared.loop)
-        return finished(state)
+        with redirect_stdout(StringIO()):  # the body is not being run, only checked
+            return finished(start_eager(function, given, backend, options, shared.loop))
     except SgcError:
         raise
     except Exception as error:
         raise TraceError(
             f"interpreted, {function.name} raised {type(error).__name__}: {error}; "
             "its trace does not",
+            where=innermost_user_line(error),
             hint="the program looks into a value that tracing cannot see",
         ) from error
 
 
-def _compare(function: Function, compiled: RunResult, interpreted: RunResult) -> None:
+def _compare(
+    function: Function, compiled: RunResult | SgcError, interpreted: RunResult | SgcError
+) -> None:
+    if isinstance(compiled, SgcError) or isinstance(interpreted, SgcError):
+        if type(compiled) is type(interpreted):
+            return
+        error = compiled if isinstance(compiled, SgcError) else interpreted
+        assert isinstance(error, SgcError)
+        raise _differs(function, "one of the two runs fails", str(error)) from error
     left, right = _asked(compiled), _asked(interpreted)
     for key in sorted(left.keys() | right.keys()):
         ours, theirs = left.get(key), right.get(key)

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from sgc.functions import Function
 
 
+def is_program(value: Any) -> bool:
+    from sgc.functions import Function
+
+    return isinstance(value, Function)
+
+
 def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
     """Hashes of the program's source and of all it can read, and of its bound arguments."""
     found = [Guard("source", name, digest) for name, digest in _sources(function)]
@@ -30,13 +36,13 @@ def _sources(function: Function) -> Iterator[tuple[str, str]]:
     queue: list[tuple[str, Any]] = [(function.name, function)]
     while queue:
         name, value = queue.pop(0)
-        python = getattr(value, "python", value)
+        python = value.python if is_program(value) else value
         if id(python) in seen:
             continue
         seen.add(id(python))
         if isinstance(python, types.FunctionType):
             yield name, _digest(_source(python))
-            queue.extend(sorted(_read_names(python), key=lambda pair: pair[0]))
+            queue.extend(_read_names(python))
         elif (plain := _plain(python)) is not None:
             yield name, _digest(plain)
 
@@ -45,23 +51,42 @@ def _source(python: types.FunctionType) -> str:
     try:
         return inspect.getsource(python)
     except (OSError, TypeError):
-        return python.__code__.co_code.hex()
+        return _code(python.__code__)
+
+
+def _code(code: types.CodeType) -> str:
+    """What a function without source does: its instructions, names and constants."""
+    constants = [
+        _code(constant) if isinstance(constant, types.CodeType) else repr(constant)
+        for constant in code.co_consts
+    ]
+    return "\n".join([code.co_code.hex(), *code.co_names, *constants])
 
 
 def _read_names(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    for name in _names(python.__code__):
-        if name in python.__globals__:
-            value = python.__globals__[name]
-            module = getattr(value, "__module__", "") or ""
-            if (
-                not isinstance(value, types.ModuleType) and not module.startswith("sgc")
-            ) or hasattr(value, "python"):
-                yield name, value
+    for name in sorted(_names(python.__code__)):
+        value = python.__globals__.get(name)
+        if _is_guarded(value):
+            yield name, value
     for name, cell in zip(python.__code__.co_freevars, python.__closure__ or (), strict=True):
         try:
-            yield name, cell.cell_contents
+            value = cell.cell_contents
         except ValueError:
             continue
+        if _is_guarded(value):
+            yield name, value
+
+
+_DATA = (str, int, float, bool, list, tuple, dict, set, frozenset)
+
+
+def _is_guarded(value: Any) -> bool:
+    """Programs, plain functions outside this package, and data; nothing else is probed."""
+    if is_program(value):
+        return True
+    if isinstance(value, types.FunctionType):
+        return not (value.__module__ or "").startswith("sgc.")
+    return type(value) in _DATA
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -74,9 +99,11 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _plain(value: Any) -> str | None:
     """Plain data as canonical JSON; None for what is not data."""
+    if type(value) in (set, frozenset):
+        value = ["set", *sorted(map(repr, value))]
     try:
         return json.dumps(value, sort_keys=True, ensure_ascii=True)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
 
 

@@ -26,7 +26,8 @@ def watch_marked_strings() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.setprofile(before)
+        # A profiler of C (cProfile) cannot be put back by hand; it ends here.
+        sys.setprofile(before if callable(before) else None)
 
 
 def _hook(frame: types.FrameType, event: str, arg: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import os
 import types
 from collections.abc import Callable, Iterator
@@ -20,16 +21,25 @@ from sgc.tracing.abstract import (
     AbstractList,
     AbstractNumber,
     AbstractText,
-    TraceStop,
     marked,
+    raise_stop,
     stop,
 )
 
 
-def overlay_function(function: types.FunctionType) -> types.FunctionType:
-    """A copy of `function` that runs over an overlay; a `global` write in it stops the trace."""
-    rebuilt: types.FunctionType = _Overlay(function.__globals__).rebuild(function)
-    return rebuilt
+class Overlays:
+    """The overlays of one trace: one for each module whose functions it runs."""
+
+    def __init__(self) -> None:
+        self._by_globals: dict[int, _Overlay] = {}
+
+    def rebuild(self, function: types.FunctionType) -> types.FunctionType:
+        """A copy that runs over an overlay; a `global` write in it stops the trace."""
+        key = id(function.__globals__)
+        if key not in self._by_globals:
+            self._by_globals[key] = _Overlay(function.__globals__)
+        rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
+        return rebuilt
 
 
 class _Overlay:
@@ -43,6 +53,8 @@ class _Overlay:
         for name, value in original.items():
             if self._is_ours(value):
                 self._globals[name] = self.rebuild(value)
+            elif (guarded := guard_readers(value)) is not value:
+                self._globals[name] = guarded
 
     def _is_ours(self, value: Any) -> bool:
         return isinstance(value, types.FunctionType) and value.__globals__ is self._original
@@ -51,7 +63,7 @@ class _Overlay:
         """The function with our globals, its closure's functions rebuilt likewise."""
         if id(function) in self._rebuilt:
             return self._rebuilt[id(function)]
-        writes = next(_global_writes(function.__code__), None)
+        writes = _first_global_write(function.__code__)
         if writes is not None:
             # Only if it is called: a module may have such helpers that no program uses.
             return _refused_global_write(function, *writes)
@@ -75,7 +87,7 @@ class _Overlay:
 
 def _refused_global_write(function: types.FunctionType, line: int, name: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
-        raise TraceStop(
+        raise_stop(
             TraceError(
                 f"the program writes the global {name!r}, which a compiled program cannot",
                 where=f"{os.path.basename(function.__code__.co_filename)}:{line}",
@@ -84,6 +96,11 @@ def _refused_global_write(function: types.FunctionType, line: int, name: str) ->
         )
 
     return call
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_global_write(code: types.CodeType) -> tuple[int, str] | None:
+    return next(_global_writes(code), None)
 
 
 def _global_writes(code: types.CodeType) -> Iterator[tuple[int, str]]:
@@ -130,6 +147,28 @@ def _ambient(name: str) -> Callable[..., Any]:
 
     return call
 
+
+class _ReaderModule:
+    """Stands for a module that reads texts; its functions refuse abstract ones."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return guard_readers(getattr(self._module, name))
+
+
+def guard_readers(value: Any) -> Any:
+    """`re`, `json` and their functions, made to refuse abstract arguments; else the value."""
+    if isinstance(value, types.ModuleType):
+        return _ReaderModule(value) if value.__name__ in _READER_MODULES else value
+    module = getattr(value, "__module__", None)
+    if isinstance(value, types.FunctionType) and module in _READER_MODULES:
+        return _refusing(f"{module}.{value.__name__}", value)
+    return value
+
+
+_READER_MODULES = ("re", "json", "string", "textwrap", "difflib")
 
 # Functions that would read into a plain marked string without calling a method of it.
 _READERS = ("len", "ord", "sorted", "min", "max", "iter")

@@ -6,7 +6,10 @@ must give the same graph; `check.py` then replays it against the interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import run_body
@@ -31,28 +34,45 @@ from sgc.tracing.abstract import (
 from sgc.tracing.guards import guards_of
 from sgc.tracing.hook import watch_marked_strings
 from sgc.tracing.markers import make_marker
-from sgc.tracing.overlay import overlay_function
+from sgc.tracing.overlay import Overlays
 
 if TYPE_CHECKING:
     from sgc.functions import Function
     from sgc.signature import Parameter
 
 
+MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
+
+
 class TraceSession(Session):
     """Collects nodes; what the program reads of them is abstract."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, parameters: Iterable[str] = ()) -> None:
         super().__init__(program)
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
         self._symbols: list[Symbol] = []
+        self._parameters = frozenset(parameters)
         self._numbers: dict[str, int] = {}
+        self._overlays = Overlays()
+        self._nonce = random.SystemRandom().randrange(10**11, 10**12)
+        self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
 
     def take(self, node: Node) -> None:
         self.nodes.append(node)
 
+    def refuse_other_runs(self) -> None:
+        stop(
+            "another run is started while tracing",
+            hint="call the @sgc.function itself, which becomes part of this program",
+        )
+
+    def is_abstract(self, value: Any) -> bool:
+        is_text = isinstance(value, AbstractText) or marked(value)
+        return is_text or isinstance(value, (AbstractNumber, AbstractFlag, AbstractList))
+
     def body(self, function: Function) -> Callable[..., Any]:
-        return overlay_function(function.python)
+        return self._overlays.rebuild(function.python)
 
     def read(self, symbol: Symbol) -> Any:
         return abstract(symbol, self)
@@ -75,12 +95,16 @@ class TraceSession(Session):
         if symbol.name not in self._numbers:
             self._numbers[symbol.name] = len(self._symbols)
             self._symbols.append(symbol)
-        return make_marker(self._numbers[symbol.name])
+        return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name])
+
+    def is_parameter(self, name: str) -> bool:
+        return name in self._parameters
 
     def symbol_of(self, number: int) -> Symbol:
-        if number >= len(self._symbols):
+        nonce, index = divmod(number, MAX_SYMBOLS)
+        if nonce != self._nonce:
             stop("a value of another trace is used here; values do not outlive their trace")
-        return self._symbols[number]
+        return self._symbols[index]
 
     def formatted(self, value: Any, spec: str) -> str:
         """The marker of `format(value, spec)`, done when the program runs."""
@@ -172,7 +196,8 @@ def trace(function: Function, bound: Mapping[str, Any] | None = None) -> Graph:
     for parameter in function.signature.static:
         bound.setdefault(parameter.name, parameter.default)
     graph = _trace_once(function, bound)
-    again = _trace_once(function, bound)
+    with redirect_stdout(StringIO()):  # what it prints was printed the first time
+        again = _trace_once(function, bound)
     if graph != again:
         raise _difference(function, graph, again)
     verify(graph)
@@ -180,8 +205,8 @@ def trace(function: Function, bound: Mapping[str, Any] | None = None) -> Graph:
 
 
 def _trace_once(function: Function, bound: Mapping[str, Any]) -> Graph:
-    session = TraceSession(function.name)
     free = [p for p in function.signature.parameters if p.name not in bound]
+    session = TraceSession(function.name, (p.name for p in free))
     given = dict(bound)
     for parameter in free:
         session.namer.take(parameter.name)
@@ -190,7 +215,13 @@ def _trace_once(function: Function, bound: Mapping[str, Any]) -> Graph:
         with watch_marked_strings():
             _run_body(function, session, given)
     except TraceStop as stopped:
-        raise stopped.error from None
+        raise (session.stopped or stopped).error from None
+    except Exception:
+        if session.stopped is not None:
+            raise session.stopped.error from None
+        raise
+    if session.stopped is not None:
+        raise session.stopped.error
     params = tuple(_param(parameter, session) for parameter in free)
     block = Block("entry", (), tuple(session.nodes))
     return Graph(function.name, params, (block,), guards_of(function, bound))
@@ -204,15 +235,14 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
         raise
     except RecursionError as error:
         raise TraceError(
-            f"{function.name} calls itself without end while being traced",
+            f"{function.name} recurses too deeply while being traced",
             where=innermost_user_line(error),
-            hint="a recursion must end by a static argument; or " + INTERPRET,
+            hint="a recursion must end by a static argument, before Python's own limit",
         ) from error
     except Exception as error:
         raise TraceError(
             f"the program raised {type(error).__name__} while being traced: {error}",
             where=innermost_user_line(error),
-            hint=INTERPRET,
         ) from error
 
 

@@ -153,7 +153,7 @@ def test_seeds_depend_on_run_row_stream_and_ordinal_alone():
         draw_seed(seed, row, path, ordinal)
         for seed in (0, 1)
         for row in ("0", "1")
-        for path in ("p", "p/f0.0", "p/f0.1")
+        for path in ("p", "p/:0.0", "p/:0.1")
         for ordinal in (0, 1)
     }
     assert len(drawn) == 24

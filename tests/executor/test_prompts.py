@@ -82,8 +82,8 @@ def test_states_share_their_past_and_can_be_read_at_any_time():
         "", "a", "a", "a", "a", "al", "at",
     ]  # fmt: skip
     assert left2.text(since=left) == left2.text(since=a) == "l"
-    assert left.path == "p/f0.0"
-    assert trunk.fork(1, None)[1].path == "p/f1.0"
+    assert left.path == "p/:0.0"
+    assert trunk.fork(1, None)[1].path == "p/:1.0"
 
 
 def test_messages_are_what_roles_enclose():

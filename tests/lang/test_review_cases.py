@@ -1,0 +1,343 @@
+"""Cases that once went wrong: each is a program that was mis-traced, hung or lost an error."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import threading
+import time
+
+import pytest
+from tests_support import run_both
+
+import sgc
+from sgc.calls import finished
+from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
+from sgc.ir.parser import parse
+from sgc.ir.printer import to_text
+from sgc.tracing.tracer import trace
+
+TABLE = {"en/low": "Hello", "de/high": "Hallo"}
+LABELS = {"spam", "eggs"}
+
+
+def swallows_everything(s, x):
+    try:
+        verdict = json.loads(x)["verdict"]
+    except:  # noqa: E722
+        verdict = "unknown"
+    s += "Verdict: " + verdict + sgc.gen("a")
+
+
+def matches(s, x):
+    s += "zip" if re.fullmatch(r"\d{5}", x) else "other"
+
+
+def in_global_set(s, x):
+    s += "known" if f"{x}" in LABELS else "new"
+
+
+def table_of_two(s, lang, level):
+    s += TABLE.get(f"{lang}/{level}", "unknown")
+
+
+def after_many_generations(s, x):
+    for i in range(60):
+        s += f"{i}" + sgc.gen("g")
+    s += "match" if f"<{x}>" == "<spam>" else "none"
+
+
+def name_from_argument(s, x):
+    s += sgc.gen(f"{x}_out")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        swallows_everything,
+        matches,
+        in_global_set,
+        table_of_two,
+        after_many_generations,
+        name_from_argument,
+    ],
+)
+def test_is_refused(body):
+    with pytest.raises(SgcError):
+        sgc.function(body).compile()
+
+
+def test_join_gathers_what_was_set_whatever_its_value(scripted):
+    @sgc.function
+    def program(s):
+        s["grade"] = "A"
+        group = s.fork(3)
+        for index, child in enumerate(group):
+            child["grade"] = "ABA"[index]
+            child += sgc.gen("g")
+        group.join()
+        s += "".join(s["grade"])
+
+    assert run_both(program, scripted()).text() == "ABA"
+
+
+def test_a_decorator_below_is_part_of_the_program(scripted):
+    def prefixed(function):
+        @functools.wraps(function)
+        def wrapper(s, x):
+            s += "PREFIX "
+            return function(s, x)
+
+        return wrapper
+
+    @sgc.function
+    @prefixed
+    def program(s, x):
+        s += x
+
+    assert run_both(program, scripted(), x="hi").text() == "PREFIX hi"
+
+
+def test_streams_of_functions_with_odd_names_keep_apart(scripted):
+    @sgc.function
+    def f0(s, x):
+        s += x + sgc.gen("g", temperature=1.0)
+
+    @sgc.function
+    def program(s):
+        s += "a"
+        group = s.fork(2)
+        group += sgc.gen("g", temperature=1.0)
+        f0("x")
+        f0("y")
+
+    result = run_both(program, scripted())
+    assert len({stream.path for stream in result.streams}) == 5
+    assert len({request.sampling.seed for request in result.requests if request.sampling}) == 4
+
+
+def test_runs_without_a_seed_differ_and_say_which(scripted):
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("g")
+
+    seeds = {finished(program.run(backend=scripted())).seed for _ in range(3)}
+    assert len(seeds) == 3
+    compiled = program.compile()
+    assert compiled.run(backend=scripted()).seed != compiled.run(backend=scripted()).seed
+
+
+def test_a_fork_without_generations_compiles(scripted):
+    @sgc.function
+    def program(s, x):
+        s += x
+        group = s.fork(3)
+        group += lambda i: f"{i}"
+        group.join("concate_and_append")
+
+    assert run_both(program, scripted(), x="a").text() == "a012"
+    assert run_both(program, scripted(), x="a").stats.commits == 1
+
+
+def test_choices_and_stops_from_arguments_compile(scripted):
+    @sgc.function
+    def program(s, a, b):
+        s += "x" + sgc.gen("g", stop=a) + sgc.select("c", choices=[a, b])
+
+    assert run_both(program, scripted(), a="!", b="?")["c"] == "!"
+
+
+def test_a_none_default_is_static_and_says_so(scripted):
+    @sgc.function
+    def program(s, x, context: str = None):  # noqa: RUF013
+        s += x + ("" if context is None else context)
+
+    assert run_both(program, scripted(), x="a").text() == "a"
+    assert run_both(program, scripted(), bind={"context": "c"}, x="a").text() == "ac"
+    with pytest.raises(ArgumentError, match="was fixed when compiling"):
+        program.compile().run(x="a", context="c", backend=scripted())
+
+
+def test_what_a_body_prints_is_printed_once(capsys):
+    @sgc.function
+    def program(s, x):
+        print("hello", x)
+        print("plain")
+        s += x
+
+    program.compile()
+    assert capsys.readouterr().out == "plain\n"
+
+
+def test_noncharacters_in_a_program_are_text(scripted):
+    @sgc.function
+    def program(s, x):
+        s += "\ufdd00\ufdd1" + x
+
+    with pytest.raises(TraceError, match="another trace"):
+        trace(program)
+
+
+def test_another_run_inside_a_program_is_refused_while_tracing(scripted):
+    @sgc.function
+    def inner(s, x):
+        s += x
+
+    compiled = inner.compile()
+    endpoint = scripted()
+
+    @sgc.function
+    def program(s, x):
+        s += compiled.run(x=x, backend=endpoint).text()
+
+    with pytest.raises(TraceError, match="another run is started"):
+        program.compile()
+
+
+def test_a_nested_call_in_another_thread_is_refused(scripted):
+    @sgc.function
+    def inner(s, x):
+        s += x
+
+    @sgc.function
+    def program(s):
+        import contextvars
+
+        context = contextvars.copy_context()
+        errors = []
+
+        def work():
+            try:
+                context.run(inner, "x")
+            except UsageError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(timeout=10)
+        raise errors[0]
+
+    with pytest.raises(UsageError, match="another thread"):
+        program.run(backend=scripted())
+
+
+def test_a_callback_that_waits_for_a_run_is_told(scripted):
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("g")
+
+    endpoint = scripted()
+    compiled = program.compile()
+
+    def callback(node, path, text):
+        compiled.run(backend=endpoint)
+
+    with pytest.raises(SgcError, match="same thread"):
+        compiled.run(backend=endpoint, on_text=callback)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_can_run_programs(scripted):
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("g")
+
+    program.run(backend=scripted()).text()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            status = 0 if program.run(backend=scripted()).text() else 1
+        os._exit(status)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            assert status == 0
+            return
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    pytest.fail("the child hangs")
+
+
+def test_objects_in_variables_do_not_hang_a_run(scripted):
+    @sgc.function
+    def program(s):
+        s["o"] = object()
+        s += "x" + sgc.gen("g")
+        return s["o"]
+
+    for _ in range(50):
+        assert type(finished(program.run(backend=scripted())).ret_value) is object
+
+
+def test_compiling_costs_linear_work(scripted):
+    """Counted, not timed: nodes of a program with many forks, and of its published names."""
+
+    def nodes(n: int) -> int:
+        @sgc.function
+        def program(s, x):
+            for _ in range(n):
+                group = s.fork(2)
+                group += x
+                for child in group:
+                    child["v"] = "w"
+                group.join()
+
+        return trace(program).n_nodes
+
+    assert nodes(40) < 2.2 * nodes(20)
+
+
+def test_compiling_under_a_profiler():
+    import cProfile
+
+    @sgc.function
+    def program(s, x):
+        s += x
+
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        graph = program.compile().graph
+    finally:
+        profile.disable()
+    assert parse(to_text(graph)) == graph
+
+
+def test_wrong_kinds_are_refused(scripted):
+    @sgc.function
+    def typed(s, n: int):
+        s += f"{n}"
+
+    with pytest.raises(ArgumentError, match="'n' must be int"):
+        typed.run(n="notint", backend=scripted())
+    with pytest.raises(ArgumentError, match="'n' must be int"):
+        typed.compile(n=1.5)
+    with pytest.raises(UsageError, match="is a method"):
+
+        class Holder:
+            @sgc.function
+            def m(self, s):
+                pass
+
+    with pytest.raises(UsageError, match="positional-only"):
+
+        @sgc.function
+        def positional(s, x, /):
+            pass
+
+    @sgc.function
+    def text_choices(s):
+        s += sgc.select("c", "yes")
+
+    with pytest.raises(UsageError, match="must be a list of texts"):
+        text_choices.run(backend=scripted())
+    with pytest.raises(UsageError, match="backend must be"):
+        typed.run(n=1, backend="http://x")
+    with pytest.raises(AttributeError, match="sgc has no 'image'"):
+        sgc.image  # noqa: B018
