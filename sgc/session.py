@@ -373,28 +373,32 @@ def is_users(frame: FrameType) -> bool:
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
 
 
+MAX_OWN_TEXTS = 10_000
+
+
 def own_texts(python: FunctionType) -> Iterator[str]:
-    """The texts in a function's source and in its module's globals: the very objects."""
-    found: deque[Any] = deque([python.__code__.co_consts])
-    found.extend(value for value in python.__globals__.values() if _is_plain(value))
+    """The texts of a function: its constants, then the globals it reads, the very objects."""
+    seen: set[int] = set()
+    found: deque[Any] = deque([python])
     for _ in range(MAX_OWN_TEXTS):
         if not found:
             return
         item = found.popleft()
         if isinstance(item, str):
             yield item
-        elif isinstance(item, CodeType):
-            found.append(item.co_consts)
-        elif isinstance(item, dict):
-            found.extend((*item, *item.values()))
-        elif isinstance(item, (tuple, list, set, frozenset)):
-            found.extend(item)
+        elif id(item) not in seen:
+            seen.add(id(item))
+            found.extend(_inside(item))
 
 
-MAX_OWN_TEXTS = 10_000
-
-
-def _is_plain(value: Any) -> bool:
-    return type(value) in (str, tuple, list, set, frozenset) or (
-        type(value) is dict and "__builtins__" not in value
-    )
+def _inside(item: Any) -> Iterator[Any]:
+    """What to look into next: a function's code and globals, a container's items."""
+    if isinstance(item, FunctionType):
+        yield item.__code__
+        yield from (item.__globals__.get(name) for name in item.__code__.co_names)
+    elif isinstance(item, CodeType):
+        yield from item.co_consts
+    elif type(item) is dict:
+        yield from (*item, *item.values())
+    elif type(item) in (tuple, list, set, frozenset):
+        yield from item

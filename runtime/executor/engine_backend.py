@@ -22,6 +22,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+# ruff: noqa: E402
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is imported
+
 import grpc
 import grpc.aio
 
@@ -33,7 +36,6 @@ from sgc.runtime.executor.backend import Capabilities, Generated, Prompt, Sampli
 from sgc.runtime.executor.engine_probe import reason_unreachable
 from sgc.runtime.executor.engine_stream import OnDelta, Stream
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when the first channel is made
 CONNECT_TIMEOUT_S = 5.0
 MAX_TRIES = 6
 FIRST_BACKOFF_S = 0.05
