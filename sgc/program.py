@@ -18,6 +18,7 @@ from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
+from sgc.session import current_session
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -78,6 +79,9 @@ class Program:
     ) -> tuple[dict[str, Any], RunOptions]:
         from sgc.functions import OPTION_NAMES, make_options
 
+        session = current_session()
+        if session is not None:
+            session.refuse_other_runs()
         names = [param.value.name for param in self.graph.params]
         if len(args) > len(names):
             raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")

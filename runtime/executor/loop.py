@@ -32,7 +32,11 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the loop and waits; an interrupt here cancels it there."""
-        refuse_own_thread(self.loop)
+        try:
+            refuse_own_thread(self.loop)
+        except UsageError:
+            work.close()
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()

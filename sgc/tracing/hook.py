@@ -1,12 +1,19 @@
-"""Catches `str` methods called on plain strings that carry a marker.
+"""What only a hook can see while tracing: marked plain strings, and reads of the surroundings.
 
-A plain f-string is no subclass of ours, so its methods cannot be overridden; a profile
-hook sees them called as C functions and stops the trace before their result is used.
+A plain f-string is no subclass of ours, so its methods cannot be overridden; a profile hook
+sees them called as C functions and stops the trace before their result is used. It sees
+clocks, random numbers and the environment too; an audit hook sees files, sockets and
+processes. A compiled program would keep for ever what these gave once.
 """
 
 from __future__ import annotations
 
+import _random
+import datetime
+import gc
+import os
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,28 +24,109 @@ from sgc.tracing.abstract import marked, stop
 # What carries markers through whole. Our own frames may call anything.
 _CARRY = {"join", "format", "__format__", "__str__", "encode"}
 
+_CLOCKS = {
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+    "process_time", "localtime", "gmtime", "ctime", "asctime",
+}  # fmt: skip
+_AUDITED = {
+    "open": "opens a file",
+    "socket.connect": "connects a socket",
+    "socket.bind": "binds a socket",
+    "subprocess.Popen": "starts a process",
+    "os.system": "starts a process",
+    "os.listdir": "lists a folder",
+    "os.scandir": "lists a folder",
+}
+_READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
+
+_active = threading.local()
+
 
 @contextmanager
-def watch_marked_strings() -> Iterator[None]:
-    """While active on this thread, a method that would read into a marked string stops."""
+def watch() -> Iterator[None]:
+    """While active on this thread, what must not be read stops the trace at the user's line."""
+    _install_audit()
     before = sys.getprofile()
-    sys.setprofile(_hook)
+    collects = gc.isenabled()
+    gc.disable()  # the collector runs other people's finalizers, which may read anything
+    _active.on = True
+    sys.setprofile(_profile)
     try:
         yield
     finally:
+        _active.on = False
         # A profiler of C (cProfile) cannot be put back by hand; it ends here.
         sys.setprofile(before if callable(before) else None)
+        if collects:
+            gc.enable()
 
 
-def _hook(frame: types.FrameType, event: str, arg: Any) -> None:
-    if event != "c_call":
-        return
-    receiver = getattr(arg, "__self__", None)
-    if type(receiver) is not str or not marked(receiver) or arg.__name__ in _CARRY:
-        return
-    module = frame.f_globals.get("__name__", "")
-    if module == "sgc" or module.startswith("sgc.") or module == "re":
-        return
+def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
+    if event == "call":
+        if frame.f_code is _READ_ENVIRONMENT:
+            _stop_ambient("reads the environment")
+    elif event == "c_call":
+        receiver = getattr(arg, "__self__", None)
+        if type(receiver) is str:
+            _see_method(frame, arg, receiver)
+        elif (what := _ambient(arg, receiver)) is not None and not _is_ours(frame):
+            _stop_ambient(what)
+
+
+def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
+    if marked(receiver) and method.__name__ not in _CARRY and not _is_ours(frame):
+        stop(
+            f"str.{method.__name__} on a text that contains a value known only when the "
+            "program runs"
+        )
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
+
+
+def _ambient(function: Any, receiver: Any) -> str | None:
+    """What a C function reads of the surroundings, if it does."""
+    name, module = function.__name__, getattr(function, "__module__", None)
+    if module == "time" and name in _CLOCKS:
+        return "reads the clock"
+    if name in ("now", "utcnow", "today") and isinstance(receiver, type):
+        return "reads the clock" if issubclass(receiver, datetime.date) else None
+    if name in ("random", "getrandbits") and isinstance(receiver, _random.Random):
+        return "draws a random number"
+    if module == "posix" and name in ("urandom", "getrandom"):
+        return "draws a random number"
+    return None
+
+
+def _stop_ambient(what: str) -> None:
     stop(
-        f"str.{arg.__name__} on a text that contains a value known only when the program runs",
+        f"the program {what} while being traced; a compiled program would keep what it got",
+        hint="pass it as an argument of the program, or run it with --interpret",
     )
+
+
+_installed = False
+
+
+def _install_audit() -> None:
+    """Once a process: an audit hook cannot be taken away, only be idle."""
+    global _installed
+    if not _installed:
+        _installed = True
+        sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _AUDITED and getattr(_active, "on", False) and not _is_importing():
+        _stop_ambient(_AUDITED[event])
+
+
+def _is_importing() -> bool:
+    """Whether Python's own import reads the file: an import in a body is no read of data."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

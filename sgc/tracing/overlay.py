@@ -174,7 +174,6 @@ _READER_MODULES = ("re", "json", "string", "textwrap", "difflib")
 _READERS = ("len", "ord", "sorted", "min", "max", "iter")
 _BUILTINS: dict[str, Any] = {
     "print": _print,
-    "open": _ambient("open"),
     "input": _ambient("input"),
     **{name: _refusing(name, getattr(builtins, name)) for name in _READERS},
 }

@@ -32,7 +32,7 @@ from sgc.tracing.abstract import (
     stop,
 )
 from sgc.tracing.guards import guards_of
-from sgc.tracing.hook import watch_marked_strings
+from sgc.tracing.hook import watch
 from sgc.tracing.markers import make_marker
 from sgc.tracing.overlay import Overlays
 
@@ -212,7 +212,7 @@ def _trace_once(function: Function, bound: Mapping[str, Any]) -> Graph:
         session.namer.take(parameter.name)
         given[parameter.name] = abstract(Symbol(parameter.name, parameter.type), session)
     try:
-        with watch_marked_strings():
+        with watch():
             _run_body(function, session, given)
     except TraceStop as stopped:
         raise (session.stopped or stopped).error from None
