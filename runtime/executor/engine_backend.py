@@ -22,7 +22,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-# ruff: noqa: E402
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is imported
 
 import grpc

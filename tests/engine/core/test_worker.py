@@ -148,7 +148,23 @@ def test_stop_strings_are_found_in_the_text(worker) -> None:
 def test_what_cannot_be_loaded_is_said_in_ready(config, words) -> None:
     worker = Worker(**config)
     assert words in worker.ready.error
+    assert worker.process.stderr.read() == b""  # nothing is said twice
     assert worker.close() == 1
+
+
+def test_a_worker_whose_server_goes_while_it_loads_ends_silently() -> None:
+    ours, theirs = socket.socketpair()
+    config = json.dumps({"fake": True, "tokenizer_folder": TOKENIZER})
+    process = subprocess.Popen(
+        [*MODULE, "--fd", str(theirs.fileno()), "--config", config],
+        pass_fds=[theirs.fileno()],
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        stderr=subprocess.PIPE,
+    )
+    theirs.close()
+    ours.close()
+    assert process.communicate(timeout=20)[1] == b""
+    assert process.returncode == 0
 
 
 class _Faulty:

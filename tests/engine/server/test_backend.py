@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -108,8 +109,6 @@ def test_refusals_are_typed(engine: EmbeddedEngine) -> None:
                 await backend.generate((TextRun("word " * 10_000),), GREEDY)
             with pytest.raises(BackendError, match=r"top_p must be in \(0, 1\], found nan"):
                 await backend.generate(HELLO, Sampling(max_tokens=1, top_p=float("nan")))
-            with pytest.raises(BackendError, match="max_tokens must be at least 1"):
-                await backend.generate(HELLO, Sampling(max_tokens=0))
             with pytest.raises(BackendError, match="out of range"):
                 await backend.generate(HELLO, Sampling(max_tokens=-1))
             with pytest.raises(BackendError, match="lone surrogate"):
@@ -152,7 +151,62 @@ def test_an_unreachable_engine_is_named(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("uri", ["", "localhost:1", "http://a:1", "grpc://a", "unix:", "grpc://:1"])
+def test_nothing_is_waited_for_where_nobody_listens(tmp_path: Path) -> None:
+    async def main() -> None:
+        for uri, why in (
+            ("grpc://127.0.0.1:1", "connection refused"),
+            (f"unix:{tmp_path / 'none'}", "no such socket"),
+        ):
+            started = time.monotonic()
+            async with EngineBackend(uri) as backend:
+                with pytest.raises(EngineUnavailable, match=why):
+                    await backend.capabilities()
+            assert time.monotonic() - started < 0.5
+
+    asyncio.run(main())
+
+
+def test_no_tokens_asked_none_given(engine: EmbeddedEngine) -> None:
+    async def main() -> None:
+        async with EngineBackend(engine.uri) as backend:
+            for on_delta in (None, lambda text: None):
+                result = await backend.generate(HELLO, Sampling(max_tokens=0), on_delta)
+                assert (result.text, result.ids) == ("", ())
+                assert result.finish_reason is FinishReason.LENGTH
+                assert result.usage.prompt_tokens > 0
+
+    asyncio.run(main())
+
+
+def test_a_token_must_be_printable_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SGC_TOKEN", "na\u00efve")
+    with pytest.raises(UsageError, match=r"SGC_TOKEN.*printable ASCII"):
+        EngineBackend("grpc://127.0.0.1:1")
+
+
+def test_grpc_logs_nothing_unless_asked() -> None:
+    code = "import os, sgc.runtime.executor.engine_backend; print(os.environ['GRPC_VERBOSITY'])"
+    for env, expected in (({}, "NONE"), ({"GRPC_VERBOSITY": "INFO"}, "INFO")):
+        plain = {k: v for k, v in os.environ.items() if k != "GRPC_VERBOSITY"}
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, env=plain | env
+        )
+        assert done.stdout.strip() == expected
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "localhost:1",
+        "http://a:1",
+        "grpc://a",
+        "unix:",
+        "grpc://:1",
+        "grpc://a:0",
+        "grpc://a:65536",
+    ],
+)
 def test_addresses_that_cannot_be_used(uri: str) -> None:
     with pytest.raises(UsageError, match="expected grpc://host:port"):
         EngineBackend(uri)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +33,6 @@ def outcome(request: pb.Request, tokenizer: Tokenizer) -> Prepared | RequestErro
 
 
 BAD = {
-    "max_tokens must be at least 1": generate(max_tokens=0),
     "min_tokens (6) is larger": generate(min_tokens=6),
     "temperature must be in [0, 100], found nan": generate(temperature=math.nan),
     "temperature must be in [0, 100], found inf": generate(temperature=math.inf),
@@ -100,3 +100,16 @@ def test_end_of_sequence_stops_unless_ignored(shipped: Tokenizer) -> None:
     result = outcome(generate(stop_token_ids=[7], ignore_eos=True), shipped)
     assert isinstance(result, Prepared)
     assert list(result.work.generate.stop_token_ids) == [7]
+
+
+def test_end_of_sequence_ids_outside_the_vocabulary_are_left_out(shipped: Tokenizer) -> None:
+    result = prepare_all([generate()], shipped, replace(LIMITS, vocab_size=1))[0]
+    assert isinstance(result, Prepared)
+    assert list(result.work.generate.stop_token_ids) == [0]
+
+
+def test_a_prompt_that_fills_the_context_may_ask_for_no_token(shipped: Tokenizer) -> None:
+    ids = pb.TokenRun(ids=[50] * 80)
+    long = pb.Prompt(segments=[pb.Segment(tokens=ids)])
+    request = pb.Request(prompt=long, generate=generate(max_tokens=0).generate)
+    assert isinstance(outcome(request, shipped), Prepared)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
 import signal
+import site
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,16 +21,23 @@ import grpc
 import grpc.aio
 import pytest
 
+import sgc.errors
 from sgc.errors import BackendError, EngineUnavailable, UsageError
-from sgc.runtime.engine.child import environment, python_module
+from sgc.runtime.engine import child
+from sgc.runtime.engine.child import environment, is_installed, python_module
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.listen import (
     Address,
     Security,
     check_exposure,
+    check_free,
     parse_address,
     read_security,
 )
+from sgc.runtime.engine.serve import ServerConfig, _warn, run_server
+from sgc.runtime.engine.template import PLAIN
+from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.worker_link import WorkerLink
 from sgc.runtime.executor.engine_backend import EngineBackend
 
 SERVE = python_module("sgc.runtime.engine.serve")
@@ -62,11 +72,11 @@ def refused(*arguments: str) -> tuple[int, str]:
 def test_signal_stops_it_promptly_and_removes_the_socket(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    path = tmp_path / "private" / "s"
+    path = tmp_path / "s"
     with serving("--listen", f"unix:{path}") as (process, address):
         assert address == f"unix:{path}"
         assert path.is_socket()
-        assert path.parent.stat().st_mode & 0o077 == 0
+        assert path.stat().st_mode & 0o777 == 0o600
         workers = _children(process.pid)
         assert workers
         started = time.monotonic()
@@ -91,9 +101,21 @@ def test_a_socket_left_behind_is_replaced_but_nothing_else_is(tmp_path: Path) ->
     code, said = refused("--listen", f"unix:{folder / 'file'}")
     assert (code, (folder / "file").read_text()) == (2, "mine")
     assert "no socket" in said
-    folder.chmod(0o755)
-    code, said = refused("--listen", f"unix:{folder / 's'}")
-    assert (code, "open to other users" in said) == (2, True)
+
+
+def test_a_socket_goes_where_others_cannot_replace_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    with pytest.raises(UsageError, match="no such folder"):
+        check_free(Address(path=folder / "s"))
+    assert not folder.exists()
+    folder.mkdir()
+    for mode, is_allowed in ((0o700, True), (0o755, True), (0o1777, True), (0o777, False)):
+        folder.chmod(mode)
+        if is_allowed:
+            check_free(Address(path=folder / "s"))
+        else:
+            with pytest.raises(UsageError, match="other users can change"):
+                check_free(Address(path=folder / "s"))
 
 
 def test_port_in_use_is_an_error() -> None:
@@ -101,8 +123,38 @@ def test_port_in_use_is_an_error() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         code, said = refused("--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert code == 2
-    assert "cannot listen" in said
+        port = taken.getsockname()[1]
+    assert (code, said) == (2, f"error: port {port} on 127.0.0.1 is in use\n")
+
+
+def test_mistakes_are_found_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(WorkerLink, "spawn", None)
+    (tmp_path / "text").write_text("hi")
+    text = str(tmp_path / "text")
+    for changes, words in (
+        ({"tls_cert": text, "tls_key": text}, "text is not a PEM certificate"),
+        ({"pool_tokens": 999999999999}, "--pool-tokens must be from 1 to 100000000"),
+        ({"max_context": 10**12}, "--max-context must be from 1 to"),
+        ({"listen": f"unix:{tmp_path / 'none' / 's'}"}, "no such folder"),
+        ({"listen": f"unix:{text}"}, "exists and is no socket"),
+    ):
+        config = {"model": "fake", "listen": f"unix:{tmp_path / 's'}", **changes}
+        assert run_server(ServerConfig(**config)) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("error: ")
+        assert words in said
+        assert "Traceback" not in said
+
+
+def test_end_tokens_outside_the_vocabulary_are_warned_of_once(
+    shipped: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _warn(PLAIN, shipped, 2048)
+    assert capsys.readouterr().err == ""
+    _warn(PLAIN, shipped, 2)
+    assert capsys.readouterr().err.count("warning: end-of-sequence ids 2 are not in the voc") == 1
 
 
 def test_token_is_asked_of_every_call_but_health(tmp_path: Path) -> None:
@@ -138,8 +190,12 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         port = address.rpartition(":")[2]
         async with EngineBackend(f"grpcs://localhost:{port}") as backend:
             assert (await backend.capabilities()).model == "fake"
-        async with EngineBackend(f"grpc://localhost:{port}", connect_timeout_s=0.5) as backend:
-            with pytest.raises(EngineUnavailable):
+        async with EngineBackend(f"grpc://localhost:{port}") as backend:
+            with pytest.raises(EngineUnavailable, match="it speaks TLS"):
+                await backend.capabilities()
+        monkeypatch.delenv("SGC_TLS_CA")
+        async with EngineBackend(f"grpcs://localhost:{port}") as backend:
+            with pytest.raises(EngineUnavailable, match="certificate is not trusted"):
                 await backend.capabilities()
 
     monkeypatch.setenv("SGC_TLS_CA", cert)
@@ -183,20 +239,46 @@ def test_security_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             read_security(*arguments)
 
 
-def test_embedded_engine_ends_with_its_parent() -> None:
+def test_embedded_engine_ends_with_its_parent(tmp_path: Path) -> None:
     code = (
         "import os, sys; from sgc.runtime.engine.launch import EmbeddedEngine;"
         "engine = EmbeddedEngine('fake').start(); print(engine.pid, flush=True);"
         "os.kill(os.getpid(), 9)"
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment()
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**environment(), "TMPDIR": str(tmp_path)},
     )
     pid = int(done.stdout)
     deadline = time.monotonic() + 5
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    assert list(tmp_path.iterdir()) == []  # its socket's folder is gone too
+
+
+def test_an_interrupt_while_loading_ends_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = EmbeddedEngine()
+    interrupted: list[float] = []
+
+    def interrupt(process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + 20
+        while not _children(process.pid):  # the step process, which loads torch
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        interrupted.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "_wait_ready", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        engine.start()
+    assert time.monotonic() - interrupted[0] < 0.5
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_embedded_engine_leaves_nothing() -> None:
@@ -228,6 +310,30 @@ def test_async_embedded_engine() -> None:
             assert (await backend.stats()).requests == 0
 
     asyncio.run(main())
+
+
+def test_children_get_an_import_path_only_where_sgc_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setattr(child, "is_installed", lambda root: True)
+    assert "PYTHONPATH" not in child.environment()
+    monkeypatch.setattr(child, "is_installed", lambda root: False)
+    root = Path(sgc.errors.__file__).absolute().parent.parent
+    assert child.environment()["PYTHONPATH"] == str(root)
+
+
+def test_installed_means_this_very_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(tmp_path / "site")])
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "user"))
+    info = tmp_path / "site" / "sgc-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sgc\nVersion: 1\n")
+    assert is_installed(tmp_path / "site")
+    assert not is_installed(tmp_path / "checkout")
+    url = (tmp_path / "checkout").as_uri()
+    (info / "direct_url.json").write_text(json.dumps({"url": url}))
+    assert is_installed(tmp_path / "checkout")
 
 
 def _children(pid: int) -> list[int]:
