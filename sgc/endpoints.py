@@ -6,12 +6,13 @@ Nothing of gRPC or an engine is imported before an endpoint is first used.
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import threading
 from collections.abc import Mapping
 from typing import Any
 
-from sgc.errors import UsageError
+from sgc.errors import SgcError, UsageError
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.loop import shared
 from sgc.session import current_session
@@ -61,6 +62,7 @@ class Runtime(Endpoint):
     """
 
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
+        require_engine()
         from sgc.runtime.engine.launch import EmbeddedEngine
 
         self._engine = EmbeddedEngine(model_path, _serve_arguments(settings))
@@ -79,16 +81,27 @@ class Runtime(Endpoint):
             self._engine.stop()
 
 
+_ENGINE_NEEDS = ("grpc", "grpc_health", "jinja2", "numpy", "safetensors", "tokenizers")
+
+
+def require_engine() -> None:
+    """Raises SgcError if an engine's packages are not installed."""
+    _require(_ENGINE_NEEDS, "running an engine here", "engine")
+
+
+def _require(modules: tuple[str, ...], what: str, extra: str) -> None:
+    """Says which extra to install, before an import deep inside fails."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SgcError(
+            f"{what} needs packages that are not installed: {', '.join(missing)}",
+            hint=f"pip install 'sgc[{extra}]'",
+        )
+
+
 def _connect(uri: str, token: str | None) -> Backend:
-    try:
-        from sgc.runtime.executor.engine_backend import EngineBackend
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("grpc"):
-            raise
-        raise UsageError(
-            "talking to an engine needs gRPC, which is not installed",
-            hint="pip install 'sgc[grpc]'; to run an engine here, 'sgc[engine]'",
-        ) from error
+    _require(("grpc",), "talking to an engine", "grpc")
+    from sgc.runtime.executor.engine_backend import EngineBackend
 
     async def make() -> Backend:
         # Made on the loop that it will live on.

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from sgc.errors import UsageError
+import click
+
+from sgc.endpoints import require_engine
 
 
 def serve(**options: Any) -> None:
     """Runs an engine's server in this process until it is stopped; exits with its code."""
-    try:
-        from sgc.runtime.engine.serve import ServerConfig, run_server
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"running an engine needs {error.name}, which is not installed",
-            hint="pip install 'sgc[engine]'",
-        ) from error
+    require_engine()
+    from sgc.runtime.engine.serve import ServerConfig, run_server
+
+    if click.get_current_context().find_root().meta.get("sgc.debug"):
+        os.environ["SGC_DEBUG"] = "1"  # the server's processes show their tracebacks
     given = {key: _plain(value) for key, value in options.items() if value is not None}
     sys.exit(run_server(ServerConfig(**given)))
 
