@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -228,6 +230,11 @@ BAD = {
     "unknown print-after": (["compile", TIP, "--print-after", "nope"], 2, "there is no pass 'nope'"),
     "unknown bind": (["compile", TIP, "--bind", "x=1"], 2, "no argument 'x' to bind"),
     "unwritable": (["compile", TIP, "-o", "no/such/folder.sgir"], 1, "no/such"),
+    "output is source": (["compile", TIP, "-o", "prog.py"], 2, "must not replace Python source"),
+    "output is a folder": (["compile", TIP, "-o", "."], 2, "found the folder"),
+    "no JSON number": (["run", "tip.sgir", "--args", '{"topic": NaN}'], 2, "NaN is no JSON"),
+    "half a character": (["run", "tip.sgir", "--args", '{"topic": "\\ud800"}'], 2, "not valid Unicode"),
+    "timeline nowhere": (["run", "tip.sgir", "--arg", "topic=a", "--trace", "no/such/t.json"], 2, "--trace no/such/t.json"),
     "unknown command": (["frobnicate"], 2, "No such command"),
     "unknown option": (["run", "tip.sgir", "--frobnicate"], 2, "No such option"),
     "public without token": (["serve", "--model", "fake", "--listen", "0.0.0.0:0"], 2, "token"),
@@ -286,6 +293,57 @@ def test_a_file_with_hostile_contents_runs_nothing(sgc_command, tip, tmp_path):
     before = set(sys.modules)
     assert sgc_command("verify", "h.sgir")[0] == 0
     assert not {m for m in set(sys.modules) - before if not m.startswith(("sgc", "encodings"))}
+
+
+def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
+    path = program(tmp_path, "@sgc.function\ndef p(s, xs: list):\n    s += '-'.join(xs)\n")
+    run = ["run", path, "--interpret", "--model", "fake", "-q", "--arg"]
+    assert sgc_command(*run, 'xs=["a", "b"]')[1] == "a-b\n"
+    code, _, err = sgc_command(*run, 'xs=["a"')
+    assert code == 2
+    assert "expected json as JSON" in err
+    code, _, err = sgc_command("compile", path, "--bind", 'xs=["a"')
+    assert code == 2
+
+
+def test_output_follows_links_and_writes_into_pipes(sgc_command, tmp_path):
+    (tmp_path / "real.sgir").write_bytes(b"old")
+    (tmp_path / "link.sgir").symlink_to("real.sgir")
+    assert sgc_command("compile", TIP, "-o", "link.sgir")[0] == 0
+    assert (tmp_path / "link.sgir").is_symlink()
+    assert load(tmp_path / "real.sgir").name == "tip_suggestion"
+    os.mkfifo(tmp_path / "pipe")
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    assert sgc_command("compile", TIP, "-o", "pipe")[0] == 0
+    reader.join(timeout=10)
+    assert found == [(tmp_path / "real.sgir").read_bytes()]
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_serve_and_run_against_it(sgc_command, tip, tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    serve = [*SGC, "serve", "--model", "fake", "--listen", "127.0.0.1:0", "--token-file", "token"]
+    server = subprocess.Popen(serve, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        line = server.stderr.readline()
+        assert line.startswith("listening on ")
+        address = line.split()[-1].removeprefix("grpc://")
+        run = ["run", "tip.sgir", "--arg", "topic=a", "--seed", "1", "--json"]
+        run += ["--engine", f"grpc://{address}"]
+        code, _, err = sgc_command(*run)
+        assert code == 1
+        assert "token" in err
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SGC_TOKEN", "secret")
+            first, second = (json.loads(sgc_command(*run)[1]) for _ in range(2))
+        assert first["text"] == second["text"]
+        assert second["stats"]["computed_tokens"] == 5
+    finally:
+        server.terminate()
+        assert server.wait(timeout=20) == 0
+        server.stderr.close()
 
 
 def test_interrupt_ends_at_once_and_leaves_no_process(tmp_path):
