@@ -85,7 +85,11 @@ class Drawing:
     labels: tuple[str, ...]
     is_generation: tuple[bool, ...]
     streams: dict[str, tuple[int, ...]]
+    titles: dict[str, str]
     edges: tuple[tuple[int, int, str, bool], ...]
+
+    def title(self, stream: str) -> str:
+        return self.titles.get(stream, value_ref(stream))
 
     def outside(self) -> Iterator[int]:
         inside = {number for numbers in self.streams.values() for number in numbers}
@@ -101,7 +105,9 @@ def draw(graph: Graph) -> Drawing:
         is_thick = not states.isdisjoint(set(data["values"]).intersection(consumed(nodes[end])))
         edges.append((start, end, ", ".join(shown), is_thick))
     generates = tuple(Flag.STOCHASTIC in node.spec.flags for node in nodes)
-    return Drawing(tuple(map(_label, nodes)), generates, _streams(nodes), tuple(edges))
+    return Drawing(
+        tuple(map(_label, nodes)), generates, _streams(nodes), _titles(nodes), tuple(edges)
+    )
 
 
 def _streams(nodes: tuple[Node, ...]) -> dict[str, tuple[int, ...]]:
@@ -118,6 +124,20 @@ def _streams(nodes: tuple[Node, ...]) -> dict[str, tuple[int, ...]]:
         stream_of[states[0]] = trunk
         stream_of.update((child, child) for child in states[1:])
     return {name: tuple(numbers) for name, numbers in members.items()}
+
+
+def _titles(nodes: tuple[Node, ...]) -> dict[str, str]:
+    """What each stream is: a function's, or a child of a fork; by the name of its first state."""
+    title_of: dict[str, str] = {}  # of every state
+    for node in nodes:
+        states = [value.name for value in node.results if value.type.is_stream]
+        before = consumed(node)
+        if not states:
+            continue
+        trunk = title_of.get(before[0], "") if before else escape(node.text("name"))
+        title_of[states[0]] = trunk
+        title_of.update((child, f"{trunk} child {i}") for i, child in enumerate(states[1:]))
+    return {name: f"{title} ({value_ref(name)})".strip() for name, title in title_of.items()}
 
 
 def _label(node: Node) -> str:
@@ -148,7 +168,7 @@ def to_dot(graph: Graph) -> str:
     for number, (name, members) in enumerate(drawing.streams.items()):
         lines.append(f"  subgraph cluster_{number} {{")
         lines.append(
-            f'    label={_dot_text(_cut(value_ref(name)))}; style=filled; color="#eef2f7";'
+            f'    label={_dot_text(_cut(drawing.title(name)))}; style=filled; color="#eef2f7";'
         )
         lines += (f"    {_dot_node(drawing, member)}" for member in members)
         lines.append("  }")
@@ -179,7 +199,7 @@ def to_mermaid(graph: Graph) -> str:
     drawing = draw(graph)
     lines = ["flowchart TD"]
     for number, (name, members) in enumerate(drawing.streams.items()):
-        lines.append(f"  subgraph s{number}[{_mermaid_text(_cut(value_ref(name)))}]")
+        lines.append(f"  subgraph s{number}[{_mermaid_text(_cut(drawing.title(name)))}]")
         lines += (f"    {_mermaid_node(drawing, member)}" for member in members)
         lines.append("  end")
     lines += (f"  {_mermaid_node(drawing, number)}" for number in drawing.outside())
