@@ -73,6 +73,10 @@ class Runtime(Endpoint):
             self._engine.stop()
             raise
 
+    @property
+    def is_running(self) -> bool:
+        return self._engine.is_running
+
     def shutdown(self) -> None:
         """Closes the connection and ends the engine's processes."""
         try:
@@ -157,6 +161,8 @@ def resolve_backend(endpoint: Endpoint | None) -> Endpoint:
             )
         return endpoint
     with _lock:
+        if isinstance(_default, Runtime) and not _default.is_running:
+            _default = None  # it was shut down or died: begin anew
         if _default is None:
             _default = Runtime()
             atexit.register(_default.shutdown)

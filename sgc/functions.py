@@ -19,7 +19,7 @@ from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
-from sgc.session import current_session
+from sgc.session import current_session, user_loc
 from sgc.signature import read_signature
 from sgc.state import ProgramState
 
@@ -84,6 +84,14 @@ class Function:
         when the body has ended; reading a name or the text waits for it.
         """
         if current_session() is not None:
+            refused = [name for name in kwargs if name in OPTION_NAMES - set(self.signature.names)]
+            if refused or backend is not None:
+                raise UsageError(
+                    f"{self.name}.run inside a program cannot set {refused or 'a backend'}: "
+                    "the whole program is one run",
+                    where=str(user_loc() or ""),
+                    hint="give gen its own parameters, and options to the outermost run",
+                )
             return self(*args, **kwargs)
         arguments, options = self._split(args, kwargs)
         endpoint = resolve_backend(backend)

@@ -29,6 +29,7 @@ from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.stream import messages
 from sgc.symbols import Namer, Symbol
+from sgc.tracing.markers import has_marker
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -123,11 +124,20 @@ class Session(ABC):
         if isinstance(value, tuple):
             return self._gather("record", [], value)
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            if any(map(has_marker, value)):
+                raise UsageError(
+                    "a dict's key is a value known only when the program runs",
+                    where=str(user_loc() or ""),
+                )
             return self._gather("record", list(value), list(value.values()))
         return self.scalar(value)
 
     def operands(self, value: Any) -> Operand:
         """The operand of a field that takes several: one text, or a sequence of values."""
+        if not isinstance(value, (str, list, tuple, set, frozenset)):
+            raise UsageError(
+                f"expected a text or a list of them, found {value!r}", where=str(user_loc() or "")
+            )
         items = (value,) if isinstance(value, str) else tuple(value)
         return tuple(self.scalar(item) for item in items)
 

@@ -159,7 +159,7 @@ class ProgramState:
                 where=_here(),
                 hint=f"end {self._roles[-1]!r} first",
             )
-        self._roles.append(role)
+        self._roles.append(_checked_name(role))
         self._advance("role_begin", role=Lit(role))
 
     def _role_end(self, role: str) -> None:
@@ -378,9 +378,7 @@ class ProgramStateGroup:
 
 def _checked_name(name: Any) -> str:
     if type(name) is not str or not name or has_marker(name):
-        raise UsageError(
-            f"a variable's name must be a plain text, found {_shown(name)}", where=_here()
-        )
+        raise UsageError(f"a name must be a plain text, found {_shown(name)}", where=_here())
     return name
 
 

@@ -60,9 +60,25 @@ def name_from_argument(s, x):
     s += sgc.gen(f"{x}_out")
 
 
+def key_from_argument(s, x):
+    s += x
+    return {f"{x}!": 1}
+
+
+def role_from_argument(s, x):
+    s += sgc.role(x, "hi")
+
+
+def stop_number(s, x):
+    s += x + sgc.gen("g", stop=5)
+
+
 @pytest.mark.parametrize(
     "body",
     [
+        key_from_argument,
+        role_from_argument,
+        stop_number,
         swallows_everything,
         matches,
         in_global_set,
@@ -386,6 +402,24 @@ def test_compiling_under_a_profiler():
     finally:
         profile.disable()
     assert parse(to_text(graph)) == graph
+
+
+def test_a_nested_run_is_a_call_and_takes_no_options(scripted):
+    @sgc.function
+    def inner(s, x):
+        s += x + sgc.gen("g")
+
+    @sgc.function
+    def calls_run(s, x):
+        s += inner.run(x=x)["g"]
+
+    @sgc.function
+    def sets_options(s, x):
+        s += inner.run(x=x, temperature=0.0)["g"]
+
+    assert len(run_both(calls_run, scripted(), x="a").streams) == 2
+    with pytest.raises(UsageError, match="the whole program is one run"):
+        sets_options.run(x="a", backend=scripted())
 
 
 def test_wrong_kinds_are_refused(scripted):
