@@ -146,17 +146,12 @@ def _literal_spans(
         if not piece.is_trusted:
             values.append((offset, offset + len(piece.text)))
         offset += len(piece.text)
-    # Overlapping matches matter: a value may complete a token that begins in a constant.
-    found = []
-    at = 0
-    while match := special.search(text, at):
-        start, end = match.span()
-        if any(start < value_end and value_start < end for value_start, value_end in values):
-            found.append((start, end))
-            at = start + 1
-        else:
-            at = end
-    return tuple(found)
+    found = [match.span() for match in special.finditer(text)]
+    return tuple(
+        (start, end)
+        for start, end in found
+        if any(start < value_end and value_start < end for value_start, value_end in values)
+    )
 
 
 def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:

@@ -264,12 +264,18 @@ def matched(s, x):
     s += "yes" if re.match("a", x) else "no"
 
 
+def asked_differently(s, x):
+    s += x + sgc.gen("g", max_tokens=3 if x in "plain, 42" else 4)
+
+
 def padded_marked(s, x):
     inner = f"<{x}>"
     s += f"{inner:>12}"
 
 
-@pytest.mark.parametrize("body", [padded_marked, contained, replaced, equal_marked, searched])
+@pytest.mark.parametrize(
+    "body", [asked_differently, padded_marked, contained, replaced, equal_marked, searched]
+)
 def test_the_check_finds_what_the_trace_cannot_see(body):
     with pytest.raises(TraceError) as caught:
         sgc.function(body).compile()
