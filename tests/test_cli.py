@@ -148,6 +148,12 @@ def test_help_is_there(sgc_command, name):
 
 def test_version(sgc_command):
     assert sgc_command("version")[1].startswith("sgc 0.")
+    assert sgc_command("--version")[1].startswith("sgc 0.")
+
+
+def test_levels_are_written_as_compilers_do(sgc_command):
+    nodes = [sgc_command("compile", TIP, f"-O{level}")[1].count("= const") for level in range(4)]
+    assert nodes[0] > nodes[1] == nodes[2] == nodes[3]
 
 
 # -- which function ----------------------------------------------------------------------

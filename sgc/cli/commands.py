@@ -61,7 +61,7 @@ def compile_command(**options: Any) -> None:
 @click.option("-q", "--quiet", is_flag=True, help="No summary line.")
 @debug_option
 def run_command(**options: Any) -> None:
-    """Runs a program: a .sgir file, or Python source compiled on the way."""
+    """Runs a program: a .sgir file, or Python source."""
     from sgc.cli.run import run_program
 
     run_program(**options)
@@ -115,7 +115,7 @@ def serve_command(**options: Any) -> None:
 
 @cli.command("version")
 def version_command() -> None:
-    """Prints the versions of sgc and of the formats it reads."""
+    """Prints the versions of sgc and its formats."""
     from sgc import __version__
     from sgc.ir.file import FORMAT_VERSION
     from sgc.ir.ops import OP_TABLE_VERSION

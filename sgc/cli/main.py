@@ -24,6 +24,14 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> bool
     return value
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from sgc import __version__
+
+        click.echo(f"sgc {__version__}")
+        ctx.exit()
+
+
 def debug_option(command: F) -> F:
     """`--debug`, before or after the command's name."""
     option = click.option(
@@ -38,6 +46,14 @@ def debug_option(command: F) -> F:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 @debug_option
 def cli() -> None:
     """Compiles and runs language-model programs.
