@@ -11,6 +11,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.instance import Instance, OnText
+from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 from sgc.session import EagerSession, Session
@@ -59,6 +60,7 @@ def start_eager(
         capabilities = await backend.capabilities()
         return Instance(function.name, backend, capabilities, options, {}, on_text)
 
+    refuse_own_thread(loop)
     instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
     session = EagerSession(function.name, instance, loop)
     for value in arguments.values():

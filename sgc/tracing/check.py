@@ -43,7 +43,7 @@ MIN_ROUNDS = 4
 def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
     own = _own_texts(function) or NASTY
-    n_rounds = min(len(NASTY) + len(own), MAX_ROUNDS)
+    n_rounds = min(2 * max(len(NASTY), len(own)), MAX_ROUNDS)  # they take turns
     n_rounds = min(n_rounds, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     for number in range(n_rounds):
         # Neighbouring parameters get neighbouring texts: words of one constant, say.

@@ -268,13 +268,27 @@ def asked_differently(s, x):
     s += x + sgc.gen("g", max_tokens=3 if x in "plain, 42" else 4)
 
 
+def differs_on_the_last_nasty_text(s, x):
+    last = bytes((9, 32, 116, 97, 98, 33)).decode()  # not spelled, so not one of its own
+    s += x + sgc.gen("g", max_tokens=3 if f"{x}!" == last else 4)
+
+
 def padded_marked(s, x):
     inner = f"<{x}>"
     s += f"{inner:>12}"
 
 
 @pytest.mark.parametrize(
-    "body", [asked_differently, padded_marked, contained, replaced, equal_marked, searched]
+    "body",
+    [
+        differs_on_the_last_nasty_text,
+        asked_differently,
+        padded_marked,
+        contained,
+        replaced,
+        equal_marked,
+        searched,
+    ],
 )
 def test_the_check_finds_what_the_trace_cannot_see(body):
     with pytest.raises(TraceError) as caught:
