@@ -13,7 +13,7 @@ from enum import Enum
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 1
+OP_TABLE_VERSION = 2
 
 Default = str | int | float | bool | None | tuple[str, ...]
 
@@ -111,6 +111,17 @@ SAMPLING = (
     _option("stop_token_ids", Kind.INT, "token ids that end it", is_list=True),
     _option("ignore_eos", Kind.BOOL, "go on past the end-of-sequence token"),
     _option("seed", Kind.INT, "of this generation alone; default: from the run's seed"),
+    _option("stop_regex", Kind.TEXT, "patterns that end it like stop strings", is_list=True),
+    _option("regex", Kind.TEXT, "the text must match this pattern as a whole"),
+    _option("json_schema", Kind.TEXT, "the text must be JSON of this schema"),
+    _option("ebnf", Kind.TEXT, "the text must be of this grammar"),
+    _option("dtype", Kind.TEXT, "int, float, str or bool: a pattern for each"),
+    _option("logit_bias", Kind.TEXT, "JSON: token id to what is added to its score"),
+    _option("keep_stop", Kind.BOOL, "the stop string that ended it is part of the text"),
+    _option("return_logprob", Kind.BOOL, "log-probabilities come with the text"),
+    _option("logprob_start_len", Kind.INT, "from this prompt position on, the prompt's too"),
+    _option("top_logprobs_num", Kind.INT, "likeliest alternatives at each position"),
+    _option("return_text_in_logprobs", Kind.BOOL, "each token's text as well"),
 )
 
 _PURE = frozenset({Flag.PURE})
@@ -170,6 +181,19 @@ TABLE: tuple[OpSpec, ...] = (
         '%s3, %tip_1 = gen %s2 name="tip_1" stop=["\\n", ":", "."]',
     ),
     OpSpec(
+        "gen_n",
+        "Generates n texts from the prompt so far, appends the first and gives all.",
+        (
+            _stream(),
+            FieldSpec("n", frozenset({Kind.INT}), positional=True),
+            _static("name", Kind.TEXT, "the user's name for them", default=""),
+            *SAMPLING,
+        ),
+        (Kind.STREAM, Kind.LIST),
+        _SAMPLES,
+        '%s3, %answers = gen_n %s2 4 name="answers" temperature=0.8',
+    ),
+    OpSpec(
         "select",
         "Appends the likeliest of some texts and gives it.",
         (
@@ -189,6 +213,52 @@ TABLE: tuple[OpSpec, ...] = (
         (Kind.STREAM, Kind.CHOICE),
         _SAMPLES,
         '%s4, %grade = select %s3 choices=["A", "B"] name="grade"',
+    ),
+    OpSpec(
+        "media",
+        "An image, or a video as frames: its bytes in base64, known by their SHA-256.",
+        (
+            _static("sha256", Kind.TEXT),
+            FieldSpec("mime", frozenset({Kind.TEXT}), static=True),
+            FieldSpec("data", frozenset({Kind.TEXT}), static=True, doc="base64"),
+            FieldSpec("frames", frozenset({Kind.INT}), default=0, static=True, doc="of a video"),
+        ),
+        (Kind.MEDIA,),
+        _PURE,
+        '%image = media "9f86d081…" mime="image/png" data="iVBORw0KGgo="',
+    ),
+    OpSpec(
+        "image",
+        "Appends an image.",
+        (_stream(), FieldSpec("value", frozenset({Kind.MEDIA}), positional=True)),
+        (Kind.STREAM,),
+        _APPENDS,
+        "%s2 = image %s1 %photo",
+    ),
+    OpSpec(
+        "video",
+        "Appends a video as some of its frames.",
+        (
+            _stream(),
+            FieldSpec("value", frozenset({Kind.MEDIA}), positional=True),
+            FieldSpec("frames", frozenset({Kind.INT}), static=True, doc="evenly spaced"),
+        ),
+        (Kind.STREAM,),
+        _APPENDS,
+        "%s2 = video %s1 %clip frames=8",
+    ),
+    OpSpec(
+        "separate_reasoning",
+        "Takes the reasoning out of the text appended since `start`; gives what is left and the "
+        "reasoning.",
+        (
+            _stream(),
+            _stream("start", consumes=False),
+            _static("model_type", Kind.TEXT, "whose marks of reasoning"),
+        ),
+        (Kind.STREAM, Kind.TEXT, Kind.TEXT),
+        frozenset({Flag.APPENDS}),
+        '%s4, %answer, %why = separate_reasoning %s3 %s2 "qwen3"',
     ),
     OpSpec(
         "fork",

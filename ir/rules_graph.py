@@ -197,12 +197,15 @@ def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
             yield context.breach(rule, message, place)
 
 
+_END_OF_SPAN = {"span": "end", "separate_reasoning": "stream"}
+
+
 def check_spans(rule: str, context: Context) -> Iterator[Breach]:
-    spans = [(place, node) for place, node in context.nodes if node.op == "span"]
+    spans = [(place, node) for place, node in context.nodes if node.op in _END_OF_SPAN]
     tree = analysis.prompt_tree(context.graph) if spans else Tree({}, ())
     for place, node in spans:
         fields = dict(node.fields)
-        start, end = fields.get("start"), fields.get("end")
+        start, end = fields.get("start"), fields.get(_END_OF_SPAN[node.op])
         if not isinstance(start, Ref) or not isinstance(end, Ref):
             continue
         is_known = start.name in tree and end.name in tree

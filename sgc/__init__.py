@@ -4,25 +4,50 @@
 transformers or gRPC; they come with the first use of an engine.
 """
 
-from sgc.endpoints import RemoteEngine, Runtime, set_default_backend
+from sgc.batch import BatchFailed
+from sgc.choices import (
+    ChoicesDecision,
+    ChoicesSamplingMethod,
+    greedy_token_selection,
+    joint,
+    token_length_normalized,
+    unconditional_likelihood_normalized,
+)
+from sgc.endpoints import (
+    RemoteEngine,
+    Runtime,
+    RuntimeEndpoint,
+    connect,
+    flush_cache,
+    get_server_info,
+    set_default_backend,
+)
 from sgc.errors import SgcError
 from sgc.functions import Function, function
+from sgc.group import ProgramStateGroup
 from sgc.program import Program, load
+from sgc.runs import RunState
 from sgc.runtime.executor.record import RunResult
-from sgc.state import ProgramState, ProgramStateGroup
+from sgc.state import ProgramState
+from sgc.streaming import StreamedText
 from sgc.words import (
     assistant,
     assistant_begin,
     assistant_end,
     gen,
+    gen_int,
+    gen_string,
+    image,
     role,
     select,
+    separate_reasoning,
     system,
     system_begin,
     system_end,
     user,
     user_begin,
     user_end,
+    video,
 )
 
 __version__ = "0.1.0"
@@ -35,27 +60,45 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "BatchFailed",
+    "ChoicesDecision",
+    "ChoicesSamplingMethod",
     "Function",
     "Program",
     "ProgramState",
     "ProgramStateGroup",
     "RemoteEngine",
     "RunResult",
+    "RunState",
     "Runtime",
+    "RuntimeEndpoint",
     "SgcError",
+    "StreamedText",
     "assistant",
     "assistant_begin",
     "assistant_end",
+    "connect",
+    "flush_cache",
     "function",
     "gen",
+    "gen_int",
+    "gen_string",
+    "get_server_info",
+    "greedy_token_selection",
+    "image",
+    "joint",
     "load",
     "role",
     "select",
+    "separate_reasoning",
     "set_default_backend",
     "system",
     "system_begin",
     "system_end",
+    "token_length_normalized",
+    "unconditional_likelihood_normalized",
     "user",
     "user_begin",
     "user_end",
+    "video",
 ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextvars
+import threading
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sgc.eager import EagerSession
 from sgc.errors import ProgramError
 from sgc.ir import types
 from sgc.ir.graph import Lit
@@ -14,31 +17,47 @@ from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
-from sgc.session import EagerSession, Session
+from sgc.session import Session
 from sgc.state import ProgramState
+from sgc.streaming import TextLog
 
 if TYPE_CHECKING:
     from sgc.functions import Function
 
+OnOpen = Callable[[ProgramState], None]
 
-def call(function: Function, session: Session, arguments: Mapping[str, Any]) -> ProgramState:
+
+def call(
+    function: Function,
+    session: Session,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
     """Opens a stream for a call of `function` in a session and runs its body on it."""
     with session.frame(function.name) as path:
         fields = {"name": Lit(function.name), "path": Lit(path)}
         # A nested call stands at the caller's line, a whole program at its own first line.
         with session.located(function.loc if path == function.name else None):
             (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
-        state = ProgramState(session, function.name, symbol)
-        state.ret_value = session.body(function)(state, **arguments)
+        state = ProgramState(session, function.name, symbol, path)
+        if on_open is not None:
+            on_open(state)
+        args, kwargs = function.signature.call_arguments(arguments)
+        state.ret_value = session.body(function)(state, *args, **kwargs)
     return state
 
 
-def run_body(function: Function, session: Session, arguments: Mapping[str, Any]) -> ProgramState:
+def run_body(
+    function: Function,
+    session: Session,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
     """Runs a whole program in a session, and makes its results known at the end."""
     with session.active():
-        state = call(function, session, arguments)
+        state = call(function, session, arguments, on_open)
         with session.located(function.loc):
-            session.finish(state.ret_value)
+            session.finish(state._ret_value)
     return state
 
 
@@ -55,21 +74,85 @@ def start_eager(
     Returns when the body has ended, not when every generation has. An exception of the
     body cancels what is in flight and is raised as it is.
     """
+    session = _open_session(function, arguments, backend, options, loop, on_text, None)
+    return _run_here(function, session, arguments)
 
+
+def start_streaming(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+) -> ProgramState:
+    """Runs the body on a thread of its own and gives its state at once, to be followed.
+
+    An exception of the body ends the run; whoever reads the state gets it.
+    """
+    log = TextLog()
+    session = _open_session(function, arguments, backend, options, loop, log.add, log)
+    opened: list[ProgramState] = []
+    is_open = threading.Event()
+
+    def on_open(state: ProgramState) -> None:
+        opened.append(state)
+        is_open.set()
+
+    def work() -> None:
+        try:
+            session.adopt_thread()
+            _run_here(function, session, arguments, on_open)
+        except BaseException as error:
+            log.close(error)
+        finally:
+            is_open.set()
+
+    context = contextvars.copy_context()
+    name = f"sgc-{function.name}"
+    threading.Thread(target=context.run, args=(work,), name=name, daemon=True).start()
+    is_open.wait()
+    if not opened:
+        raise log.error or ProgramError(f"{function.name} could not be started")
+    return opened[0]
+
+
+def _open_session(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None,
+    log: TextLog | None,
+) -> EagerSession:
     async def open_instance() -> Instance:
         capabilities = await backend.capabilities()
-        return Instance(function.name, backend, capabilities, options, {}, on_text)
+        instance = Instance(function.name, backend, capabilities, options, {}, on_text)
+        if log is not None:
+            instance.finished.add_done_callback(lambda done: log.close(done.exception()))
+        return instance
 
     refuse_own_thread(loop)
     instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
-    session = EagerSession(function.name, instance, loop)
+    session = EagerSession(function.name, instance, loop, log)
     for value in arguments.values():
         session.note_value(value)
+    return session
+
+
+def _run_here(
+    function: Function,
+    session: EagerSession,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
     try:
-        state = run_body(function, session, arguments)
-    except BaseException:
-        asyncio.run_coroutine_threadsafe(_stop(instance), loop).result()
+        state = run_body(function, session, arguments, on_open)
+    except BaseException as error:
+        session.body_ended(error)
+        asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
         raise
+    session.body_ended(None)
     return state
 
 

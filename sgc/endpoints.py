@@ -10,14 +10,16 @@ import importlib.util
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.executor.backend import Backend
+from sgc.runtime.executor.backend import Backend, Capabilities, ChatFormat, TextRun
 from sgc.runtime.executor.loop import shared
 from sgc.session import current_session
 
 SCHEMES = ("grpc://", "grpcs://", "unix:")
+SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
 
 
 class Endpoint:
@@ -25,6 +27,49 @@ class Endpoint:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Itself; SGLang's `Runtime` has its connection under this name."""
+        return self
+
+    @property
+    def model_info(self) -> dict[str, Any]:
+        """What is known of the model; `model_path` always."""
+        return {"model_path": self._capabilities().model}
+
+    def get_model_name(self) -> str:
+        return str(self.model_info["model_path"])
+
+    def _capabilities(self) -> Capabilities:
+        found: Capabilities = shared.run(self.backend.capabilities())
+        return found
+
+    @property
+    def chat_template(self) -> Any:
+        """What the chat template puts around each role's content; may be set to another."""
+        return self._capabilities().chat
+
+    @chat_template.setter
+    def chat_template(self, template: Any) -> None:
+        chat = getattr(template, "chat_format", template)
+        if not isinstance(chat, ChatFormat):
+            raise UsageError(f"chat_template must be a chat template, found {template!r}")
+        self.backend = ChatOverride(self.backend, chat)
+
+    def get_chat_template(self) -> Any:
+        return self.chat_template
+
+    def cache_prefix(self, prefix_str: str) -> None:
+        """Has the backend compute and keep a text."""
+        shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
+
+    def get_server_info(self) -> dict[str, Any]:
+        """What the server says of itself, with `tokenizer_path` among it."""
+        ask = getattr(self.backend, "server_info", None)
+        model = self.get_model_name()
+        found = {"model_path": model, "tokenizer_path": model}
+        return found | dict(shared.run(ask())) if ask is not None else found
 
     def flush_cache(self) -> int:
         """Drops cached prefixes that nothing uses; gives the tokens freed."""
@@ -41,6 +86,20 @@ class Endpoint:
         self.shutdown()
 
 
+class ChatOverride:
+    """A backend with a chat template of the caller's choice."""
+
+    def __init__(self, backend: Any, chat: ChatFormat) -> None:
+        self._backend = backend
+        self._chat = chat
+
+    async def capabilities(self) -> Capabilities:
+        return replace(await self._backend.capabilities(), chat=self._chat)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+
 class RemoteEngine(Endpoint):
     """An engine that is already running, at `grpc://host:port` or `unix:path`."""
 
@@ -52,6 +111,56 @@ class RemoteEngine(Endpoint):
             )
         super().__init__(_connect(uri, token))
         self.uri = uri
+
+
+class RuntimeEndpoint(Endpoint):
+    """A running server by its URL: SGLang's own at `http://…`, or an engine of ours.
+
+    Asks at once what model it serves, and raises EngineUnavailable if nobody answers.
+    chat_template_name: of the table of named templates, instead of the one that the model's
+    name leads to. verify: a file of certificates to trust, for https.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        verify: str | None = None,
+        chat_template_name: str | None = None,
+    ) -> None:
+        self.base_url = base_url
+        if base_url.startswith(SCHEMES):
+            super().__init__(_connect(base_url, api_key))
+        elif base_url.startswith(("http://", "https://")):
+            super().__init__(_connect_sglang(base_url, api_key, verify, chat_template_name))
+        else:
+            raise UsageError(
+                f"unknown server address {base_url!r}",
+                hint="use http://HOST:PORT of an SGLang server, or grpc://HOST:PORT",
+            )
+        try:
+            self._model_info = {"model_path": self._capabilities().model}
+        except BaseException:
+            self.shutdown()
+            raise
+
+    @property
+    def model_info(self) -> dict[str, Any]:
+        told = getattr(self.backend, "model_info", None)
+        return {**self._model_info, **(told or {})}
+
+
+def connect(uri: str, token: str | None = None) -> Endpoint:
+    """An endpoint by its address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`."""
+    if uri.startswith(SGLANG_SCHEMES):
+        return RuntimeEndpoint(uri.removeprefix("sglang+"), token)
+    if uri.startswith(SCHEMES):
+        return RemoteEngine(uri, token)
+    raise UsageError(
+        f"unknown engine address {uri!r}",
+        hint="use grpc://HOST:PORT, unix:PATH or sglang+http://HOST:PORT, or leave it out for an "
+        "embedded engine",
+    )
 
 
 class Runtime(Endpoint):
@@ -115,6 +224,21 @@ def _connect(uri: str, token: str | None) -> Backend:
     return shared.run(make())
 
 
+def _connect_sglang(
+    url: str, api_key: str | None, verify: str | None, template: str | None
+) -> Backend:
+    _require(("aiohttp",), "talking to an SGLang server", "http")
+    from sgc.runtime.executor.sglang_backend import SGLangBackend
+
+    async def make() -> Backend:
+        backend: Backend = SGLangBackend(
+            url, api_key=api_key, chat_template=template, verify=verify
+        )
+        return backend
+
+    return shared.run(make())
+
+
 def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:
     """Settings as `sgc serve` options: `pool_tokens=9` is `--pool-tokens 9`."""
     arguments: list[str] = []
@@ -145,6 +269,16 @@ def set_default_backend(endpoint: Endpoint | None) -> None:
     global _default
     with _lock:
         _default = endpoint
+
+
+def flush_cache(backend: Any = None) -> int:
+    """Drops cached prefixes that nothing uses, at the given or the default endpoint."""
+    return resolve_backend(backend).flush_cache()
+
+
+def get_server_info(backend: Any = None) -> dict[str, Any]:
+    """What the server at the given or the default endpoint says of itself."""
+    return resolve_backend(backend).get_server_info()
 
 
 def resolve_backend(endpoint: Endpoint | None) -> Endpoint:

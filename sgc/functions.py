@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import os
 import random
 import types as python_types
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, overload
 
-from sgc.calls import call, finished, start_eager
+from sgc.batch import (
+    MAX_CONCURRENCY,
+    Batch,
+    BatchOptions,
+    Row,
+    arun_each,
+    checked_rows,
+    run_all,
+    run_each,
+)
+from sgc.calls import call, finished, start_eager, start_streaming
 from sgc.endpoints import Endpoint, resolve_backend
-from sgc.errors import UsageError
-from sgc.ir.graph import Loc
+from sgc.errors import ArgumentError, TraceError, UsageError
+from sgc.ir.graph import Graph, Loc
+from sgc.jit import Jit
+from sgc.runs import RunState, in_thread
+from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
-from sgc.session import current_session, user_loc
+from sgc.session import current_session, here
 from sgc.signature import read_signature
 from sgc.state import ProgramState
 
@@ -27,6 +42,20 @@ if TYPE_CHECKING:
     from sgc.program import Program
 
 OPTION_NAMES = frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
+
+# What else a run takes, by name, and what it is when it is not given.
+_DEFAULTS: dict[str, Any] = {"backend": None, "on_text": None, "stream": False, "use_thread": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a call gave, told apart: arguments, options, and how and where to run."""
+
+    arguments: dict[str, Any]
+    options: RunOptions
+    backend: Any = None
+    on_text: OnText | None = None
+    stream: bool = False
 
 
 _NOT_PROGRAMS = {
@@ -44,7 +73,15 @@ def _place(python: python_types.FunctionType) -> Loc:
 class Function:
     """A program. Calling it inside another program opens a new stream of the same run."""
 
-    def __init__(self, python: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        python: Callable[..., Any],
+        num_api_spec_tokens: int | None = None,
+        *,
+        jit: bool = True,
+        full_graph: bool = False,
+        bind_arguments: Mapping[str, Any] | None = None,
+    ) -> None:
         # A decorator below this one is part of the program: it is called, not looked through.
         if not isinstance(python, python_types.FunctionType):
             raise UsageError(f"@sgc.function takes a Python function, found {python!r}")
@@ -62,40 +99,101 @@ class Function:
         self.name = unwrapped.__name__
         self.signature = read_signature(unwrapped)
         self.loc = _place(unwrapped)
+        self.num_api_spec_tokens = num_api_spec_tokens
+        self.full_graph = full_graph
+        self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
+        self._jit = Jit(self) if jit else None
         functools.update_wrapper(self, unwrapped)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> ProgramState:
-        session = current_session()
-        if session is None:
-            return self.run(*args, **kwargs)
-        return call(self, session, self.signature.bind(args, kwargs))
+    @property
+    def arg_names(self) -> list[str]:
+        """Names of the program's parameters."""
+        return list(self.signature.names)
 
-    def run(
-        self,
-        *args: Any,
-        backend: Endpoint | None = None,
-        on_text: OnText | None = None,
-        **kwargs: Any,
-    ) -> ProgramState:
+    @property
+    def arg_defaults(self) -> list[Any]:
+        """Defaults of the last of them."""
+        return [p.default for p in self.signature.parameters if p.has_default]
+
+    def bind(self, **kwargs: Any) -> Function:
+        """The program with some arguments given; a call may give them anew."""
+        unknown = [name for name in kwargs if name not in self.signature.names]
+        if unknown and self.signature.options is None:
+            raise ArgumentError(
+                f"{self.name} has no argument {unknown[0]!r} to bind",
+                hint=f"it takes: {', '.join(self.signature.names) or 'no arguments'}",
+            )
+        return Function(
+            self.python,
+            self.num_api_spec_tokens,
+            jit=self._jit is not None,
+            full_graph=self.full_graph,
+            bind_arguments={**self.bind_arguments, **kwargs},
+        )
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name: bound ones, unless the call gives them."""
+        positional = self.signature.names[: len(args)]
+        bound = {n: v for n, v in self.bind_arguments.items() if n not in positional}
+        return self.signature.bind(args, {**bound, **kwargs})
+
+    # -- running --------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside another program, a stream of the same run; else a run, compiled if it can be.
+
+        A run goes on behind the call, which gives its `RunState` at once; it takes what `run`
+        takes. `f.explain()` tells what was compiled and what was not, and why.
+        """
+        session = current_session()
+        if session is not None:
+            return call(self, session, self._bound(args, kwargs))
+        given = self._split(args, kwargs)
+        if given.stream:
+            return self.run(*args, **kwargs)
+        return self._start(given)
+
+    def _start(self, given: Given) -> RunState:
+        endpoint = resolve_backend(given.backend)
+        row = self._row(given.arguments, given.options, endpoint)
+        if row.start is not None:
+            work = asyncio.run_coroutine_threadsafe(row.start(), shared.loop)
+            return RunState(work, row.how)
+        assert row.call is not None
+        return RunState(in_thread(row.call, f"sgc-{self.name}"), row.how)
+
+    def run(self, *args: Any, **kwargs: Any) -> ProgramState:
         """Interprets the program: its Python runs here, generations run behind it.
 
         Takes the program's arguments, and a run's options where the program has no
-        argument of that name: seed, temperature, max_new_tokens, stop and the like. Returns
-        when the body has ended; reading a name or the text waits for it.
+        argument of that name: backend, seed, temperature, max_new_tokens, stop and the like,
+        and on_text, called with what streams get. Returns when the body has ended; reading a
+        name or the text waits for it. stream=True: the body runs on a thread of its own, and
+        the state, given at once, can be followed by `text_iter`. use_thread is SGLang's:
+        generations always run behind the body.
         """
         if current_session() is not None:
-            refused = [name for name in kwargs if name in OPTION_NAMES - set(self.signature.names)]
-            if refused or backend is not None:
-                raise UsageError(
-                    f"{self.name}.run inside a program cannot set {refused or 'a backend'}: "
-                    "the whole program is one run",
-                    where=str(user_loc() or ""),
-                    hint="give gen its own parameters, and options to the outermost run",
-                )
-            return self(*args, **kwargs)
-        arguments, options = self._split(args, kwargs)
-        endpoint = resolve_backend(backend)
-        return start_eager(self, arguments, endpoint.backend, options, shared.loop, on_text)
+            return self._run_inside(args, kwargs)
+        given = self._split(args, kwargs)
+        backend = resolve_backend(given.backend).backend
+        if given.stream:
+            return start_streaming(self, given.arguments, backend, given.options, shared.loop)
+        return start_eager(
+            self, given.arguments, backend, given.options, shared.loop, given.on_text
+        )
+
+    def _run_inside(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ProgramState:
+        options = (OPTION_NAMES | _DEFAULTS.keys()) - set(self.signature.names)
+        refused = [name for name in kwargs if name in options]
+        if refused:
+            raise UsageError(
+                f"{self.name}.run inside a program cannot set {', '.join(refused)}: "
+                "the whole program is one run",
+                where=here(),
+                hint="give gen its own parameters, and options to the outermost run",
+            )
+        state: ProgramState = self(*args, **kwargs)
+        return state
 
     def run_once(
         self,
@@ -105,34 +203,184 @@ class Function:
         on_text: OnText | None = None,
     ) -> RunResult:
         """Interprets to the end and gives what a compiled run gives."""
-        given = self.signature.bind((), arguments)
+        given = self._bound((), arguments)
         self.signature.check_types(given)
         backend = endpoint.backend
         return finished(start_eager(self, given, backend, options, shared.loop, on_text))
 
-    def _split(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], RunOptions]:
+    async def arun(self, *args: Any, **kwargs: Any) -> RunState:
+        """Runs the program to its end, compiled if it can be; cancelling stops the run."""
+        given = self._split(args, kwargs)
+        endpoint = await asyncio.to_thread(resolve_backend, given.backend)
+        row = await asyncio.to_thread(self._row, given.arguments, given.options, endpoint)
+        if row.start is not None:
+            work: Future[RunResult] = asyncio.run_coroutine_threadsafe(row.start(), shared.loop)
+        else:
+            assert row.call is not None
+            work = in_thread(row.call, f"sgc-{self.name}")
+        state = RunState(work, row.how)
+        await asyncio.wrap_future(work)
+        return state
+
+    def _row(
+        self,
+        arguments: dict[str, Any],
+        options: RunOptions,
+        endpoint: Endpoint,
+        guards: object = None,
+    ) -> Row:
+        """How one run is made: compiled where it can be."""
+        why = "it is not to be compiled (jit=False)"
+        if self._jit is not None:
+            found, rest = self._jit.specialize(arguments, guards)
+            if found.program is not None:
+                graph, backend = found.program.graph, endpoint.backend
+                return Row(start=lambda: run_graph(graph, backend, rest, options))
+            why = found.reason
+        if self.full_graph:
+            raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
+        return Row(
+            call=lambda: finished(
+                start_eager(self, arguments, endpoint.backend, options, shared.loop)
+            ),
+            how=f"interpreted: {why}",
+        )
+
+    # -- batches --------------------------------------------------------------------------
+
+    def run_batch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Any = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool = False,
+        generator_style: bool = False,
+        ordered: bool = True,
+        max_errors: int | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
+        **options: Any,
+    ) -> Any:
+        """Runs the program once for each row: a dict of arguments, or a tuple of them.
+
+        Gives their `RunState`s in order; a row that failed raises its cause when it is read.
+        generator_style: an iterator that gives rows as they can be had, in order, or with
+        ordered=False as they end. max_errors: more failed rows end the batch with BatchFailed.
+        num_threads: for rows that are interpreted; max_concurrency: rows under way at a time.
+        Other options are those of `run`. Row i draws as a run with the row key i.
+        """
+        how = BatchOptions(num_threads, max_concurrency, max_errors, progress_bar)
+        batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
+        if generator_style or not ordered:
+            return (state for _, state in run_each(batch, ordered))
+        return run_all(batch)
+
+    async def abatch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Any = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool = False,
+        ordered: bool = True,
+        max_errors: int | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
+        **options: Any,
+    ) -> AsyncIterator[RunState]:
+        """The same as an asynchronous iterator; leaving it stops the rows under way."""
+        how = BatchOptions(num_threads, max_concurrency, max_errors, progress_bar)
+        endpoint = await asyncio.to_thread(resolve_backend, backend)
+        batch = self._batch(batch_kwargs, how, endpoint, options)
+        async for _, state in arun_each(batch, ordered):
+            yield state
+
+    def _batch(
+        self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
+    ) -> Batch:
+        rows = checked_rows(rows)
+        chosen = make_options(_known_options(options))
+        bound = [self._row_arguments(index, row) for index, row in enumerate(rows)]
+
+        guards = self._jit.guards() if self._jit is not None else None
+
+        def make_row(index: int) -> Row:
+            return self._row(bound[index], replace(chosen, row=str(index)), endpoint, guards)
+
+        return Batch(make_row, len(bound), how)
+
+    def _row_arguments(self, index: int, row: Any) -> dict[str, Any]:
+        """The arguments of a row, checked before any row starts."""
+        try:
+            if isinstance(row, Mapping):
+                arguments = self._bound((), row)
+            elif isinstance(row, (list, tuple)):
+                arguments = self._bound(tuple(row), {})
+            else:
+                raise ArgumentError(
+                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
+                )
+            self.signature.check_types(arguments)
+        except ArgumentError as error:
+            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
+        return arguments
+
+    # -- compiling ------------------------------------------------------------------------
+
+    def _split(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Given:
         """The program's own parameters come first; what is left may be options."""
         own = {name: value for name, value in kwargs.items() if name in self.signature.names}
         rest = {name: value for name, value in kwargs.items() if name not in own}
+        how = {name: rest.pop(name) for name in list(rest) if name in _DEFAULTS}
         chosen = {name: rest.pop(name) for name in list(rest) if name in OPTION_NAMES}
-        arguments = self.signature.bind(args, own | rest)
+        arguments = self._bound(args, own | rest)
         self.signature.check_types(arguments)
-        return arguments, make_options(chosen)
+        how.pop("use_thread", None)
+        return Given(arguments, make_options(chosen), **how)
 
-    def compile(self, *, check: bool = True, opt_level: int = 1, **bind: Any) -> Program:
+    def trace(self, *, backend: Any = None, **bind: Any) -> Graph:
+        """The traced program before any pass, with `bind` arguments fixed to values."""
+        from sgc.tracing.tracer import trace
+
+        return trace(self, {**self.bind_arguments, **bind})
+
+    def compile(
+        self, *, backend: Any = None, check: bool = True, opt_level: int = 1, **bind: Any
+    ) -> Program:
         """The compiled program, with `bind` arguments fixed to values.
 
         Raises TraceError at the line that cannot be traced. check: replay the trace
-        against the interpreter.
+        against the interpreter. backend: SGLang's; a program is compiled for any.
         """
         from sgc.program import compile_function
 
-        return compile_function(self, bind, check=check, opt_level=opt_level)
+        bound = {**self.bind_arguments, **bind}
+        return compile_function(self, bound, check=check, opt_level=opt_level)
+
+    def explain(self) -> str:
+        """What calls of it led to: for each signature whether it was compiled, or why not."""
+        if self._jit is None:
+            return f"{self.name} is always interpreted (jit=False)"
+        return self._jit.explain()
+
+    def cache(self, backend: Any = None) -> None:
+        """Has the backend compute and keep the constant text that every run begins with."""
+        from sgc.runtime.executor.prefix import commit_constant_prefix
+
+        endpoint = resolve_backend(backend)
+        shared.run(commit_constant_prefix(self.trace(), endpoint.backend))
 
     def __repr__(self) -> str:
         return f"<sgc.function {self.name}({', '.join(self.signature.names)})>"
+
+
+def _known_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = [name for name in given if name not in OPTION_NAMES]
+    if unknown:
+        raise UsageError(
+            f"unknown option {unknown[0]!r} of a batch",
+            hint=f"options: {', '.join(sorted(OPTION_NAMES))}; arguments go into the rows",
+        )
+    return dict(given)
 
 
 def make_options(given: Mapping[str, Any]) -> RunOptions:
@@ -143,9 +391,10 @@ def make_options(given: Mapping[str, Any]) -> RunOptions:
     chosen = {name: value for name, value in given.items() if value is not None}
     if "max_new_tokens" in chosen:
         chosen["max_tokens"] = chosen.pop("max_new_tokens")
-    if isinstance(chosen.get("stop"), str):
-        chosen["stop"] = (chosen["stop"],)
-    for name in ("stop", "stop_token_ids"):
+    for name in ("stop", "stop_regex"):
+        if isinstance(chosen.get(name), str):
+            chosen[name] = (chosen[name],)
+    for name in ("stop", "stop_token_ids", "stop_regex"):
         if name in chosen:
             chosen[name] = tuple(chosen[name])
     chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
@@ -155,9 +404,29 @@ def make_options(given: Mapping[str, Any]) -> RunOptions:
 @overload
 def function(func: Callable[..., Any]) -> Function: ...
 @overload
-def function(func: None = None) -> Callable[[Callable[..., Any]], Function]: ...
+def function(
+    func: None = None,
+    num_api_spec_tokens: int | None = None,
+    *,
+    jit: bool = True,
+    full_graph: bool = False,
+) -> Callable[[Callable[..., Any]], Function]: ...
 
 
-def function(func: Callable[..., Any] | None = None) -> Any:
-    """Makes a Python function whose first parameter is a stream into a program."""
-    return Function if func is None else Function(func)
+def function(
+    func: Callable[..., Any] | None = None,
+    num_api_spec_tokens: int | None = None,
+    *,
+    jit: bool = True,
+    full_graph: bool = False,
+) -> Any:
+    """Makes a Python function whose first parameter is a stream into a program.
+
+    jit=False: calls of it are always interpreted; full_graph=True: a call that cannot be
+    compiled is an error. num_api_spec_tokens: tokens to speculate with on provider APIs.
+    """
+
+    def make(python: Callable[..., Any]) -> Function:
+        return Function(python, num_api_spec_tokens, jit=jit, full_graph=full_graph)
+
+    return make if func is None else make(func)

@@ -12,6 +12,7 @@ from sgc.errors import ArgumentError
 from sgc.ir import file as ir_file
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
+from sgc.ir.types import Type
 from sgc.passes.pipeline import Observer, optimize
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
@@ -122,12 +123,14 @@ def compile_function(
     opt_level: int = 1,
     passes: tuple[str, ...] | None = None,
     observer: Observer | None = None,
+    types_of: Mapping[str, Type] | None = None,
+    is_strict: bool = False,
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes."""
     from sgc.tracing.check import check_trace
     from sgc.tracing.tracer import trace
 
-    graph = trace(function, bind)
+    graph = trace(function, bind, types_of, is_strict)
     if check:
         check_trace(function, graph, bind)
     return Program(optimize(graph, opt_level, passes, observer))

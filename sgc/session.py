@@ -2,32 +2,28 @@
 
 Language and states build nodes through a session and do not know whether a tracer
 collects them or an executor runs them; that is what makes eager and compiled runs one
-semantics. `EagerSession` is here; the tracer's is in `tracing/tracer.py`.
+semantics. The interpreter's is in `eager.py`, the tracer's in `tracing/tracer.py`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from sgc.errors import SgcError, UsageError
+from sgc.errors import UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.types import Type
-from sgc.runtime.executor.instance import Instance
-from sgc.runtime.executor.loop import refuse_own_thread
-from sgc.runtime.executor.record import RunResult
-from sgc.runtime.executor.stream import messages
+from sgc.runtime.executor.media import Media
 from sgc.symbols import Namer, Symbol
 from sgc.tracing.markers import has_marker
 
@@ -74,12 +70,55 @@ class Session(ABC):
         """A text to append, cut into the program's own parts (True) and values (False)."""
 
     @abstractmethod
-    def text_of(self, state: Symbol, since: Symbol | None = None) -> Any:
-        """The text of a stream state, all or since an earlier one."""
+    def text_of(self, state: Symbol) -> Any:
+        """The text of a stream state."""
 
     @abstractmethod
-    def messages_of(self, state: Symbol) -> list[dict[str, str]]:
+    def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
         """The chat in a stream state."""
+
+    @abstractmethod
+    def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
+        """The operand for an image that the program names."""
+
+    @abstractmethod
+    def meta_info(self, value: Symbol) -> Any:
+        """How a value was generated."""
+
+    @abstractmethod
+    def settled(self, state: Symbol) -> None:
+        """Waits until a stream state is there."""
+
+    @abstractmethod
+    def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
+        """What makes up a stream state, as (kind, text)."""
+
+    # -- reading from other threads than the program's own --------------------------------
+
+    is_settled = True
+
+    def await_body(self) -> None:
+        """Waits until the program's body has ended, where another thread runs it."""
+        return None
+
+    def await_name(self, names: Mapping[str, Any], name: str) -> None:
+        """Waits until a name is set or the body has ended, where another thread runs it."""
+        return None
+
+    def notify(self) -> None:
+        """Tells those who wait that a name was set."""
+        return None
+
+    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def text_async_iter(
+        self, state: ProgramState, names: Any, with_meta: bool
+    ) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        raise NotImplementedError
 
     def refuse_other_runs(self) -> None:
         """Stops where a program that is being traced would start another run."""
@@ -114,6 +153,12 @@ class Session(ABC):
         values = tuple(Value(symbol.name, symbol.type) for symbol in symbols)
         self.take(make_node(op, values, self._fixed_loc or user_loc(), **fields))
         return symbols
+
+    def span(self, start: Symbol, end: Symbol) -> Symbol:
+        """The text appended between two states of a stream."""
+        ends = {"start": Ref(start.name), "end": Ref(end.name)}
+        (symbol,) = self.emit("span", [("span", types.TEXT)], **ends)
+        return symbol
 
     def operand(self, value: Any) -> Operand:
         """The operand for a Python value; sequences become lists, mappings records."""
@@ -214,127 +259,6 @@ class Session(ABC):
         return value
 
 
-class EagerSession(Session):
-    """The interpreter: each node goes to a running instance as Python reaches it.
-
-    Used by the thread that runs the program's body; the instance lives on `loop`.
-    """
-
-    def __init__(self, program: str, instance: Instance, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(program)
-        self.instance = instance
-        self.loop = loop
-        self._outbox: deque[Node | tuple[str, Any]] = deque()
-        self._values: list[str] = []  # texts from outside that hold special tokens
-        self._own: dict[int, str] = {}  # the program's own constants, by identity
-        self._objects = 0
-
-    def take(self, node: Node) -> None:
-        if self.instance.finished.done():
-            self.instance.finished.result()
-        self._send(node)
-
-    def _send(self, item: Node | tuple[str, Any]) -> None:
-        """Nodes and values share one queue, so that they arrive in order."""
-        self._outbox.append(item)
-        if len(self._outbox) == 1:
-            # Callbacks of the run must not see this thread's program as theirs.
-            self.loop.call_soon_threadsafe(self._deliver, context=Context())
-
-    def _deliver(self) -> None:
-        nodes = []
-        while self._outbox:
-            item = self._outbox.popleft()
-            if isinstance(item, Node):
-                nodes.append(item)
-            else:
-                self.instance.define(*item)
-        self.instance.submit(nodes)
-
-    def body(self, function: Function) -> Callable[..., Any]:
-        for text in own_texts(function.python):
-            self._own[id(text)] = text
-        return super().body(function)
-
-    def read(self, symbol: Symbol) -> Any:
-        value = self._await_value(symbol)
-        self.note_value(value)
-        return value
-
-    def _await_value(self, symbol: Symbol) -> Any:
-        refuse_own_thread(self.loop)
-        future = asyncio.run_coroutine_threadsafe(self.instance.value(symbol.name), self.loop)
-        try:
-            return future.result()
-        except SgcError as error:
-            error.where = error.where or str(user_loc() or "")
-            raise
-        finally:
-            future.cancel()
-
-    def result(self) -> RunResult:
-        """Waits for the end of the run; raises its first error."""
-
-        async def wait() -> RunResult:
-            return await asyncio.shield(self.instance.finished)
-
-        refuse_own_thread(self.loop)
-        try:
-            return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
-        except BaseException:
-            self.loop.call_soon_threadsafe(self.instance.cancel)
-            raise
-
-    def scalar(self, value: Any) -> Operand:
-        if value is None or isinstance(value, (str, int, float, bool)):
-            return Lit(value)
-        # Any other object a program keeps in a variable: the instance holds it as it is.
-        self._objects += 1
-        name = self.namer.fresh(f"object.{self._objects}")
-        self._send((name, value))
-        return Ref(name)
-
-    def note_value(self, value: Any) -> None:
-        """Remembers a text from outside, so that its special tokens stay plain text."""
-        special = self.instance.special
-        if isinstance(value, str):
-            if special is not None and special.search(value):
-                self._values.append(value)
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                self.note_value(item)
-
-    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
-        special = self.instance.special
-        if special is None or not self._values or special.search(text) is None:
-            return [(True, Lit(text))]
-        if self._own.get(id(text)) is text and text not in self._values:
-            return [(True, Lit(text))]
-        spans = sorted(_occurrences(text, self._values))
-        if not spans:
-            # It may have been changed on the way (stripped, cut): nothing can be vouched for.
-            return [(False, Lit(text))]
-        parts: list[tuple[bool, Operand]] = []
-        at = 0
-        for start, end in spans:
-            if end <= at:
-                continue
-            start = max(start, at)
-            parts += [(True, Lit(text[at:start])), (False, Lit(text[start:end]))]
-            at = end
-        parts.append((True, Lit(text[at:])))
-        return [part for part in parts if part[1] != Lit("")]
-
-    def text_of(self, state: Symbol, since: Symbol | None = None) -> Any:
-        start = None if since is None else self._await_value(since)
-        text: str = self._await_value(state).text(since=start)
-        self.note_value(text)
-        return text
-
-    def messages_of(self, state: Symbol) -> list[dict[str, str]]:
-        return messages(self._await_value(state).pieces())
-
-
 def _item_type(items: list[Any]) -> Type:
     """The common type of a list's items: text unless they say otherwise."""
     found = {item.type.kind for item in items if isinstance(item, Symbol)}
@@ -342,12 +266,17 @@ def _item_type(items: list[Any]) -> Type:
     return types.TEXT if plain and found <= {types.Kind.TEXT, types.Kind.CHOICE} else types.JSON
 
 
-def _occurrences(text: str, values: list[str]) -> Iterator[tuple[int, int]]:
+def occurrences(text: str, values: list[str]) -> Iterator[tuple[int, int]]:
     for value in set(values):
         at = text.find(value)
         while at >= 0:
             yield at, at + len(value)
             at = text.find(value, at + 1)
+
+
+def here() -> str:
+    """The user's line, for an error; empty where there is none."""
+    return str(user_loc() or "")
 
 
 def user_loc() -> Loc | None:

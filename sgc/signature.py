@@ -53,10 +53,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """All parameters but the first, which is the stream."""
+    """All parameters but the first, which is the stream.
+
+    rest: the name of `*rest`, whose value is a tuple; it and parameters without a name of their
+    own (`**options`) are static.
+    """
 
     function: str
     parameters: tuple[Parameter, ...]
+    rest: str | None = None
+    options: str | None = None
 
     @property
     def static(self) -> tuple[Parameter, ...]:
@@ -69,9 +75,21 @@ class Signature:
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name, defaults filled in; raises ArgumentError listing what is wrong."""
         problems = []
-        if len(args) > len(self.parameters):
-            problems.append(f"takes {len(self.parameters)} arguments, found {len(args)}")
-        given = dict(zip(self.names, args, strict=False))
+        kwargs = dict(kwargs)
+        positional = [name for name in self.names if name != self.options]
+        given = dict(zip(positional, args, strict=False))
+        if self.rest is not None:
+            positional = positional[: positional.index(self.rest)]
+            given = {name: given[name] for name in positional if name in given}
+            given[self.rest] = tuple(args[len(positional) :])
+        elif len(args) > len(positional):
+            problems.append(f"takes {len(positional)} arguments, found {len(args)}")
+        if self.options is not None:
+            extra = {name: value for name, value in kwargs.items() if name not in self.names}
+            kwargs = {name: value for name, value in kwargs.items() if name in self.names}
+            given[self.options] = {**kwargs.pop(self.options, {}), **extra}
+        if self.rest is not None and self.rest in kwargs:
+            given[self.rest] = tuple(kwargs.pop(self.rest))
         problems += [f"argument {name!r} is given twice" for name in kwargs if name in given]
         given |= kwargs
         problems += [f"unknown argument {name!r}" for name in given if name not in self.names]
@@ -87,6 +105,20 @@ class Signature:
                 hint=f"{self.function} takes: {', '.join(self.names) or 'no arguments'}",
             )
         return {name: given[name] for name in self.names}
+
+    def call_arguments(
+        self, arguments: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the Python function with, after its stream."""
+        if self.rest is None and self.options is None:
+            return (), dict(arguments)
+        named = {n: v for n, v in arguments.items() if n not in (self.rest, self.options)}
+        options = dict(arguments[self.options]) if self.options is not None else {}
+        if self.rest is None:
+            return (), named | options
+        n_before = self.names.index(self.rest)
+        before = tuple(named.pop(name) for name in self.names[:n_before])
+        return (*before, *arguments[self.rest]), named | options
 
     def check_types(self, arguments: Mapping[str, Any]) -> None:
         """Raises ArgumentError for values that are not of an annotated parameter's type."""
@@ -139,15 +171,11 @@ def read_signature(function: python_types.FunctionType) -> Signature:
                 "a program's arguments are given by name",
                 where=where,
             )
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise UsageError(
-                f"{function.__name__} takes *{parameter.name}; "
-                "a program's parameters must be named",
-                where=where,
-            )
     hints = _hints(function)
     parameters = [_parameter(p, hints.get(p.name, inspect.Parameter.empty)) for p in found[1:]]
-    return Signature(function.__name__, tuple(parameters))
+    rest = next((p.name for p in found[1:] if p.kind is p.VAR_POSITIONAL), None)
+    options = next((p.name for p in found[1:] if p.kind is p.VAR_KEYWORD), None)
+    return Signature(function.__name__, tuple(parameters), rest, options)
 
 
 def _hints(function: python_types.FunctionType) -> dict[str, Any]:
@@ -158,6 +186,12 @@ def _hints(function: python_types.FunctionType) -> dict[str, Any]:
 
 
 def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        empty: Any = () if parameter.kind is parameter.VAR_POSITIONAL else {}
+        return Parameter(
+            parameter.name, types.TEXT, is_typed=False, is_static=True, has_default=True,
+            default=empty,
+        )  # fmt: skip
     has_default = parameter.default is not parameter.empty
     default = parameter.default if has_default else None
     annotated = _annotated(annotation)

@@ -122,6 +122,10 @@ class _Maker:
             return None
         if spec.name == "span":
             return self.span()
+        if spec.name in ("image", "video") and all(
+            v.type.kind is not Kind.MEDIA for v in self.values
+        ):
+            return None
         fields: dict[str, Operand] = {}
         for row in spec.fields:
             if row.is_required or self.rng.random() < 0.4:
@@ -132,6 +136,10 @@ class _Maker:
             fields["items"] = tuple(self.item(spec.field("items")) for _ in range(n_items))
         elif spec.name == "publish":
             fields.pop("items", None)
+        elif spec.name == "separate_reasoning":
+            taken = fields["stream"]
+            assert isinstance(taken, Ref)
+            fields["start"] = Ref(self.rng.choice(self.paths[taken.name]))
         elif spec.name == "fork":
             fields["n"] = Lit(self.rng.randrange(1, 4))
         node = make_node(spec.name, (), self.loc(), **fields)
@@ -185,9 +193,9 @@ class _Maker:
 
     def item(self, row: FieldSpec, depth: int = 0) -> Operand:
         fitting = [value for value in self.values if value.type.kind in row.kinds]
-        if fitting and not row.static and self.rng.random() < 0.6:
-            return Ref(self.rng.choice(fitting).name)
         literals = sorted(row.kinds - {Kind.CHOICE, Kind.MEDIA})
+        if fitting and not row.static and (not literals or self.rng.random() < 0.6):
+            return Ref(self.rng.choice(fitting).name)
         kind = self.rng.choice(literals)
         if kind is Kind.LIST:
             n_items = self.rng.randrange(3) if depth < 3 else 0

@@ -131,7 +131,7 @@ def _scope(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
 
 
 def _role(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
-    if s._roles:
+    if s.roles:
         return
     with (s.system, s.user, s.assistant)[d["pick"] % 3]():
         _run(s, d["steps"], values, n)

@@ -20,7 +20,7 @@ ALLOWED = {
     "runtime/engine": ("sgc.runtime.engine", "sgc.kernels", "sgc.proto"),
     "runtime/executor": ("sgc.runtime.executor", "sgc.ir", "sgc.proto"),
 }
-HEAVY = ("torch", "transformers", "grpc", "openai", "anthropic", "networkx")
+HEAVY = ("torch", "transformers", "grpc", "aiohttp", "pydantic", "openai", "anthropic", "networkx")
 FORBIDDEN = {"pickle", "dill", "marshal", "cloudpickle", "shelve"}
 
 

@@ -6,10 +6,13 @@ backend holds no program state: every request carries its whole prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
+
+from sgc.runtime.executor.media import Media
 
 GREEDY_BELOW = 1e-5
 
@@ -33,7 +36,28 @@ class TokenRun:
     text: str
 
 
-Prompt = tuple[TextRun | TokenRun, ...]
+@dataclass(frozen=True, slots=True)
+class MediaRun:
+    """An image or video. text: what stands for it in the text of the prompt."""
+
+    media: Media
+    text: str = ""
+
+
+Prompt = tuple[TextRun | TokenRun | MediaRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobsAsked:
+    """Log-probabilities wanted with a generation.
+
+    start: the prompt position from which on the prompt's are wanted too, None for none; top:
+    how many of the likeliest alternatives a position; text: each token's text as well.
+    """
+
+    start: int | None = None
+    top: int = 0
+    text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +77,12 @@ class Sampling:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    stop_regex: tuple[str, ...] = ()
+    regex: str | None = None
+    json_schema: str | None = None
+    ebnf: str | None = None
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    logprobs: LogprobsAsked | None = None
 
     @property
     def is_greedy(self) -> bool:
@@ -77,13 +107,27 @@ class FinishReason(Enum):
     LENGTH = "length"
 
 
+# [log-probability, token id, text]; the first of a prompt has no log-probability.
+Logprob = tuple[float | None, int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Logprobs:
+    """Log-probabilities of the prompt's tokens and the generated ones, and of alternatives."""
+
+    input: tuple[Logprob, ...] = ()
+    output: tuple[Logprob, ...] = ()
+    input_top: tuple[tuple[Logprob, ...] | None, ...] = ()
+    output_top: tuple[tuple[Logprob, ...] | None, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """A finished generation.
 
     text: without the stop string. ids: every sampled token. kept_ids: those that stay in the
     prompt as they are; tail: text after them that joins the next run. matched: the stop
-    string or token id that ended it.
+    string or token id that ended it. extra: what else a server says of it.
     """
 
     text: str
@@ -93,14 +137,22 @@ class Generated:
     finish_reason: FinishReason
     matched: str | int | None
     usage: Usage
+    logprobs: Logprobs | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScore:
-    """Log-probabilities of a choice's tokens, from where any choice can differ."""
+    """Log-probabilities of a choice's tokens, from where any choice can differ.
+
+    texts: the tokens' texts where the backend tells them. unconditional: log-probabilities of
+    the same tokens without the prompt, where asked for; the first has none.
+    """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    texts: tuple[str | None, ...] = ()
+    unconditional: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +169,35 @@ class RoleFormat:
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """What a chat template puts around each role's content."""
+    """What a chat template puts around each role's content.
+
+    stop: strings that end every generation. system_in_user: a system message that comes first
+    is put inside the user message that follows it, as Llama 2 wants. image_token: what stands
+    for an image or a video in the text.
+    """
 
     roles: Mapping[str, RoleFormat]
     default_system: str = ""
+    stop: tuple[str, ...] = ()
+    system_in_user: bool = False
+    image_token: str = ""
+
+
+# Fields of `Sampling` that not every backend can honour.
+OPTIONAL_SAMPLING = frozenset(
+    {"stop_regex", "regex", "json_schema", "ebnf", "logit_bias", "logprobs"}
+    | {"min_tokens", "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos"}
+    | {"frequency_penalty", "presence_penalty", "seed"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend is and can do."""
+    """What a backend is and can do.
+
+    refuses: fields of `Sampling` it cannot honour, of OPTIONAL_SAMPLING. unconditional: it
+    scores choices without the prompt too. images: it takes images.
+    """
 
     model: str
     chat: ChatFormat
@@ -133,6 +205,9 @@ class Capabilities:
     special_tokens: tuple[str, ...] = ()
     max_in_flight: int = 256
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+    refuses: frozenset[str] = frozenset()
+    unconditional: bool = False
+    images: bool = False
 
 
 class Backend(Protocol):
@@ -146,10 +221,34 @@ class Backend(Protocol):
         """Generates from the prompt; `on_delta` gets text as it appears, never retracted."""
         ...
 
-    async def score(self, prompt: Prompt, choices: tuple[str, ...]) -> Scored: ...
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        """Several generations of one prompt; the samplings differ in their seeds only."""
+        ...
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        """Log-probabilities of each choice after the prompt, and without it where asked."""
+        ...
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """Computes and caches the longest common token prefix of the prompt before `heads`."""
         ...
 
     async def close(self) -> None: ...
+
+
+async def generate_each(
+    backend: Backend, prompt: Prompt, samplings: Sequence[Sampling]
+) -> tuple[Generated, ...]:
+    """`generate_n` for a backend that knows single generations only."""
+    work = [asyncio.ensure_future(backend.generate(prompt, each)) for each in samplings]
+    try:
+        return tuple(await asyncio.gather(*work))
+    except BaseException:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        raise

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from sgc.errors import UsageError
 from sgc.runtime.executor.backend import GREEDY_BELOW, ChoiceScore
 
 Scores = Sequence[ChoiceScore]
@@ -25,11 +27,10 @@ def greedy_token_selection(scores: Scores) -> list[float]:
 
     A choice that has ended goes on with the mean of its own tokens.
     """
-    rows = [list(score.logprobs) for score in scores]
-    means = token_length_normalized(scores)
+    rows = _matrix(scores)
     alive = list(range(len(rows)))
-    for column in range(max(map(len, rows))):
-        at = [rows[i][column] if column < len(rows[i]) else means[i] for i in alive]
+    for column in range(len(rows[0])):
+        at = [rows[i][column] for i in alive]
         best = max(at)
         alive = [i for i, value in zip(alive, at, strict=True) if value == best]
         if len(alive) == 1:
@@ -37,11 +38,25 @@ def greedy_token_selection(scores: Scores) -> list[float]:
     return [0.0 if i == alive[0] else -math.inf for i in range(len(rows))]
 
 
+def unconditional_likelihood_normalized(scores: Scores) -> list[float]:
+    """Mean of what the prompt adds to each token's log-probability; 0 for what is unknown."""
+    return [
+        math.fsum(
+            given - (alone or 0.0)
+            for given, alone in zip(score.logprobs, score.unconditional, strict=True)
+        )
+        / len(score.logprobs)
+        for score in scores
+    ]
+
+
 METHODS: dict[str, Callable[[Scores], list[float]]] = {
     "token_length_normalized": token_length_normalized,
     "greedy_token_selection": greedy_token_selection,
+    "unconditional_likelihood_normalized": unconditional_likelihood_normalized,
     "joint": joint,
 }
+NEEDS_UNCONDITIONAL = frozenset({"unconditional_likelihood_normalized"})
 
 
 def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int:
@@ -61,3 +76,54 @@ def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int
         if at < 0:
             return index
     return len(weights) - 1
+
+
+def decide(method: Any, choices: Sequence[str], scores: Scores) -> int:
+    """The choice that a method of the user's takes: an object called as SGLang calls its own."""
+    unconditional = [_rows(score, score.unconditional) for score in scores]
+    decision = method(
+        choices=list(choices),
+        normalized_prompt_logprobs=token_length_normalized(scores),
+        input_token_logprobs=[_rows(score, score.logprobs) for score in scores],
+        output_token_logprobs=[[] for _ in scores],
+        unconditional_token_logprobs=unconditional if scores[0].unconditional else None,
+    ).decision
+    if decision not in choices:
+        raise UsageError(f"choices_method took {decision!r}, which is not among the choices")
+    return list(choices).index(decision)
+
+
+def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
+    """What `get_meta_info` tells of a select: SGLang's keys, and each choice's probability."""
+    joint_logprobs = joint(scores)
+    best = max(joint_logprobs)
+    weights = [math.exp(value - best) for value in joint_logprobs]
+    found: dict[str, Any] = {
+        "normalized_prompt_logprobs": token_length_normalized(scores),
+        "input_token_logprobs": [_rows(score, score.logprobs) for score in scores],
+        "output_token_logprobs": [[] for _ in scores],
+        "joint_logprobs": joint_logprobs,
+        "probabilities": [weight / math.fsum(weights) for weight in weights],
+    }
+    if method == "greedy_token_selection":
+        found["greedy_logprob_matrix"] = _matrix(scores)
+    if method == "unconditional_likelihood_normalized":
+        found["unconditional_token_logprobs"] = [_rows(s, s.unconditional) for s in scores]
+        found["normalized_unconditional_prompt_logprobs"] = METHODS[method](scores)
+    return found
+
+
+def _rows(score: ChoiceScore, logprobs: Sequence[float | None]) -> list[list[Any]]:
+    texts = score.texts or (None,) * len(score.ids)
+    rows = zip(logprobs, score.ids, texts, strict=False)
+    return [[logprob, token, text] for logprob, token, text in rows]
+
+
+def _matrix(scores: Scores) -> list[list[float]]:
+    """Log-probabilities by choice and place; a choice that has ended goes on with its mean."""
+    width = max(len(score.logprobs) for score in scores)
+    means = token_length_normalized(scores)
+    return [
+        [*score.logprobs, *[mean] * (width - len(score.logprobs))]
+        for score, mean in zip(scores, means, strict=True)
+    ]

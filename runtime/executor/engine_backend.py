@@ -18,7 +18,7 @@ import asyncio
 import os
 import random
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +31,15 @@ from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor import engine_wire as wire
-from sgc.runtime.executor.backend import Capabilities, Generated, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.backend import (
+    Capabilities,
+    Generated,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+    generate_each,
+)
 from sgc.runtime.executor.engine_probe import reason_unreachable
 from sgc.runtime.executor.engine_stream import OnDelta, Stream
 
@@ -86,7 +94,14 @@ class EngineBackend:
         reply = await self._ask(request, on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
 
-    async def score(self, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await generate_each(self, prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
         texts = [wire.checked_text(text, "a choice") for text in choices]
         request = pb.Request(prompt=wire.prompt_message(prompt), score=pb.Score(choices=texts))
         return wire.scored_of(_expected(await self._ask(request), "scored").scored)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded
+from sgc.errors import (
+    BackendError,
+    ContextExceeded,
+    EngineUnavailable,
+    Overloaded,
+    UnsupportedParameter,
+)
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.executor.backend import (
     Capabilities,
@@ -15,6 +21,7 @@ from sgc.runtime.executor.backend import (
     Sampling,
     Scored,
     TextRun,
+    TokenRun,
     Usage,
 )
 
@@ -25,6 +32,10 @@ ERRORS: dict[int, type[BackendError]] = {
 }
 
 
+# What the protocol has no field for.
+_REFUSES = frozenset({"stop_regex", "regex", "json_schema", "ebnf", "logit_bias", "logprobs"})
+
+
 def prompt_message(prompt: Prompt) -> pb.Prompt:
     message = pb.Prompt()
     for run in prompt:
@@ -33,8 +44,10 @@ def prompt_message(prompt: Prompt) -> pb.Prompt:
             segment.text.text = checked_text(run.text, "the prompt")
             for start, end in run.literal:
                 segment.text.literal.add(start=start, end=end)
-        else:
+        elif isinstance(run, TokenRun):
             segment.tokens.ids.extend(run.ids)
+        else:
+            raise UnsupportedParameter("the engine takes no images")
     return message
 
 
@@ -122,4 +135,5 @@ def capabilities_of(info: pb.Info) -> Capabilities:
             "tokenizer": info.tokenizer_fingerprint,
             "template": info.template_fingerprint,
         },
+        refuses=_REFUSES,
     )

@@ -7,19 +7,23 @@ or a coroutine that will. Handlers of ops that ask a backend are the only corout
 from __future__ import annotations
 
 import asyncio
-import functools
+import base64
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sgc.errors import SgcError, UnsupportedParameter, UsageError
+from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Generated, RoleFormat, Usage
-from sgc.runtime.executor.options import check_parameter, decide_sampling
+from sgc.runtime.executor.lowering import plan_constraint
+from sgc.runtime.executor.media import Media, load_media, load_video, media
+from sgc.runtime.executor.options import check_parameter, decide_sampling, seed_of
+from sgc.runtime.executor.reasoning import split_reasoning
 from sgc.runtime.executor.record import Request, StreamResult
-from sgc.runtime.executor.seeds import SEED_BITS, draw_seed
+from sgc.runtime.executor.seeds import SEED_BITS
 from sgc.runtime.executor.stream import Piece, PieceKind, StreamState, messages
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 Results = tuple[Any, ...]
 Handler = Callable[["Instance", Node], Results | Coroutine[Any, Any, Results]]
 
-_SAMPLING_NAMES = tuple(row.name for row in SAMPLING)
+_SAMPLING = frozenset(row.name for row in SAMPLING)
 
 
 def _stream(run: Instance, node: Node) -> Results:
@@ -53,14 +57,23 @@ def as_text(value: Any) -> str:
 def _role_begin(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     role = node.text("role")
-    prefix = _role_format(run, role).prefix
     default_system = run.capabilities.chat.default_system
-    if not state.has_roles and role != "system" and default_system:
-        system = _role_format(run, "system")
-        state = run.extend(node, state, Piece(PieceKind.ROLE_BEGIN, system.prefix, role="system"))
+    if not state.roles and role != "system" and default_system:
+        state = run.extend(node, state, _role_piece(run, state, "system"))
         state = run.extend(node, state, Piece(PieceKind.CONSTANT, default_system))
-        state = run.extend(node, state, Piece(PieceKind.ROLE_END, system.suffix, role="system"))
-    return (run.extend(node, state, Piece(PieceKind.ROLE_BEGIN, prefix, role=role)),)
+        suffix = _role_format(run, "system").suffix
+        state = run.extend(node, state, Piece(PieceKind.ROLE_END, suffix, role="system"))
+    return (run.extend(node, state, _role_piece(run, state, role)),)
+
+
+def _role_piece(run: Instance, state: StreamState, role: str) -> Piece:
+    prefix = _role_format(run, role).prefix
+    if run.capabilities.chat.system_in_user:
+        if role == "system" and not state.roles:
+            prefix = _role_format(run, "user").prefix + prefix
+        elif role == "user" and state.roles == ("system",):
+            prefix = ""
+    return Piece(PieceKind.ROLE_BEGIN, prefix, role=role)
 
 
 def _role_end(run: Instance, node: Node) -> Results:
@@ -81,25 +94,105 @@ def _role_format(run: Instance, role: str) -> RoleFormat:
     return roles[role]
 
 
-async def _gen(run: Instance, node: Node) -> Results:
-    state: StreamState = run.field(node, "stream")
-    given = {name: run.field(node, name) for name in _SAMPLING_NAMES}
-    sampling = decide_sampling(given, run.options, state.path, state.n_draws)
-    await _pass_gate(state)
-    prompt = run.prompt(state)
-    on_delta = None
-    if run.on_text is not None:
-        on_delta = functools.partial(run.on_text, node, state.path)
-    start_s = time.monotonic()
-    reply = await run.backend.generate(prompt, sampling, on_delta)
-    end_s = time.monotonic()
-    run.requests.append(
-        Request(
-            "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
-            start_s, end_s, reply.usage, sampling=sampling, reply=reply,
+def _media(run: Instance, node: Node) -> Results:
+    data = base64.b64decode(node.text("data"), validate=True)
+    found = media(data, node.text("mime"), run.field(node, "frames"))
+    if found.digest != node.text("sha256"):
+        raise ProgramError("an image of the program is not what its hash says")
+    return (found,)
+
+
+def _image(run: Instance, node: Node) -> Results:
+    return _append_media(run, node, load_media(run.field(node, "value")))
+
+
+def _video(run: Instance, node: Node) -> Results:
+    frames = run.field(node, "frames")
+    return _append_media(run, node, load_video(run.field(node, "value"), frames))
+
+
+def _append_media(run: Instance, node: Node, found: Media) -> Results:
+    if not run.capabilities.images:
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} takes no images",
+            hint="load a model that does, or run on an API that takes them",
         )
-    )  # fmt: skip
-    return state.draw(_generated_pieces(reply), prompt), reply.text
+    state: StreamState = run.field(node, "stream")
+    token = run.capabilities.chat.image_token
+    return (run.extend(node, state, Piece(PieceKind.MEDIA, token, media=found)),)
+
+
+async def _gen(run: Instance, node: Node) -> Results:
+    return await _generate(run, node, run.options.n, is_list=run.options.n > 1)
+
+
+async def _gen_n(run: Instance, node: Node) -> Results:
+    n = run.field(node, "n")
+    check_parameter("n", n)
+    return await _generate(run, node, n, is_list=True)
+
+
+async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results:
+    state: StreamState = run.field(node, "stream")
+    given = {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
+    chat_stop = run.capabilities.chat.stop
+    sampling = decide_sampling(given, run.options, state.path, state.n_draws, chat_stop)
+    plan = plan_constraint(sampling, run.capabilities)
+    if state.gate is not None:
+        await _pass_gate(state)
+    prompt = run.prompt(state)
+    shown = _Shown(run, node, state.path)
+    replies: tuple[Generated, ...]
+    start_s = time.monotonic()
+    if n == 1:
+        on_delta = shown.add if run.on_text is not None and plan.can_stream else None
+        replies = (await plan.generate(run.backend, prompt, on_delta),)
+    else:
+        seeds = [seed_of(given, run.options, state.path, state.n_draws, i) for i in range(n)]
+        replies = await plan.generate_n(run.backend, prompt, seeds)
+    if given.get("keep_stop"):
+        replies = tuple(map(_with_stop, replies))
+    end_s = time.monotonic()
+    for reply in replies:
+        run.asked(
+            node,
+            Request(
+                "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
+                start_s, end_s, reply.usage, sampling=sampling, reply=reply,
+            ),
+        )  # fmt: skip
+    shown.finish(replies[0].text)
+    value = [reply.text for reply in replies] if is_list else replies[0].text
+    return state.draw(_generated_pieces(replies[0]), prompt), value
+
+
+class _Shown:
+    """Shows a text as it comes; what was not streamed is shown at its end, then nothing more:
+    a text of no length is the sign of that.
+    """
+
+    def __init__(self, run: Instance, node: Node, path: str) -> None:
+        self._run, self._node, self._path = run, node, path
+        self._n_shown = 0
+
+    def add(self, text: str) -> None:
+        assert self._run.on_text is not None
+        self._n_shown += len(text)
+        self._run.on_text(self._node, self._path, text)
+
+    def finish(self, text: str) -> None:
+        if self._run.on_text is not None:
+            if self._n_shown < len(text):
+                self.add(text[self._n_shown :])
+            self.add("")
+
+
+def _with_stop(reply: Generated) -> Generated:
+    """The reply with the stop string that ended it, which joins the next run."""
+    if not isinstance(reply.matched, str):
+        return reply
+    text, tail = reply.text + reply.matched, reply.tail + reply.matched
+    return replace(reply, text=text, tail=tail)
 
 
 def _generated_pieces(reply: Generated) -> list[Piece]:
@@ -113,46 +206,69 @@ def _generated_pieces(reply: Generated) -> list[Piece]:
     return pieces
 
 
+def _separate_reasoning(run: Instance, node: Node) -> Results:
+    state: StreamState = run.field(node, "stream")
+    start: StreamState = run.field(node, "start")
+    reasoning, answer = split_reasoning(state.text(since=start), node.text("model_type"))
+    return state.rewound(start, [Piece(PieceKind.GENERATED, answer)]), answer, reasoning
+
+
 async def _select(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     choices: tuple[str, ...] = run.field(node, "choices")
-    method = node.text("method")
+    method = run.field(node, "method")
     temperature, uniform = _select_draw(run, node, state)
-    if method not in choice_methods.METHODS:
-        known = ", ".join(choice_methods.METHODS)
-        raise UnsupportedParameter(
-            f"choices_method {method!r} is not available", hint=f"use one of: {known}"
-        )
+    needs_unconditional = _check_method(run, method)
     for choice in choices:
         if not isinstance(choice, str) or not choice:
             raise UsageError(f"choices must be non-empty texts, found {choice!r}")
-    await _pass_gate(state)
+    if state.gate is not None:
+        await _pass_gate(state)
     prompt = run.prompt(state)
     start_s = time.monotonic()
-    scored = await run.backend.score(prompt, choices)
+    scored = await run.backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
-    run.requests.append(
+    run.asked(
+        node,
         Request(
             "score", node.text("name"), state.path, state.n_draws, prompt, node.loc,
             start_s, end_s, scored.usage, choices=choices, reply=scored,
-        )
+            method=method if isinstance(method, str) else "",
+        ),
     )  # fmt: skip
-    chosen = choices[choice_methods.pick(scored.choices, method, temperature, uniform)]
-    if run.on_text is not None:
-        run.on_text(node, state.path, chosen)
-    return state.draw([Piece(PieceKind.CHOSEN, chosen)], prompt), chosen
+    if isinstance(method, str):
+        index = choice_methods.pick(scored.choices, method, temperature, uniform)
+    else:
+        index = choice_methods.decide(method, choices, scored.choices)
+    _Shown(run, node, state.path).finish(choices[index])
+    return state.draw([Piece(PieceKind.CHOSEN, choices[index])], prompt), choices[index]
+
+
+def _check_method(run: Instance, method: Any) -> bool:
+    """Whether the method wants the choices' log-probabilities without the prompt too."""
+    if isinstance(method, str):
+        if method not in choice_methods.METHODS:
+            known = ", ".join(choice_methods.METHODS)
+            raise UsageError(f"there is no choices_method {method!r}", hint=f"use one of: {known}")
+        needs = method in choice_methods.NEEDS_UNCONDITIONAL
+    else:
+        needs = bool(getattr(method, "requires_unconditional_logprobs", False))
+    if needs and not run.capabilities.unconditional:
+        known = ", ".join(set(choice_methods.METHODS) - choice_methods.NEEDS_UNCONDITIONAL)
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} cannot score choices without the prompt, as the "
+            "choices_method wants",
+            hint=f"use one of: {known}",
+        )
+    return needs
 
 
 def _select_draw(run: Instance, node: Node, state: StreamState) -> tuple[float, float]:
     """Temperature (0 unless the select asks; the run's is for generations) and a uniform."""
     temperature = run.field(node, "temperature") or 0.0
     check_parameter("temperature", temperature)
-    seed = run.field(node, "seed")
-    if seed is not None:
-        check_parameter("seed", seed)
-        drawn = draw_seed(seed, "", "explicit", 0)
-    else:
-        drawn = draw_seed(run.options.seed, run.options.row, state.path, state.n_draws)
+    given = {"seed": run.field(node, "seed")}
+    drawn = seed_of(given, run.options, state.path, state.n_draws)
     return float(temperature), drawn / 2**SEED_BITS
 
 
@@ -251,8 +367,13 @@ HANDLERS: dict[str, Handler] = {
     "append": _append,
     "role_begin": _role_begin,
     "role_end": _role_end,
+    "media": _media,
+    "image": _image,
+    "video": _video,
     "gen": _gen,
+    "gen_n": _gen_n,
     "select": _select,
+    "separate_reasoning": _separate_reasoning,
     "fork": _fork,
     "text_of": _text_of,
     "span": _span_text,

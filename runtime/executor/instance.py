@@ -47,6 +47,7 @@ class Instance:
         self._streams: list[StreamResult | None] = []  # in order of their publish nodes
         self._stream_index: dict[int, int] = {}
         self.requests: list[Request] = []
+        self._draws: dict[str, list[Request]] = {}  # by the value they gave
         self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
         self._values: dict[str, Any] = dict(arguments)
         self._blocked: dict[str, list[_Pending]] = {}
@@ -153,6 +154,23 @@ class Instance:
 
     def field(self, node: Node, name: str) -> Any:
         return self.operand(node.get(name))
+
+    def known(self, name: str) -> tuple[Any] | None:
+        """A value that is there already; may be called by any thread."""
+        try:
+            return (self._values[name],)
+        except KeyError:
+            return None
+
+    def asked(self, node: Node, request: Request) -> None:
+        """Takes note of what a sampling op asked and got."""
+        self.requests.append(request)
+        self._draws.setdefault(node.results[-1].name, []).append(request)
+
+    def meta_info(self, name: str) -> Any:
+        """How a value was generated; a list where several texts were drawn, None for neither."""
+        found = [request.meta_info() for request in self._draws.get(name, ())]
+        return None if not found else found[0] if len(found) == 1 else found
 
     async def value(self, name: str) -> Any:
         """Waits for a value; raises the run's error if it will never come."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.backend import Sampling
+from sgc.runtime.executor.backend import GREEDY_BELOW, LogprobsAsked, Sampling
 from sgc.runtime.executor.seeds import draw_seed
 
 DEFAULT_MAX_TOKENS = 128
@@ -26,15 +27,30 @@ RANGES: Mapping[str, tuple[type | tuple[type, ...], float | None, float | None]]
     "repetition_penalty": ((int, float), 1e-3, 100.0),
     "seed": (int, None, None),
     "ignore_eos": (bool, None, None),
+    "n": (int, 1, 10_000),
+    "keep_stop": (bool, None, None),
+    "return_logprob": (bool, None, None),
+    "logprob_start_len": (int, -1, 2**31 - 1),
+    "top_logprobs_num": (int, 0, 10_000),
+    "return_text_in_logprobs": (bool, None, None),
+}
+
+# The patterns that `dtype` stands for; the names are SGLang's.
+REGEX_INT = r"[-+]?[0-9]+[ \n]*"
+REGEX_FLOAT = r"[-+]?[0-9]*\.?[0-9]+[ \n]*"
+REGEX_BOOL = r"(True|False)"
+REGEX_STR = r"\"[\w\d\s]*\""
+DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "int": (REGEX_INT, (" ", "\n")),
+    "float": (REGEX_FLOAT, (" ", "\n")),
+    "str": (REGEX_STR, ()),
+    "bool": (REGEX_BOOL, ()),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run's seed, row key and sampling defaults; None leaves a parameter to its own.
-
-    stop and stop_token_ids are added to every generation's own.
-    """
+    """A run's seed, row key and sampling defaults, each replaced by a generation's own."""
 
     seed: int = 0
     row: str = "0"
@@ -50,14 +66,25 @@ class RunOptions:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    stop_regex: tuple[str, ...] = ()
+    n: int = 1
+    return_logprob: bool = False
+    logprob_start_len: int = -1
+    top_logprobs_num: int = 0
+    return_text_in_logprobs: bool = False
 
     def __post_init__(self) -> None:
-        for name in RANGES:
+        for name in _CHECKED:
             check_parameter(name, getattr(self, name))
+        for name in ("stop", "stop_regex"):
+            _texts(name, getattr(self, name))
 
 
-_SAMPLED = tuple(
-    f.name for f in fields(Sampling) if f.name not in ("seed", "stop", "stop_token_ids")
+_CHECKED = tuple(field.name for field in fields(RunOptions) if field.name in RANGES)
+_PLAIN = tuple(
+    field.name
+    for field in fields(Sampling)
+    if field.name in RANGES and field.name != "seed" and field.name in RunOptions.__slots__
 )
 
 
@@ -82,32 +109,101 @@ def check_parameter(name: str, value: Any) -> None:
 
 
 def decide_sampling(
-    given: Mapping[str, Any], options: RunOptions, path: str, ordinal: int
+    given: Mapping[str, Any],
+    options: RunOptions,
+    path: str,
+    ordinal: int,
+    chat_stop: tuple[str, ...] = (),
 ) -> Sampling:
-    """A generation's parameters: its own where given, else the run's defaults."""
+    """A generation's parameters: its own where given, else the run's defaults.
+
+    chat_stop: what ends a message in the chat template; it ends every generation.
+    """
     values: dict[str, Any] = {}
-    for name in _SAMPLED:
+    for name in _PLAIN:
         value = given.get(name)
         if value is None:
             value = getattr(options, name)
         else:
             check_parameter(name, value)
         values[name] = value
-    if given.get("seed") is not None:
-        check_parameter("seed", given["seed"])
-        values["seed"] = draw_seed(given["seed"], "", "explicit", 0)
-    else:
-        values["seed"] = draw_seed(options.seed, options.row, path, ordinal)
-    values["stop"] = _stops(given.get("stop")) + options.stop
-    values["stop_token_ids"] = tuple(given.get("stop_token_ids") or ()) + options.stop_token_ids
-    sampling = Sampling(**values)
+    for name in ("stop", "stop_regex"):
+        own = given.get(name)
+        values[name] = _texts(name, getattr(options, name) if own is None else own)
+    ids = given.get("stop_token_ids")
+    values["stop_token_ids"] = options.stop_token_ids if ids is None else tuple(ids)
+    values["regex"], own_stop = _pattern(given)
+    values["stop"] += own_stop + chat_stop
+    for name in ("json_schema", "ebnf"):
+        values[name] = given.get(name)
+    if given.get("logit_bias") is not None:
+        values["logit_bias"] = parse_logit_bias(given["logit_bias"])
+    values["logprobs"] = _logprobs(given, options)
     # Greedy draws nothing: a seed would only make equal requests look different.
-    return replace(sampling, seed=0) if sampling.is_greedy else sampling
+    is_greedy = values["temperature"] < GREEDY_BELOW
+    values["seed"] = 0 if is_greedy else seed_of(given, options, path, ordinal)
+    return Sampling(**values)
 
 
-def _stops(given: Any) -> tuple[str, ...]:
-    stops = (given,) if isinstance(given, str) else tuple(given or ())
-    for stop in stops:
-        if not isinstance(stop, str) or not stop:
-            raise UsageError(f"stop must be non-empty texts, found {stop!r}")
-    return stops
+def seed_of(
+    given: Mapping[str, Any], options: RunOptions, path: str, ordinal: int, n_index: int = 0
+) -> int:
+    """The seed of one draw: from the generation's own, else from the run's and its place."""
+    own = given.get("seed")
+    if own is None:
+        return draw_seed(options.seed, options.row, path, ordinal, n_index)
+    check_parameter("seed", own)
+    return draw_seed(own, "", "explicit", 0, n_index)
+
+
+def _texts(name: str, given: Any) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise UsageError(f"{name} must be non-empty texts, found {text!r}")
+    return texts
+
+
+def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """The pattern a text must match, and stops that come with it."""
+    dtype = given.get("dtype")
+    if dtype is None:
+        return given.get("regex"), ()
+    if given.get("regex") is not None:
+        raise UsageError(f"dtype={dtype} and regex are both given; each is a pattern")
+    if dtype not in DTYPES:
+        raise UsageError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
+    return DTYPES[dtype]
+
+
+def _logprobs(given: Mapping[str, Any], options: RunOptions) -> LogprobsAsked | None:
+    found: dict[str, Any] = {}
+    for name in _LOGPROBS:
+        value = given.get(name)
+        if value is not None:
+            check_parameter(name, value)
+        found[name] = getattr(options, name) if value is None else value
+    if not found["return_logprob"]:
+        return None
+    start = found["logprob_start_len"]
+    return LogprobsAsked(
+        start=None if start < 0 else start,
+        top=found["top_logprobs_num"],
+        text=found["return_text_in_logprobs"],
+    )
+
+
+_LOGPROBS = ("return_logprob", "logprob_start_len", "top_logprobs_num", "return_text_in_logprobs")
+
+
+def parse_logit_bias(text: str) -> tuple[tuple[int, float], ...]:
+    """Pairs of token id and bias from a JSON object; raises UsageError for anything else."""
+    try:
+        given = json.loads(text)
+        pairs = tuple(sorted((int(token), float(bias)) for token, bias in given.items()))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UsageError(f"logit_bias must map token ids to numbers, found {text!r}") from error
+    for token, bias in pairs:
+        if token < 0 or not math.isfinite(bias):
+            raise UsageError(f"logit_bias must map token ids to numbers, found {token}: {bias}")
+    return pairs

@@ -5,12 +5,20 @@ Records are facts for statistics, traces and tests; nothing is executed from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.ir.graph import Loc
-from sgc.runtime.executor.backend import Generated, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.backend import (
+    Generated,
+    Logprob,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
+from sgc.runtime.executor.choices import select_meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +40,53 @@ class Request:
     sampling: Sampling | None = None
     choices: tuple[str, ...] = ()
     reply: Generated | Scored | None = None
+    method: str = ""
 
     def identity(self) -> tuple[object, ...]:
         """What must be equal for two runs to have asked the same."""
         return (self.path, self.ordinal, self.kind, self.prompt, self.sampling, self.choices)
+
+    def meta_info(self) -> dict[str, Any] | None:
+        """What `get_meta_info` tells of it, in SGLang's shape; None for a commit."""
+        if isinstance(self.reply, Generated):
+            return generated_meta(self.reply)
+        if isinstance(self.reply, Scored):
+            return select_meta(self.method, self.reply.choices)
+        return None
+
+
+def generated_meta(reply: Generated) -> dict[str, Any]:
+    """A generation's meta info: `finish_reason`, token counts, and log-probabilities if asked."""
+    finish: dict[str, Any] = {"type": reply.finish_reason.value}
+    if reply.matched is not None:
+        finish["matched"] = reply.matched
+    found: dict[str, Any] = {
+        "finish_reason": finish,
+        "prompt_tokens": reply.usage.prompt_tokens,
+        "completion_tokens": reply.usage.completion_tokens,
+        "cached_tokens": reply.usage.cached_tokens,
+    }
+    if reply.logprobs is not None:
+        found["input_token_logprobs"] = _rows(reply.logprobs.input)
+        found["output_token_logprobs"] = _rows(reply.logprobs.output)
+        found["input_top_logprobs"] = _top_rows(reply.logprobs.input_top)
+        found["output_top_logprobs"] = _top_rows(reply.logprobs.output_top)
+    return {**found, **reply.extra}
+
+
+def _rows(logprobs: Sequence[Logprob]) -> list[list[Any]]:
+    return [list(row) for row in logprobs]
+
+
+def _top_rows(logprobs: Sequence[Sequence[Logprob] | None]) -> list[list[list[Any]] | None]:
+    return [None if rows is None else _rows(rows) for rows in logprobs]
+
+
+def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
+    """Meta info of the last draw of that name in that stream: a list where it drew several."""
+    found = [r for r in requests if r.name == name and r.path == path]
+    last = [r.meta_info() for r in found if r.ordinal == found[-1].ordinal]
+    return None if not last else last[0] if len(last) == 1 else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +123,7 @@ class StreamResult:
     text: str
     variables: Mapping[str, Any]
     pieces: tuple[tuple[str, str], ...]
-    messages: tuple[Mapping[str, str], ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +156,9 @@ class RunResult:
             raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")
         return self.main.variables[name]
 
-    def messages(self) -> list[dict[str, str]]:
+    def messages(self) -> list[dict[str, Any]]:
         return [dict(message) for message in self.main.messages]
+
+    def get_meta_info(self, name: str) -> Any:
+        """What is known of how a variable was generated; None where nothing is."""
+        return meta_of(self.requests, self.main.path, name)

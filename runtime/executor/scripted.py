@@ -6,7 +6,7 @@ request, so that equal requests get equal replies in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sgc.runtime.executor.backend import (
     Capabilities,
@@ -19,13 +19,15 @@ from sgc.runtime.executor.backend import (
     Sampling,
     Scored,
     Usage,
+    generate_each,
 )
 
 PLAIN_CHAT = ChatFormat(
     roles={
         role: RoleFormat(f"<|{role}|>", "<|end|>")
         for role in ("system", "user", "assistant", "tool")
-    }
+    },
+    image_token="<image>",
 )
 
 
@@ -41,7 +43,9 @@ class ScriptedBackend:
         self._prefer = prefer
 
     async def capabilities(self) -> Capabilities:
-        return Capabilities("scripted", PLAIN_CHAT, max_context=2**31 - 1)
+        return Capabilities(
+            "scripted", PLAIN_CHAT, max_context=2**31 - 1, unconditional=True, images=True
+        )
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -57,10 +61,21 @@ class ScriptedBackend:
         ids = tuple(map(ord, text))
         return Generated(text, ids, ids, "", FinishReason.STOP, matched, Usage())
 
-    async def score(self, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await generate_each(self, prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
         best = self._prefer(prompt, choices)
         scores = tuple(
-            ChoiceScore((index,), (0.0 if index == best else -1.0 - index,))
+            ChoiceScore(
+                (index,),
+                (0.0 if index == best else -1.0 - index,),
+                unconditional=(None,) if unconditional else (),
+            )
             for index in range(len(choices))
         )
         return Scored(scores, Usage())

@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
-from sgc.runtime.executor.backend import Prompt, TextRun, TokenRun
+from sgc.runtime.executor.backend import MediaRun, Prompt, TextRun, TokenRun
+from sgc.runtime.executor.media import Media
 
 
 class PieceKind(Enum):
@@ -22,16 +24,21 @@ class PieceKind(Enum):
     GENERATED = "generated"  # sampled tokens, with their text
     ROLE_BEGIN = "role_begin"  # what a chat template puts before a role's content
     ROLE_END = "role_end"
+    MEDIA = "media"  # an image or a video, and what stands for it in the text
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Something appended to a stream. role: of the two role kinds; ids: of GENERATED."""
+    """Something appended to a stream.
+
+    role: of the two role kinds; ids: of GENERATED; media: of MEDIA.
+    """
 
     kind: PieceKind
     text: str
     role: str = ""
     ids: tuple[int, ...] = ()
+    media: Media | None = None
 
     @property
     def is_trusted(self) -> bool:
@@ -44,7 +51,8 @@ class StreamState:
     """One state of a stream.
 
     path: place among calls and forks, unique in a run; n_draws: sampling ops so far and
-    n_forks: forks so far, both in this stream; gate: done once the trunk is committed.
+    n_forks: forks so far, both in this stream; roles: of the messages begun so far, at most two
+    of them; gate: done once the trunk is committed.
     """
 
     path: str
@@ -52,15 +60,27 @@ class StreamState:
     piece: Piece | None = None
     n_draws: int = 0
     n_forks: int = 0
-    has_roles: bool = False
+    roles: tuple[str, ...] = ()
     gate: asyncio.Future[None] | None = None
     closed: Prompt | None = None  # segments up to here that nothing can change any more
 
     def append(self, piece: Piece) -> StreamState:
         """The state after `piece`."""
-        is_role = piece.kind in (PieceKind.ROLE_BEGIN, PieceKind.ROLE_END)
-        has_roles = self.has_roles or is_role
-        return replace(self, prev=self, piece=piece, has_roles=has_roles, closed=None)
+        roles = self.roles
+        if piece.kind is PieceKind.ROLE_BEGIN:
+            roles = (*roles, piece.role)[:2]
+        return StreamState(
+            self.path, self, piece, self.n_draws, self.n_forks, roles, self.gate, None
+        )
+
+    def rewound(self, start: StreamState, pieces: list[Piece]) -> StreamState:
+        """The state in which `pieces` stand in place of all that was appended since `start`."""
+        state = replace(
+            self, prev=start, piece=None, roles=start.roles, gate=start.gate, closed=start.closed
+        )
+        for piece in pieces:
+            state = state.append(piece)
+        return state
 
     def draw(self, pieces: list[Piece], prompt: Prompt) -> StreamState:
         """The state after a sampling op, asked with `prompt`, that appended `pieces`.
@@ -93,7 +113,7 @@ class StreamState:
         n_forks = self.n_forks + 1
         trunk = replace(self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None)
         children = (
-            StreamState(f"{self.path}/:{self.n_forks}.{i}", self, None, 0, 0, self.has_roles, gate)
+            StreamState(f"{self.path}/:{self.n_forks}.{i}", self, None, 0, 0, self.roles, gate)
             for i in range(n)
         )
         return (trunk, *children)
@@ -115,12 +135,16 @@ class StreamState:
 
 def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
     """Maximal text runs and generated ids, so that how text was cut cannot matter."""
-    segments: list[TextRun | TokenRun] = []
+    segments: list[TextRun | TokenRun | MediaRun] = []
     run: list[Piece] = []
     for piece in pieces:
         if piece.ids:
             segments.extend(_close_run(run, special))
             segments.append(TokenRun(piece.ids, piece.text))
+            run = []
+        elif piece.media is not None:
+            segments.extend(_close_run(run, special))
+            segments.append(MediaRun(piece.media, piece.text))
             run = []
         elif piece.text:
             run.append(piece)
@@ -162,16 +186,33 @@ def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, longest_first)))
 
 
-def messages(pieces: list[Piece]) -> list[dict[str, str]]:
-    """A chat as role and content pairs; text outside roles is not part of it."""
-    found: list[dict[str, str]] = []
-    inside = False
+def messages(pieces: list[Piece]) -> list[dict[str, Any]]:
+    """A chat as role and content pairs, in OpenAI's form.
+
+    Text outside roles and a message that has not ended are no part of it. As in SGLang, white
+    space before a message's text is left out, and with images the content is a list of the
+    text and the images, called JPEG whatever they are.
+    """
+    found: list[dict[str, Any]] = []
+    inside: list[Piece] | None = None
     for piece in pieces:
         if piece.kind is PieceKind.ROLE_BEGIN:
-            found.append({"role": piece.role, "content": ""})
-            inside = True
-        elif piece.kind is PieceKind.ROLE_END:
-            inside = False
-        elif inside:
-            found[-1]["content"] += piece.text
+            inside = []
+        elif piece.kind is PieceKind.ROLE_END and inside is not None:
+            found.append({"role": piece.role, "content": _content(inside)})
+            inside = None
+        elif inside is not None:
+            inside.append(piece)
     return found
+
+
+def _content(pieces: list[Piece]) -> Any:
+    text = "".join(piece.text for piece in pieces).lstrip()
+    images = [piece.media for piece in pieces if piece.media is not None]
+    if not images:
+        return text
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    for image in images:
+        url = f"data:image/jpeg;base64,{image.base64()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from sgc.cli.source import check_texts, load_function, parse_json_args, parse_pairs
-from sgc.endpoints import Endpoint, RemoteEngine, Runtime
+from sgc.endpoints import Endpoint, Runtime, connect
 from sgc.errors import ArgumentError, UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Node
@@ -114,7 +114,7 @@ def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
 
 
 def _open_endpoint(engine: str | None, model: str | None) -> Endpoint:
-    return RemoteEngine(engine) if engine is not None else Runtime(model)
+    return connect(engine) if engine is not None else Runtime(model)
 
 
 def _run(

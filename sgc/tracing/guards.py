@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import json
@@ -24,9 +25,7 @@ def is_program(value: Any) -> bool:
 def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
     """Hashes of the program's source and of all it can read, and of its bound arguments."""
     found = [Guard("source", name, digest) for name, digest in _sources(function)]
-    found += [
-        Guard("static", name, _digest(_plain(value))) for name, value in sorted(bound.items())
-    ]
+    found += [Guard("static", name, _digest(plain(value))) for name, value in sorted(bound.items())]
     return tuple(found)
 
 
@@ -43,15 +42,20 @@ def _sources(function: Function) -> Iterator[tuple[str, str]]:
         if isinstance(python, types.FunctionType):
             yield name, _digest(_source(python))
             queue.extend(_read_names(python))
-        elif (plain := _plain(python)) is not None:
-            yield name, _digest(plain)
+        elif (text := plain(python)) is not None:
+            yield name, _digest(text)
 
 
 def _source(python: types.FunctionType) -> str:
+    return _source_of_code(python.__code__)
+
+
+@functools.lru_cache(maxsize=4096)
+def _source_of_code(code: types.CodeType) -> str:
     try:
-        return inspect.getsource(python)
+        return inspect.getsource(code)
     except (OSError, TypeError):
-        return _code(python.__code__)
+        return _code(code)
 
 
 def _code(code: types.CodeType) -> str:
@@ -64,7 +68,7 @@ def _code(code: types.CodeType) -> str:
 
 
 def _read_names(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    for name in sorted(_names(python.__code__)):
+    for name in sorted(names_of(python.__code__)):
         value = python.__globals__.get(name)
         if _is_guarded(value):
             yield name, value
@@ -89,15 +93,16 @@ def _is_guarded(value: Any) -> bool:
     return type(value) in _DATA
 
 
-def _names(code: types.CodeType) -> set[str]:
+def names_of(code: types.CodeType) -> set[str]:
+    """Names that a function or anything nested in it may look up."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found |= _names(constant)
+            found |= names_of(constant)
     return found
 
 
-def _plain(value: Any) -> str | None:
+def plain(value: Any) -> str | None:
     """Plain data as canonical JSON; None for what is not data."""
     if type(value) in (set, frozenset):
         value = ["set", *sorted(map(repr, value))]

@@ -61,6 +61,19 @@ def watch() -> Iterator[None]:
             gc.enable()
 
 
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Inside, this package itself may read what a program must not."""
+    before, _active.on = getattr(_active, "on", False), False
+    profile = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
+        _active.on = before
+
+
 def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
     if event == "call":
         if frame.f_code is _READ_ENVIRONMENT:

@@ -8,15 +8,19 @@ seen. It is built anew for each trace: a program cannot leave anything behind in
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import functools
 import os
 import types
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 from sgc.errors import TraceError
+from sgc.session import current_session
 from sgc.tracing.abstract import (
+    INTERPRET,
     AbstractBool,
     AbstractList,
     AbstractNumber,
@@ -25,6 +29,9 @@ from sgc.tracing.abstract import (
     raise_stop,
     stop,
 )
+from sgc.tracing.guards import names_of, plain
+
+MAX_COPIED_CHARS = 1_000_000  # of data whose changes are looked for
 
 
 class Overlays:
@@ -41,6 +48,18 @@ class Overlays:
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
         return rebuilt
 
+    def refuse_changes(self) -> None:
+        """Stops the trace if the program has changed data outside itself: a list, say."""
+        for overlay in self._by_globals.values():
+            for name, data, before in overlay.copies:
+                if plain(data) != before:
+                    stop(
+                        f"the program changes {name!r}, which is outside of it; a compiled "
+                        "program would not",
+                        hint="return the value, or keep it in a variable of the stream; "
+                        + INTERPRET,
+                    )
+
 
 class _Overlay:
     def __init__(self, original: dict[str, Any]) -> None:
@@ -48,6 +67,8 @@ class _Overlay:
         self._globals: dict[str, Any] = {}
         self._rebuilt: dict[int, Any] = {}
         self._keep: list[Any] = []  # ids are only unique among the living
+        self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
+        self._copied: dict[int, Any] = {}
         self._globals.update(original)
         self._globals["__builtins__"] = vars(builtins) | _BUILTINS
         for name, value in original.items():
@@ -76,13 +97,33 @@ class _Overlay:
         copy.__dict__.update(function.__dict__)
         self._rebuilt[id(function)] = copy
         self._keep.append(function)
+        for name in names_of(function.__code__):
+            if name in self._original:
+                self._globals[name] = self._copy(name, self._globals[name])
         for old, new in zip(closure or (), cells or (), strict=True):
             try:
                 value = old.cell_contents
             except ValueError:
                 continue
             new.cell_contents = self.rebuild(value) if self._is_ours(value) else value
+        for name, new in zip(function.__code__.co_freevars, cells or (), strict=True):
+            with contextlib.suppress(ValueError):  # an empty cell
+                new.cell_contents = self._copy(name, new.cell_contents)
         return copy
+
+    def _copy(self, name: str, value: Any) -> Any:
+        """A copy of plain data, so that what a trace does to it is undone, and seen."""
+        if type(value) not in (list, dict, set):
+            return value
+        if id(value) not in self._copied:
+            before = plain(value)
+            if before is None or len(before) > MAX_COPIED_CHARS:
+                return value
+            self._keep.append(value)
+            self._copied[id(value)] = data = deepcopy(value)
+            self._copied[id(data)] = data
+            self.copies.append((name, data, before))
+        return self._copied[id(value)]
 
 
 def _refused_global_write(function: types.FunctionType, line: int, name: str) -> Any:
@@ -124,6 +165,9 @@ def _is_abstract(value: Any) -> bool:
 
 def _print(*args: Any, **kwargs: Any) -> None:
     """Prints plain values; a trace has nothing else to show, and a compiled run prints nothing."""
+    session = current_session()
+    if session is not None and getattr(session, "is_strict", False):
+        stop("the program prints; a compiled program would not")
     if not any(map(_is_abstract, args)):
         print(*args, **kwargs)
 

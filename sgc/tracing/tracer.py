@@ -7,8 +7,9 @@ must give the same graph; `check.py` then replays it against the interpreter.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from sgc.errors import SgcError, TraceError
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Param, Ref, Value
 from sgc.ir.verify import verify
+from sgc.runtime.executor.media import Media
 from sgc.session import Session, innermost_user_line
 from sgc.symbols import Symbol
 from sgc.tracing.abstract import (
@@ -32,13 +34,14 @@ from sgc.tracing.abstract import (
     stop,
 )
 from sgc.tracing.guards import guards_of
-from sgc.tracing.hook import watch
+from sgc.tracing.hook import unwatched, watch
 from sgc.tracing.markers import make_marker
 from sgc.tracing.overlay import Overlays
 
 if TYPE_CHECKING:
     from sgc.functions import Function
     from sgc.signature import Parameter
+    from sgc.state import ProgramState
 
 
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
@@ -47,10 +50,14 @@ MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol'
 class TraceSession(Session):
     """Collects nodes; what the program reads of them is abstract."""
 
-    def __init__(self, program: str, parameters: Iterable[str] = ()) -> None:
+    def __init__(
+        self, program: str, parameters: Iterable[str] = (), is_strict: bool = False
+    ) -> None:
         super().__init__(program)
+        self.is_strict = is_strict  # what a compiled run would not do, such as printing, stops
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
+        self.images: set[str] = set()  # values used as images
         self._symbols: list[Symbol] = []
         self._parameters = frozenset(parameters)
         self._numbers: dict[str, int] = {}
@@ -71,22 +78,52 @@ class TraceSession(Session):
         is_text = isinstance(value, AbstractText) or marked(value)
         return is_text or isinstance(value, (AbstractNumber, AbstractFlag, AbstractList))
 
+    def refuse_changes(self) -> None:
+        """Stops the trace if the program has changed data outside itself."""
+        self._overlays.refuse_changes()
+
     def body(self, function: Function) -> Callable[..., Any]:
         return self._overlays.rebuild(function.python)
 
     def read(self, symbol: Symbol) -> Any:
         return abstract(symbol, self)
 
-    def text_of(self, state: Symbol, since: Symbol | None = None) -> Any:
-        if since is None:
-            (symbol,) = self.emit("text_of", [("text", types.TEXT)], stream=Ref(state.name))
-        else:
-            ends = {"start": Ref(since.name), "end": Ref(state.name)}
-            (symbol,) = self.emit("span", [("span", types.TEXT)], **ends)
+    def text_of(self, state: Symbol) -> Any:
+        (symbol,) = self.emit("text_of", [("text", types.TEXT)], stream=Ref(state.name))
         return abstract(symbol, self)
 
-    def messages_of(self, state: Symbol) -> list[dict[str, str]]:
+    def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
         stop("messages() is known only when the program runs")
+
+    def meta_info(self, value: Symbol) -> Any:
+        stop("get_meta_info() is known only when the program runs")
+
+    def settled(self, state: Symbol) -> None:
+        """Nothing runs: what comes after in the program comes after."""
+
+    def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
+        stop("what makes up a stream is known only when the program runs")
+
+    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+        stop("text_iter() shows a run; a program that is compiled has none yet")
+
+    def text_async_iter(
+        self, state: ProgramState, names: Any, with_meta: bool
+    ) -> AsyncIterator[Any]:
+        stop("text_async_iter() shows a run; a program that is compiled has none yet")
+
+    def cancel(self) -> None:
+        stop("a program that is being compiled cannot be cancelled")
+
+    def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
+        """The image itself becomes part of the program: reading it is no read at run time."""
+        with unwatched():
+            found = load(value)
+        fields = {"sha256": Lit(found.digest), "mime": Lit(found.mime), "data": Lit(found.base64())}
+        if found.n_frames:
+            fields["frames"] = Lit(found.n_frames)
+        (symbol,) = self.emit("media", [("image", types.MEDIA)], **fields)
+        return Ref(symbol.name)
 
     # -- markers ------------------------------------------------------------------------
 
@@ -163,7 +200,11 @@ class TraceSession(Session):
         return super().emit(op, results, **fields)
 
     def _retype(self, op: str, fields: Mapping[str, Operand]) -> None:
-        """A parameter without annotation that is used as a number is one."""
+        """A parameter without annotation that is used as a number is one; one used as an image
+        is one, also where it is annotated as the text of its path.
+        """
+        if op in ("image", "video") and isinstance(fields["value"], Ref):
+            self.images.add(fields["value"].name)
         for name, type_ in _NUMERIC_FIELDS.get(op, {}).items():
             operand = fields.get(name)
             if isinstance(operand, Ref):
@@ -174,7 +215,7 @@ def _numeric_fields() -> dict[str, dict[str, types.Type]]:
     from sgc.ir.ops import NUMERIC, OPS
 
     found: dict[str, dict[str, types.Type]] = {}
-    for op in ("gen", "select"):
+    for op in ("gen", "gen_n", "select"):
         for row in OPS[op].fields:
             if row.kinds <= NUMERIC and not row.is_list:
                 is_int = types.Kind.FLOAT not in row.kinds
@@ -185,28 +226,44 @@ def _numeric_fields() -> dict[str, dict[str, types.Type]]:
 _NUMERIC_FIELDS = _numeric_fields()
 
 
-def trace(function: Function, bound: Mapping[str, Any] | None = None) -> Graph:
+def trace(
+    function: Function,
+    bound: Mapping[str, Any] | None = None,
+    types_of: Mapping[str, types.Type] | None = None,
+    is_strict: bool = False,
+) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
-    Raises TraceError at the user's line where it cannot be traced, or when two traces
-    differ; ArgumentError for unknown names in `bound`.
+    types_of: of arguments, where they are known better than the signature does. is_strict: a
+    program that prints is not traced. Raises TraceError at the user's line where it cannot be
+    traced, or when two traces differ; ArgumentError for unknown names in `bound`.
     """
-    bound = dict(bound or {})
+    bound, known = dict(bound or {}), dict(types_of or {})
     function.signature.check_bound(bound)
     for parameter in function.signature.static:
-        bound.setdefault(parameter.name, parameter.default)
-    graph = _trace_once(function, bound)
+        if parameter.name not in known:
+            bound.setdefault(parameter.name, parameter.default)
+    graph = _trace_once(function, bound, known, is_strict)
     with redirect_stdout(StringIO()):  # what it prints was printed the first time
-        again = _trace_once(function, bound)
+        again = _trace_once(function, bound, known, is_strict)
     if graph != again:
         raise _difference(function, graph, again)
     verify(graph)
     return graph
 
 
-def _trace_once(function: Function, bound: Mapping[str, Any]) -> Graph:
-    free = [p for p in function.signature.parameters if p.name not in bound]
-    session = TraceSession(function.name, (p.name for p in free))
+def _trace_once(
+    function: Function,
+    bound: Mapping[str, Any],
+    known: Mapping[str, types.Type],
+    is_strict: bool,
+) -> Graph:
+    free = [
+        replace(p, type=known[p.name], is_typed=True) if p.name in known else p
+        for p in function.signature.parameters
+        if p.name not in bound
+    ]
+    session = TraceSession(function.name, (p.name for p in free), is_strict)
     given = dict(bound)
     for parameter in free:
         session.namer.take(parameter.name)
@@ -231,6 +288,7 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
     """Runs the body and publishes; a Python error of the body becomes a TraceError."""
     try:
         run_body(function, session, arguments)
+        session.refuse_changes()
     except SgcError:
         raise
     except RecursionError as error:
@@ -248,7 +306,9 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
 
 def _param(parameter: Parameter, session: TraceSession) -> Param:
     type_ = parameter.type
-    if not parameter.is_typed:
+    if parameter.name in session.images and type_ == types.TEXT:
+        type_ = types.MEDIA
+    elif not parameter.is_typed:
         type_ = session.retyped.get(parameter.name, type_)
     return Param(Value(parameter.name, type_), parameter.default_operand)
 

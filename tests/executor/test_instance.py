@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -174,9 +175,18 @@ def _scores(*rows: tuple[float, ...]) -> list[ChoiceScore]:
 
 
 def test_choice_methods():
-    scores = _scores((-1.0, -1.0), (-1.5,), (-0.5, -9.0))
+    alone = ((None, -1.0), (None,), (None, -20.0))
+    scores = [
+        replace(score, unconditional=without)
+        for score, without in zip(_scores((-1.0, -1.0), (-1.5,), (-0.5, -9.0)), alone, strict=True)
+    ]
     best = {name: method(scores).index(max(method(scores))) for name, method in METHODS.items()}
-    assert best == {"token_length_normalized": 0, "greedy_token_selection": 2, "joint": 1}
+    assert best == {
+        "token_length_normalized": 0,
+        "greedy_token_selection": 2,
+        "unconditional_likelihood_normalized": 2,
+        "joint": 1,
+    }
 
 
 def test_a_choice_is_drawn_in_proportion_to_its_probability():

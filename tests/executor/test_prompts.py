@@ -90,14 +90,12 @@ def test_messages_are_what_roles_enclose():
     pieces = [
         Piece(CONSTANT, "outside"),
         Piece(PieceKind.ROLE_BEGIN, "<u>", role="user"),
-        Piece(VALUE, "hi"),
+        Piece(VALUE, "\n hi "),
         Piece(PieceKind.ROLE_END, "</u>", role="user"),
         Piece(PieceKind.ROLE_BEGIN, "<a>", role="assistant"),
+        Piece(VALUE, "not ended"),
     ]
-    assert messages(pieces) == [
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": ""},
-    ]
+    assert messages(pieces) == [{"role": "user", "content": "hi "}]
 
 
 def test_a_long_chain_needs_no_recursion():

@@ -208,10 +208,15 @@ def test_reading_too_early_is_an_error_with_the_line(scripted):
         (lambda s: s.__iadd__(sgc.user("a" + sgc.user("b"))), "roles do not nest"),
         (lambda s: s.__iadd__(sgc.user_end()), "no role is open"),
         (lambda s: s.__iadd__(sgc.select("c", [])), "at least one choice"),
-        (lambda s: s.__iadd__(sgc.gen("g", regex="a+")), "regex is not available"),
-        (lambda s: s.__iadd__(sgc.gen("g", n=2)), "n is not available"),
+        (lambda s: s.__iadd__(sgc.gen("g", regex="(a")), "regex is no valid pattern"),
+        (lambda s: s.__iadd__(sgc.gen("g", n=0)), "n must be from 1 to 10000, found 0"),
+        (lambda s: s.__iadd__(sgc.gen("g", dtype="date")), "dtype must be one of int, float"),
+        (lambda s: s.__iadd__(sgc.gen("g", dtype=int, regex="a")), "dtype and regex are all given"),
+        (lambda s: s.__iadd__(sgc.gen("g", json_schema="{")), "json_schema is no JSON"),
+        (lambda s: s.__iadd__(sgc.image("https://x/y.png")), "not fetched by URL"),
+        (lambda s: s.__iadd__(sgc.image("/no/such.png")), "cannot read the image"),
+        (lambda s: s.__iadd__(sgc.separate_reasoning(sgc.gen("g"), "x")), "no model_type 'x'"),
         (lambda s: s.__iadd__(sgc.gen(3)), "must be a plain text"),
-        (lambda s: s.fork(2, position_ids_offset=[0]), "position_ids_offset"),
     ],
 )
 def test_wrong_uses_name_the_line(scripted, append, message):
@@ -327,8 +332,6 @@ def test_runs_in_many_threads_do_not_meet(scripted):
 def test_not_a_program():
     with pytest.raises(UsageError, match="takes no stream"):
         sgc.function(lambda: None)
-    with pytest.raises(UsageError, match="must be named"):
-        sgc.function(lambda s, *rest: None)
 
     def generator(s):
         yield s
@@ -341,3 +344,15 @@ def test_not_a_program():
             sgc.function(body)
     with pytest.raises(UsageError, match="takes a Python function"):
         sgc.function(3)
+
+
+def test_rest_and_options_of_a_program(scripted):
+    @sgc.function
+    def program(s, first, *rest, last="z", **options):
+        s += first + "".join(rest) + last + str(sorted(options.items()))
+        return len(rest)
+
+    run = program.run("a", "b", "c", more=1, backend=scripted())
+    assert (run.text(), run.ret_value) == ("abcz[('more', 1)]", 2)
+    graph = program.compile(rest=("b", "c"), options={"more": 1}, last="z")
+    assert graph.run("a", backend=scripted()).text() == run.text()

@@ -376,5 +376,5 @@ def test_wrong_kinds_are_refused(scripted):
         text_choices.run(backend=scripted())
     with pytest.raises(UsageError, match="backend must be"):
         typed.run(n=1, backend="http://x")
-    with pytest.raises(AttributeError, match="sgc has no 'image'"):
-        sgc.image  # noqa: B018
+    with pytest.raises(AttributeError, match="sgc has no 'audio'"):
+        sgc.audio  # noqa: B018

@@ -1,0 +1,154 @@
+"""Images and videos as typed values: bytes with a kind, known by the hash of their content.
+
+Files are read by the caller's own process and only when the caller names them; nothing is
+fetched by URL, here or in an engine.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sgc.errors import ArgumentError
+
+MAX_MEDIA_BYTES = 32 * 1024 * 1024
+
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image, or a video as frames one after the other (each a JPEG).
+
+    digest: SHA-256 of the content, in hex; two media are equal when it is.
+    """
+
+    data: bytes = field(repr=False, compare=False)
+    mime: str
+    digest: str
+    n_frames: int = 0  # of a video; 0: an image
+
+    def base64(self) -> str:
+        return base64.b64encode(self.data).decode("ascii")
+
+    def data_url(self) -> str:
+        return f"data:{self.mime};base64,{self.base64()}"
+
+
+def media(data: bytes, mime: str | None = None, n_frames: int = 0) -> Media:
+    """Media of some bytes; the kind is told by their signature where it is not given."""
+    if not data:
+        raise ArgumentError("an image is empty")
+    if len(data) > MAX_MEDIA_BYTES:
+        raise ArgumentError(f"an image has {len(data)} bytes; at most {MAX_MEDIA_BYTES} are taken")
+    return Media(data, mime or _mime_of(data), hashlib.sha256(data).hexdigest(), n_frames)
+
+
+def load_media(value: Any) -> Media:
+    """What a program or an argument calls an image: a path, bytes, a data URL or a PIL image.
+
+    Raises ArgumentError for anything else, for files that cannot be read, and for URLs.
+    """
+    if isinstance(value, Media):
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return media(bytes(value))
+    if isinstance(value, str) and value.startswith("data:"):
+        return _of_data_url(value)
+    if isinstance(value, (str, os.PathLike)):
+        return _of_file(os.fspath(value))
+    if callable(getattr(value, "save", None)):  # a PIL image
+        buffer = io.BytesIO()
+        value.save(buffer, format="PNG")
+        return media(buffer.getvalue(), "image/png")
+    raise ArgumentError(
+        f"an image must be a path, bytes, a data URL or a PIL image, found {type(value).__name__}"
+    )
+
+
+def load_video(value: Any, n_frames: int) -> Media:
+    """`n_frames` frames of a video file, evenly spaced; needs OpenCV."""
+    if isinstance(value, Media):
+        return value
+    try:
+        import cv2  # an optional package
+    except ImportError as error:
+        raise ArgumentError(
+            "reading a video needs OpenCV, which is not installed",
+            hint="pip install opencv-python-headless",
+        ) from error
+    if not isinstance(value, (str, os.PathLike)) or "://" in os.fspath(value):
+        raise ArgumentError(f"a video must be a path, found {value!r}")
+    capture = cv2.VideoCapture(os.fspath(value))
+    try:
+        frames = _frames(cv2, capture, n_frames)
+    finally:
+        capture.release()
+    if not frames:
+        raise ArgumentError(f"no frame of {os.fspath(value)} could be read as a video")
+    return media(b"".join(frames), "video/jpeg-frames", len(frames))
+
+
+def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
+    """Frames at evenly spaced places, the last one repeated where there are too few."""
+    total = max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 1)
+    wanted = [round(i * (total - 1) / max(n_frames - 1, 1)) for i in range(n_frames)]
+    found: dict[int, bytes] = {}
+    for index in range(wanted[-1] + 1 if wanted else 0):
+        ok, frame = capture.read()
+        if ok and index in wanted:
+            found[index] = cv2.imencode(".jpg", frame)[1].tobytes()
+    last = b""
+    frames = []
+    for index in wanted:
+        last = found.get(index, last)
+        frames.append(last)
+    return [frame for frame in frames if frame]
+
+
+def _of_data_url(url: str) -> Media:
+    head, comma, body = url.partition(",")
+    mime, _, encoding = head.removeprefix("data:").partition(";")
+    if not comma or encoding != "base64":
+        raise ArgumentError("a data URL must be data:MIME;base64,…")
+    try:
+        return media(base64.b64decode(body, validate=True), mime or None)
+    except binascii.Error as error:
+        raise ArgumentError(f"a data URL holds broken base64: {error}") from error
+
+
+def _of_file(path: str) -> Media:
+    if "://" in path:
+        raise ArgumentError(
+            f"images are not fetched by URL, found {path[:80]!r}",
+            hint="download it yourself and pass its path or bytes",
+        )
+    try:
+        size = os.path.getsize(path)
+        if size > MAX_MEDIA_BYTES:
+            raise ArgumentError(f"{path} has {size} bytes; at most {MAX_MEDIA_BYTES} are taken")
+        return media(Path(path).read_bytes())
+    except OSError as error:
+        raise ArgumentError(f"cannot read the image {path}: {error.strerror}") from error
+
+
+def _mime_of(data: bytes) -> str:
+    for signature, mime in _SIGNATURES:
+        if data.startswith(signature):
+            return mime
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return "application/octet-stream"

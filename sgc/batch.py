@@ -1,0 +1,259 @@
+"""Many runs of one program: compiled rows on the event loop, interpreted ones on a pool.
+
+Rows start in order, at most `max_concurrency` at a time. A row that fails is given back as it
+is, with its cause, and the others go on, until more than `max_errors` have failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from sgc.errors import SgcError, UsageError
+from sgc.runs import RunState
+from sgc.runtime.executor.loop import refuse_own_thread, shared
+from sgc.runtime.executor.record import RunResult
+
+MAX_CONCURRENCY = 1024  # rows under way, where no number is given
+MAX_THREADS = 96  # of interpreted rows, where no number is given
+
+RunRow = Callable[[], Coroutine[Any, Any, RunResult]]
+
+
+class BatchFailed(SgcError):
+    """More rows failed than `max_errors` allows. states: the rows that are over, by index."""
+
+    def __init__(self, message: str, states: dict[int, RunState]) -> None:
+        super().__init__(message, hint="give a larger max_errors, or None for no limit")
+        self.states = states
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run to make: `start` on the loop for a compiled one, `call` on a thread for others."""
+
+    start: RunRow | None = None
+    call: Callable[[], RunResult] | None = None
+    how: str = "compiled"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How a batch is run.
+
+    num_threads: of interpreted rows; max_errors: failed rows that are borne, None for any
+    number; progress: a bar on stderr.
+    """
+
+    num_threads: int | str = "auto"
+    max_concurrency: int = MAX_CONCURRENCY
+    max_errors: int | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.num_threads, int) and self.num_threads >= 1
+        if self.num_threads != "auto" and not is_number:
+            raise UsageError(f'num_threads must be "auto" or 1 or more, found {self.num_threads!r}')
+        if not isinstance(self.max_concurrency, int) or self.max_concurrency < 1:
+            raise UsageError(f"max_concurrency must be 1 or more, found {self.max_concurrency!r}")
+
+    def threads_for(self, n_rows: int) -> int:
+        wanted = self.num_threads
+        most = max(MAX_THREADS, 16 * (os.cpu_count() or 1)) if wanted == "auto" else int(wanted)
+        return max(1, min(most, n_rows))
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows under way; lives on the shared loop."""
+
+    make_row: Callable[[int], Row]
+    n_rows: int
+    options: BatchOptions
+    states: dict[int, RunState] = field(default_factory=dict)
+    n_failed: int = 0
+
+    async def run(self, take: Callable[[int, RunState], Coroutine[Any, Any, None]]) -> None:
+        """Runs every row; `take` gets each as it ends, and may hold up the next ones."""
+        room = asyncio.Semaphore(self.options.max_concurrency)
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        tasks: set[asyncio.Task[None]] = set()
+        pool = _Pool(self.options.threads_for(self.n_rows))
+
+        async def work(index: int) -> None:
+            try:
+                state = await self._row(index, pool)
+                if state.error() is not None:
+                    self._count_failure(index, state, failed)
+                await take(index, state)
+            finally:
+                room.release()
+
+        async def feed() -> None:
+            for index in range(self.n_rows):
+                await room.acquire()
+                task = asyncio.ensure_future(work(index))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            while tasks:
+                await asyncio.gather(*tasks)
+
+        feeding = asyncio.ensure_future(feed())
+        try:
+            await asyncio.wait({feeding, failed}, return_when=asyncio.FIRST_COMPLETED)
+            (feeding if feeding.done() else failed).result()
+        finally:
+            feeding.cancel()
+            failed.cancel()
+            for task in list(tasks):
+                task.cancel()
+            await asyncio.gather(feeding, *tasks, return_exceptions=True)
+            pool.close()
+
+    async def _row(self, index: int, pool: _Pool) -> RunState:
+        row = self.make_row(index)
+        try:
+            if row.start is not None:
+                outcome: RunResult | BaseException = await row.start()
+            else:
+                assert row.call is not None
+                outcome = await pool.run(row.call)
+        except Exception as error:
+            outcome = error
+        return RunState.of(outcome, row.how)
+
+    def _count_failure(self, index: int, state: RunState, failed: asyncio.Future[None]) -> None:
+        self.n_failed += 1
+        limit = self.options.max_errors
+        if limit is not None and self.n_failed > limit and not failed.done():
+            self.states[index] = state
+            message = f"{self.n_failed} of {self.n_rows} rows failed; row {index}: {state.error()}"
+            error = BatchFailed(message, self.states)
+            error.__cause__ = state.error()
+            failed.set_exception(error)
+
+
+class _Pool:
+    """Threads for interpreted rows, made when there is one."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def run(self, call: Callable[[], RunResult]) -> RunResult:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="sgc-row")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_all(batch: Batch) -> list[RunState]:
+    """Runs every row and gives them in order. Raises BatchFailed beyond `max_errors`."""
+    bar = _bar(batch)
+
+    async def take(index: int, state: RunState) -> None:
+        batch.states[index] = state
+        bar.update()
+
+    try:
+        shared.run(batch.run(take))
+    finally:
+        bar.close()
+    return [batch.states[index] for index in range(batch.n_rows)]
+
+
+def run_each(batch: Batch, ordered: bool) -> Iterator[tuple[int, RunState]]:
+    """Yields rows in order, or as they end; no more run ahead than `max_concurrency`."""
+    refuse_own_thread(shared.loop)
+    rows = _each(batch, ordered)
+
+    async def next_row() -> tuple[int, RunState] | None:
+        return await anext(rows, None)
+
+    try:
+        while (found := shared.run(next_row())) is not None:
+            yield found
+    finally:
+        shared.run(rows.aclose())
+
+
+async def arun_each(batch: Batch, ordered: bool) -> AsyncIterator[tuple[int, RunState]]:
+    """The same for coroutines of any loop."""
+    rows = _each(batch, ordered)
+
+    async def next_row() -> tuple[int, RunState] | None:
+        return await anext(rows, None)
+
+    try:
+        while True:
+            work = asyncio.run_coroutine_threadsafe(next_row(), shared.loop)
+            found = await asyncio.wrap_future(work)
+            if found is None:
+                return
+            yield found
+    finally:
+        closing = asyncio.run_coroutine_threadsafe(rows.aclose(), shared.loop)
+        await asyncio.shield(asyncio.wrap_future(closing))
+
+
+async def _each(batch: Batch, ordered: bool) -> Any:
+    """Runs a batch on the loop, handing rows over one by one."""
+    ended: asyncio.Queue[tuple[int, RunState]] = asyncio.Queue()
+    window = asyncio.Semaphore(batch.options.max_concurrency)
+    bar = _bar(batch)
+
+    async def take(index: int, state: RunState) -> None:
+        bar.update()
+        ended.put_nowait((index, state))
+        await window.acquire()  # rows that nobody has taken yet hold up new ones
+
+    work = asyncio.ensure_future(batch.run(take))
+    waiting: dict[int, RunState] = {}
+    n_given = 0
+    try:
+        while n_given < batch.n_rows:
+            got = asyncio.ensure_future(ended.get())
+            await asyncio.wait({got, work}, return_when=asyncio.FIRST_COMPLETED)
+            if not got.done():
+                got.cancel()
+                work.result()
+            index, state = await got
+            waiting[index] = state
+            while waiting and (not ordered or n_given in waiting):
+                index = n_given if ordered else next(iter(waiting))
+                n_given += 1
+                window.release()
+                yield index, waiting.pop(index)
+        await work
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        bar.close()
+
+
+class _NoBar:
+    def update(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _bar(batch: Batch) -> Any:
+    if not batch.options.progress:
+        return _NoBar()
+    from tqdm.auto import tqdm
+
+    return tqdm(total=batch.n_rows, unit="row")
+
+
+def checked_rows(rows: Any) -> Sequence[Any]:
+    """The rows of a batch; raises UsageError for what is none."""
+    if isinstance(rows, (str, bytes, dict)) or not hasattr(rows, "__iter__"):
+        raise UsageError(f"a batch is a list of rows, found {type(rows).__name__}")
+    return rows if isinstance(rows, Sequence) else list(rows)

@@ -1,0 +1,103 @@
+"""The ways a `select` takes a choice: names for the built-in ones, and a class for others.
+
+The built-in ones are computed where programs run; called, they do what SGLang's do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from sgc.errors import UsageError
+from sgc.runtime.executor import choices as methods
+from sgc.runtime.executor.backend import ChoiceScore
+
+DEFAULT_METHOD = "token_length_normalized"
+Rows = list[list[Any]]  # [log-probability, token id, text] of each token
+
+
+@dataclass
+class ChoicesDecision:
+    """The choice taken, and what is known of how."""
+
+    decision: str
+    meta_info: dict[str, Any] | None = None
+
+
+class ChoicesSamplingMethod(ABC):
+    """A way to take a choice; subclasses run in interpreted programs only."""
+
+    @property
+    def requires_unconditional_logprobs(self) -> bool:
+        """Whether the choices' log-probabilities without the prompt are wanted too."""
+        return False
+
+    @abstractmethod
+    def __call__(
+        self,
+        *,
+        choices: list[str],
+        normalized_prompt_logprobs: list[float],
+        input_token_logprobs: list[Rows],
+        output_token_logprobs: list[Rows],
+        unconditional_token_logprobs: list[Rows] | None = None,
+    ) -> ChoicesDecision: ...
+
+
+class BuiltIn(ChoicesSamplingMethod):
+    """A method that programs and `.sgir` files know by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def requires_unconditional_logprobs(self) -> bool:
+        return self.name in methods.NEEDS_UNCONDITIONAL
+
+    def __call__(
+        self,
+        *,
+        choices: list[str],
+        normalized_prompt_logprobs: list[float],
+        input_token_logprobs: list[Rows],
+        output_token_logprobs: list[Rows],
+        unconditional_token_logprobs: list[Rows] | None = None,
+    ) -> ChoicesDecision:
+        if self.requires_unconditional_logprobs and unconditional_token_logprobs is None:
+            raise UsageError(f"{self.name} needs unconditional_token_logprobs")
+        without = unconditional_token_logprobs or [[] for _ in choices]
+        scores = [
+            _score(rows, alone) for rows, alone in zip(input_token_logprobs, without, strict=True)
+        ]
+        index = methods.pick(scores, self.name, temperature=0.0, uniform=0.0)
+        return ChoicesDecision(choices[index], methods.select_meta(self.name, scores))
+
+    def __repr__(self) -> str:
+        return f"sgc.{self.name}"
+
+
+def _score(rows: Rows, alone: Rows) -> ChoiceScore:
+    return ChoiceScore(
+        ids=tuple(row[1] for row in rows),
+        logprobs=tuple(row[0] or 0.0 for row in rows),
+        texts=tuple(row[2] if len(row) > 2 else None for row in rows),
+        unconditional=tuple(row[0] for row in alone),
+    )
+
+
+token_length_normalized = BuiltIn("token_length_normalized")
+greedy_token_selection = BuiltIn("greedy_token_selection")
+unconditional_likelihood_normalized = BuiltIn("unconditional_likelihood_normalized")
+joint = BuiltIn("joint")
+
+
+def method_of(method: Any) -> Any:
+    """The name of a built-in method; an object of the user's as it is."""
+    if method is None:
+        return DEFAULT_METHOD
+    if isinstance(method, BuiltIn):
+        return method.name
+    if isinstance(method, str) or callable(method):
+        return method
+    raise UsageError(f"choices_method must be one of sgc's or a callable, found {method!r}")

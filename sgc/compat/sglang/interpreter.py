@@ -1,0 +1,49 @@
+"""SGLang's `lang.interpreter`, `.tracer` and `.compiler`: what programs import of them.
+
+`ProgramState` is for annotations and `isinstance`: states are made by running programs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import Any
+
+from sgc import runs, state
+from sgc.functions import Function
+from sgc.group import ProgramStateGroup
+from sgc.ir.graph import Graph
+from sgc.program import Program
+
+__all__ = ["ProgramState", "ProgramStateGroup", "StreamExecutor", "cache_program"]
+
+
+class ProgramState(ABC):
+    """What a run gives and what a program appends to; sgc has a class for each."""
+
+
+ProgramState.register(state.ProgramState)
+ProgramState.register(runs.RunState)
+
+
+class StreamExecutor(ABC):
+    """What `state.stream_executor` is."""
+
+
+StreamExecutor.register(state.StreamExecutorView)
+StreamExecutor.register(runs.RunState)
+
+
+def cache_program(program: Function, backend: Any) -> None:
+    """Has the backend keep the text that every run of the program begins with."""
+    program.cache(backend)
+
+
+def trace_program(program: Function, arguments: Mapping[str, Any], backend: Any) -> Graph:
+    """The program as a graph, with some arguments fixed."""
+    return program.trace(backend=backend, **arguments)
+
+
+def compile_func(function: Function, backend: Any) -> Program:
+    """The compiled program."""
+    return function.compile(backend=backend)

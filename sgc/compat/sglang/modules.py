@@ -1,0 +1,146 @@
+"""The stand-in's module tree: which names each module of SGLang's front end has here.
+
+Order matters in one place: `sglang` comes last, as its `global_config` is the object and not
+the module of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import sgc
+from sgc import choices, words
+from sgc.compat.sglang import (
+    backends,
+    chat_template,
+    config,
+    interpreter,
+    schema_regex,
+    server_args,
+    servers,
+    srt,
+    test_utils,
+    utils,
+)
+from sgc.functions import Function
+from sgc.runtime.executor import options
+
+Names = Mapping[str, Any]
+
+_WORDS = (
+    "assistant assistant_begin assistant_end flush_cache function gen gen_int gen_string "
+    "get_server_info image select separate_reasoning set_default_backend system system_begin "
+    "system_end user user_begin user_end video"
+).split()
+_METHODS = (
+    "greedy_token_selection token_length_normalized unconditional_likelihood_normalized"
+).split()
+_PROVIDERS = {name: getattr(backends, name) for name in backends.PROVIDERS}
+_API: Names = {
+    **{name: getattr(sgc, name) for name in _WORDS},
+    "Engine": backends.Engine,
+    "Runtime": backends.Runtime,
+}
+_VERSION = f"{sgc.__version__}+sgc"
+
+
+def all_modules() -> dict[str, tuple[str | None, Names]]:
+    """Modules by their dotted names: each one's docstring and public names."""
+    config_names = {"global_config": config.global_config, "GlobalConfig": config.GlobalConfig}
+    api = ("The words of the language.", {**_API, "global_config": config.global_config})
+    tree: dict[str, tuple[str | None, Names]] = {
+        "sglang.api": api,
+        "sglang.lang.api": api,
+        "sglang.global_config": (config.__doc__, config_names),
+        "sglang.lang.global_config": (config.__doc__, config_names),
+        "sglang.lang.chat_template": _public(chat_template),
+        "sglang.lang.choices": (choices.__doc__, _choices()),
+        "sglang.lang.interpreter": _public(interpreter),
+        "sglang.lang.ir": ("Expressions and patterns.", _ir()),
+        "sglang.lang.tracer": (None, {"trace_program": interpreter.trace_program}),
+        "sglang.lang.compiler": (
+            None,
+            {"compile_func": interpreter.compile_func, "CompiledFunction": sgc.Program},
+        ),
+        "sglang.utils": _public(utils),
+        "sglang.test.test_utils": _public(test_utils),
+        "sglang.test.doc_patch": (None, {"launch_server_cmd": servers.launch_server_cmd}),
+        "sglang.srt.server_args": (server_args.__doc__, {"ServerArgs": server_args.ServerArgs}),
+        "sglang.version": (None, {"__version__": _VERSION}),
+        **_srt(),
+    }
+    for folder in ("sglang.lang.backend", "sglang.backend"):
+        tree |= {f"{folder}.{name}": (None, names) for name, names in _backends().items()}
+    tree[sgc.compat.sglang.install.ROOT] = (sgc.compat.sglang.__doc__, _top())
+    return tree
+
+
+def _public(module: ModuleType) -> tuple[str | None, Names]:
+    return module.__doc__, {name: getattr(module, name) for name in module.__all__}
+
+
+def _top() -> Names:
+    return {
+        **_API,
+        **_PROVIDERS,
+        **{name: getattr(choices, name) for name in _METHODS},
+        "RuntimeEndpoint": backends.RuntimeEndpoint,
+        "ServerArgs": server_args.ServerArgs,
+        "SglangObject": interpreter.ProgramState,  # an annotation in one public program
+        "global_config": config.global_config,
+        "__version__": _VERSION,
+        "__all__": sorted([*_API, *_PROVIDERS, *_METHODS, "RuntimeEndpoint", "global_config"]),
+    }
+
+
+def _choices() -> Names:
+    return {
+        **{name: getattr(choices, name) for name in _METHODS},
+        "ChoicesDecision": choices.ChoicesDecision,
+        "ChoicesSamplingMethod": choices.ChoicesSamplingMethod,
+    }
+
+
+def _ir() -> Names:
+    patterns = {name: getattr(options, name) for name in vars(options) if name[:6] == "REGEX_"}
+    return {
+        **patterns,
+        "REGEX_STRING": options.REGEX_STR,  # its name in the oldest versions
+        "SglFunction": Function,
+        "SglExpr": words.Expr,
+        "SglExprList": words.Sequenced,
+        "SglGen": words.Gen,
+        "SglSelect": words.Select,
+        "SglImage": words.Image,
+        "SglVideo": words.Video,
+        "SglRoleBegin": words.RoleBegin,
+        "SglRoleEnd": words.RoleEnd,
+        "SglSeparateReasoning": words.SeparateReasoning,
+    }
+
+
+def _backends() -> dict[str, Names]:
+    runtime = {"RuntimeEndpoint": backends.RuntimeEndpoint, "Runtime": backends.Runtime}
+    return {
+        "base_backend": {"BaseBackend": backends.BaseBackend},
+        "runtime_endpoint": runtime,
+        **{name.lower(): {name: provider} for name, provider in _PROVIDERS.items()},
+    }
+
+
+def _srt() -> dict[str, tuple[str | None, Names]]:
+    tokenizer = (None, {"get_tokenizer": srt.get_tokenizer})
+    return {
+        "sglang.srt.constrained.outlines_backend": (
+            schema_regex.__doc__,
+            {"build_regex_from_object": schema_regex.build_regex_from_object},
+        ),
+        "sglang.srt.hf_transformers_utils": tokenizer,
+        "sglang.srt.utils.hf_transformers_utils": tokenizer,
+        "sglang.srt.utils": (
+            None,
+            {"load_image": srt.load_image, "kill_process_tree": servers.kill_process_tree},
+        ),
+    }

@@ -1,0 +1,97 @@
+"""The children of a fork: appended to together, and joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgc.append import advance, append, shown
+from sgc.errors import UsageError
+from sgc.ir.graph import Ref
+from sgc.session import here
+from sgc.words import Appendable, Expr
+
+if TYPE_CHECKING:
+    from sgc.state import ProgramState
+
+
+class Gathered:
+    """A list of values that `join` gathered, some of them still to come."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def ungathered(value: Any) -> Any:
+    return [ungathered(item) for item in value.items] if isinstance(value, Gathered) else value
+
+
+class ProgramStateGroup:
+    """The children of a fork, in order."""
+
+    def __init__(self, states: list[ProgramState], src_state: ProgramState) -> None:
+        self.states = states
+        self.src_state = src_state
+
+    def __getitem__(self, index: int) -> ProgramState:
+        return self.states[index]
+
+    def __setitem__(self, index: int, state: ProgramState) -> None:
+        # `group[i] += x` assigns back what `+=` returned.
+        if self.states[index] is not state:
+            raise UsageError("a fork's child cannot be replaced by another state", where=here())
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __iter__(self) -> Iterator[ProgramState]:
+        return iter(self.states)
+
+    def __iadd__(
+        self, other: Appendable | Sequence[Appendable] | Callable[[int], Appendable]
+    ) -> ProgramStateGroup:
+        """Appends to every child: one thing to all, one each, or what `other(i)` gives."""
+        for state, part in zip(self.states, self._parts(other), strict=True):
+            append(state, part)
+        return self
+
+    def _parts(self, other: Any) -> list[Any]:
+        if isinstance(other, (str, Expr)):
+            return [other] * len(self.states)
+        if callable(other):
+            return [other(index) for index in range(len(self.states))]
+        if not isinstance(other, (list, tuple)):
+            raise UsageError(f"cannot append {shown(other)} to a group", where=here())
+        if len(other) != len(self.states):
+            raise UsageError(
+                f"a group of {len(self.states)} takes as many parts, found {len(other)}",
+                where=here(),
+            )
+        return list(other)
+
+    def join(self, mode: str = "gather_variable") -> None:
+        """Brings the children's results to the trunk; the children stay usable.
+
+        gather_variable: every name that children have set since the fork becomes a list of
+        their values, in order. concate_and_append: their texts are appended in order.
+        """
+        if mode == "gather_variable":
+            self._gather()
+        elif mode == "concate_and_append":
+            for state in self.states:
+                text = self.src_state.session.span(state.start, state.symbol)
+                advance(self.src_state, "append", value=Ref(text.name))
+        else:
+            raise UsageError(
+                f"join has no mode {mode!r}",
+                where=here(),
+                hint="modes: gather_variable, concate_and_append",
+            )
+
+    def _gather(self) -> None:
+        own = [state.own_values() for state in self.states]
+        for name in dict.fromkeys(name for values in own for name in values):
+            gathered = [values[name] for values in own if name in values]
+            self.src_state.set_derived(name, Gathered(gathered))

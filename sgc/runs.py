@@ -1,0 +1,214 @@
+"""Runs as a caller sees them: started, perhaps over, read like a stream's state.
+
+What calling a function and running a batch give, whether the program was compiled or
+interpreted. Reading waits for the end, and raises the error that ended the run if one did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from sgc.errors import UnknownVariable
+from sgc.runtime.executor.loop import refuse_own_thread, shared
+from sgc.runtime.executor.record import RunResult, StreamResult
+from sgc.streaming import Reader, StreamedText, TextLog, follow, follow_async
+
+
+class RunState:
+    """One run of a program: its main stream, its variables, its result.
+
+    how: "compiled", or "interpreted" and why.
+    """
+
+    __slots__ = ("_future", "_log", "_set", "how")
+
+    def __init__(
+        self, future: Future[RunResult], how: str = "compiled", log: TextLog | None = None
+    ) -> None:
+        self._future = future
+        self._log = log
+        self._set: dict[str, Any] = {}  # names the caller has set since
+        self.how = how
+
+    @staticmethod
+    def of(outcome: RunResult | BaseException, how: str = "compiled") -> RunState:
+        """A run that is over."""
+        future: Future[RunResult] = Future()
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+        return RunState(future, how)
+
+    # -- the result -----------------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """Everything the run gave: all its streams, counts and requests."""
+        if not self._future.done():
+            refuse_own_thread(shared.loop)
+        return self._future.result()
+
+    async def _result(self) -> RunResult:
+        return await asyncio.wrap_future(self._future)
+
+    def __await__(self) -> Any:
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> RunState:
+        await self._result()
+        return self
+
+    @property
+    def main(self) -> StreamResult:
+        return self.result().main
+
+    @property
+    def ret_value(self) -> Any:
+        """What the program's function returned."""
+        return self.result().ret_value
+
+    @property
+    def is_done(self) -> bool:
+        return self._future.done()
+
+    def sync(self) -> None:
+        """Waits for the end; raises what went wrong."""
+        self.result()
+
+    def error(self) -> BaseException | None:
+        """What ended the run; None if nothing did."""
+        try:
+            self.result()
+        except Exception as error:
+            return error
+        return None
+
+    def cancel(self) -> None:
+        """Stops the run; what it had in flight is freed."""
+        self._future.cancel()
+
+    # -- reading --------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The whole text of the main stream."""
+        return self.main.text
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The chat as role and content pairs, in OpenAI's form."""
+        return self.result().messages()
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._set:
+            return self._set[name]
+        variables = self.main.variables
+        if name not in variables:
+            known = ", ".join(variables) or "none"
+            raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")
+        return variables[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._set[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._set or name in self.main.variables
+
+    def get_var(self, name: str) -> Any:
+        """The same as `state[name]`."""
+        return self[name]
+
+    def set_var(self, name: str, value: Any) -> None:
+        """The same as `state[name] = value`."""
+        self[name] = value
+
+    def variables(self) -> dict[str, Any]:
+        """Every name of the main stream with its value."""
+        return {**self.main.variables, **self._set}
+
+    def get_meta_info(self, name: str) -> Any:
+        """How a variable was generated; None where it was not."""
+        return self.result().get_meta_info(name)
+
+    def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
+        """Text as it comes, when run with `stream=True`; else all of it at once."""
+        if self._log is None:
+            yield from self._at_once(var_name)
+            return
+        reader = Reader(self._log, self._log.main, var_name)
+        yield from follow(reader)
+        if isinstance(var_name, str) and not reader.n_found:
+            yield from self._at_once(var_name)
+
+    async def text_async_iter(
+        self, var_name: str | Sequence[str] | None = None, return_meta_data: bool = False
+    ) -> AsyncIterator[Any]:
+        """The same for asynchronous callers; with meta data, pairs of text and meta info."""
+        held: Any = None
+        n_found = 0
+        if self._log is not None:
+            reader = Reader(self._log, self._log.main, var_name)
+            async for found in follow_async(reader):
+                if held is not None:
+                    yield (held, {}) if return_meta_data else held
+                held = found
+            n_found = reader.n_found
+        await self._result()
+        rest = [] if n_found or held is not None else list(self._at_once(var_name))
+        for found in [held] if held is not None else rest:
+            meta = self.get_meta_info(var_name) if isinstance(var_name, str) else None
+            yield (found, meta) if return_meta_data else found
+
+    def _at_once(self, names: str | Sequence[str] | None) -> Iterator[Any]:
+        if names is None:
+            yield self.text()
+        elif isinstance(names, str):
+            yield self[names]
+        else:
+            for name in names:
+                yield StreamedText(self[name], name, self.main.path)
+
+    @property
+    def stream_executor(self) -> RunState:
+        """What outside code reads of SGLang's executor of a stream."""
+        return self
+
+    @property
+    def text_(self) -> str:
+        return self.text()
+
+    @property
+    def messages_(self) -> list[dict[str, Any]]:
+        return self.messages()
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_done
+
+    def __repr__(self) -> str:
+        error = self.error()
+        return f"ProgramState({self.text() if error is None else error})"
+
+    def _repr_html_(self) -> str:
+        from sgc.notebook import pieces_html
+
+        return pieces_html(self.main.pieces)
+
+
+def in_thread(call: Callable[[], RunResult], name: str) -> Future[RunResult]:
+    """The outcome of a call made on a thread of its own."""
+    future: Future[RunResult] = Future()
+    future.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name=name, daemon=True).start()
+    return future
