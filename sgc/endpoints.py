@@ -94,7 +94,8 @@ class ChatOverride:
         self._chat = chat
 
     async def capabilities(self) -> Capabilities:
-        return replace(await self._backend.capabilities(), chat=self._chat)
+        found: Capabilities = await self._backend.capabilities()
+        return replace(found, chat=self._chat)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)

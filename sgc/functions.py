@@ -228,6 +228,7 @@ class Function:
         options: RunOptions,
         endpoint: Endpoint,
         guards: object = None,
+        row: str | None = None,
     ) -> Row:
         """How one run is made: compiled where it can be."""
         why = "it is not to be compiled (jit=False)"
@@ -235,13 +236,14 @@ class Function:
             found, rest = self._jit.specialize(arguments, guards)
             if found.program is not None:
                 graph, backend = found.program.graph, endpoint.backend
-                return Row(start=lambda: run_graph(graph, backend, rest, options))
+                return Row(start=lambda: run_graph(graph, backend, rest, options, None, row))
             why = found.reason
         if self.full_graph:
             raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
+        given = options if row is None else replace(options, row=row)
         return Row(
             call=lambda: finished(
-                start_eager(self, arguments, endpoint.backend, options, shared.loop)
+                start_eager(self, arguments, endpoint.backend, given, shared.loop)
             ),
             how=f"interpreted: {why}",
         )
@@ -304,7 +306,7 @@ class Function:
         guards = self._jit.guards() if self._jit is not None else None
 
         def make_row(index: int) -> Row:
-            return self._row(bound[index], replace(chosen, row=str(index)), endpoint, guards)
+            return self._row(bound[index], chosen, endpoint, guards, str(index))
 
         return Batch(make_row, len(bound), how)
 

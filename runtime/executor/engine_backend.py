@@ -78,13 +78,15 @@ class EngineBackend:
         self._channel: grpc.aio.Channel | None = None
         self._stream: Stream | None = None
         self._info: pb.Info | None = None
-        self._room: asyncio.Semaphore | None = None
+        self._capabilities: Capabilities | None = None
         self._opening: asyncio.Lock | None = None
 
     # The Backend interface.
 
     async def capabilities(self) -> Capabilities:
-        return wire.capabilities_of(await self.info())
+        if self._capabilities is None:
+            self._capabilities = wire.capabilities_of(await self.info())
+        return self._capabilities
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -148,12 +150,10 @@ class EngineBackend:
 
     async def _ask(self, request: pb.Request, on_delta: OnDelta | None = None) -> pb.Reply:
         """The final reply; what the engine has no room for is tried again, a few times."""
-        info = await self.info()
+        info = self._info or await self.info()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
             raise BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
-        if self._room is None:
-            self._room = asyncio.Semaphore(max(1, info.max_in_flight))
         n_deltas = 0
 
         def count_delta(text: str) -> None:
@@ -163,24 +163,25 @@ class EngineBackend:
             on_delta(text)
 
         for n_tries in range(1, MAX_TRIES + 1):
+            stream = self._stream
+            if stream is None or not stream.is_open:
+                stream = await self._open_stream(info.max_in_flight)
             try:
-                async with self._room:
-                    stream = await self._open_stream()
-                    return await stream.ask(request, count_delta if on_delta else None)
+                return await stream.ask(request, size, count_delta if on_delta else None)
             except Overloaded:
                 if n_deltas or n_tries == MAX_TRIES:
                     raise
             await asyncio.sleep(FIRST_BACKOFF_S * 2**n_tries * random.uniform(0.5, 1.0))
         raise AssertionError("unreachable")
 
-    async def _open_stream(self) -> Stream:
+    async def _open_stream(self, max_in_flight: int) -> Stream:
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
             if self._stream is None or not self._stream.is_open:
                 stub = await self._connected()
                 call = stub.Session(metadata=self._metadata)
-                self._stream = Stream(call, lambda error: self._error_of(error))
+                self._stream = Stream(call, self._error_of, max(1, max_in_flight))
             return self._stream
 
     async def _unary(self, method: str, request: Any) -> Any:

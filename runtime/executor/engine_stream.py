@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -24,42 +25,52 @@ OnDelta = Callable[[str], None]
 class _Pending:
     """A request whose final reply is awaited."""
 
-    def __init__(self, on_delta: OnDelta | None) -> None:
+    __slots__ = ("done", "is_sent", "on_delta", "request", "size")
+
+    def __init__(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> None:
+        self.request = request
+        self.size = size
         self.on_delta = on_delta
+        self.is_sent = False
         self.done: asyncio.Future[pb.Reply] = asyncio.get_running_loop().create_future()
 
 
 class Stream:
-    """One open session; `call` is a grpc.aio stream-stream call."""
+    """One open session; `call` is a grpc.aio stream-stream call.
+
+    max_in_flight: requests that the engine may have at a time; others wait here, in order.
+    """
 
     def __init__(
-        self, call: Any, error_of_end: Callable[[grpc.RpcError | None], BackendError]
+        self,
+        call: Any,
+        error_of_end: Callable[[grpc.RpcError | None], BackendError],
+        max_in_flight: int,
     ) -> None:
+        self._n_free = max_in_flight
         self._call = call
         self._error_of_end = error_of_end
         self._ids = count(1)
         self._pending: dict[int, _Pending] = {}
-        self._requests: list[pb.Request] = []
+        self._waiting: deque[_Pending] = deque()
         self._cancels: list[int] = []
         self._has_output = asyncio.Event()
         self.is_open = True
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
-    async def ask(self, request: pb.Request, on_delta: OnDelta | None) -> pb.Reply:
-        """Sends a request and gives its final reply; cancelling this cancels the request."""
+    async def ask(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
+        """Sends a request of `size` bytes and gives its final reply; cancelling this cancels it."""
         if not self.is_open:
             raise EngineUnavailable("the connection to the engine is closed")
-        message = pb.Request()
-        message.CopyFrom(request)
-        message.id = next(self._ids)
-        pending = self._pending[message.id] = _Pending(on_delta)
-        self._requests.append(message)
+        request.id = next(self._ids)
+        pending = self._pending[request.id] = _Pending(request, size, on_delta)
+        self._waiting.append(pending)
         self._has_output.set()
         try:
             reply = await pending.done
         finally:
-            if self._pending.pop(message.id, None) is not None:
-                self._cancel(message)
+            if self._pending.pop(request.id, None) is not None:
+                self._cancel(pending)
         if reply.HasField("error"):
             raise error_of(reply.error)
         return reply
@@ -70,13 +81,14 @@ class Stream:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _cancel(self, message: pb.Request) -> None:
+    def _cancel(self, pending: _Pending) -> None:
         """Called for a request without a final reply: its caller gave up."""
-        unsent = [request for request in self._requests if request is not message]
-        if len(unsent) < len(self._requests):
-            self._requests = unsent
+        if not pending.is_sent:
+            with contextlib.suppress(ValueError):  # the stream has ended meanwhile
+                self._waiting.remove(pending)
         elif self.is_open:
-            self._cancels.append(message.id)
+            self._n_free += 1
+            self._cancels.append(pending.request.id)
             self._has_output.set()
 
     async def _write(self) -> None:
@@ -91,18 +103,22 @@ class Stream:
                     return  # the reader sees why
 
     def _frames(self) -> list[pb.ClientFrame]:
-        requests, self._requests = self._requests, []
+        """Cancels, and as many of the waiting requests as the engine takes."""
         cancels, self._cancels = self._cancels, []
-        frames = [pb.ClientFrame(cancels=cancels)]
+        parts: list[list[pb.Request]] = [[]]
         size = 0
-        for request in requests:
-            n_bytes = request.ByteSize()
-            if size and size + n_bytes > MAX_FRAME_BYTES:
-                frames.append(pb.ClientFrame())
+        while self._waiting and self._n_free > 0:
+            pending = self._waiting.popleft()
+            pending.is_sent = True
+            self._n_free -= 1
+            if size and size + pending.size > MAX_FRAME_BYTES:
+                parts.append([])
                 size = 0
-            frames[-1].requests.append(request)
-            size += n_bytes
-        return frames
+            parts[-1].append(pending.request)
+            size += pending.size
+        first = pb.ClientFrame(requests=parts[0], cancels=cancels)
+        frames = [first, *(pb.ClientFrame(requests=part) for part in parts[1:])]
+        return frames if parts[0] or cancels else []
 
     async def _read(self) -> None:
         error: BackendError | None = None
@@ -122,6 +138,9 @@ class Stream:
             return  # cancelled
         if not reply.HasField("delta"):
             del self._pending[reply.id]
+            self._n_free += 1
+            if self._waiting:
+                self._has_output.set()
             pending.done.set_result(reply)
         elif pending.on_delta is not None:
             try:

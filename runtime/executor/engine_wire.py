@@ -52,6 +52,23 @@ def prompt_message(prompt: Prompt) -> pb.Prompt:
 
 
 def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
+    """The message of a sampling; one that many requests share is made once."""
+    found = _messages.get((id(sampling), stream))
+    if found is not None and found[0] is sampling:
+        return found[1]
+    made = _generate_message(sampling, stream)
+    if sampling.is_greedy:
+        if len(_messages) >= MAX_MESSAGES:
+            _messages.clear()
+        _messages[id(sampling), stream] = (sampling, made)
+    return made
+
+
+MAX_MESSAGES = 1024
+_messages: dict[tuple[int, bool], tuple[Sampling, pb.Generate]] = {}
+
+
+def _generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
     stop = [checked_text(text, "a stop string") for text in sampling.stop]
     try:
         values = pb.Sampling(

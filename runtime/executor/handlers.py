@@ -1,7 +1,7 @@
 """What each op does at run time: one handler a row of the table of ops.
 
-A handler gets the run and a node whose operands exist, and gives the results in order,
-or a coroutine that will. Handlers of ops that ask a backend are the only coroutines.
+A handler gets the run and a node whose operands exist, and gives the results in order.
+Those of ops that ask a backend are coroutines, in a table of their own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
-from sgc.ir.graph import Node
+from sgc.ir.graph import Node, Ref
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
-from sgc.runtime.executor.backend import Generated, RoleFormat, Usage
-from sgc.runtime.executor.lowering import plan_constraint
+from sgc.runtime.executor.backend import Generated, RoleFormat, Sampling, Usage
+from sgc.runtime.executor.lowering import Plan, plan_constraint
 from sgc.runtime.executor.media import Media, load_media, load_video, media
 from sgc.runtime.executor.options import check_parameter, decide_sampling, seed_of
 from sgc.runtime.executor.reasoning import split_reasoning
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from sgc.runtime.executor.instance import Instance
 
 Results = tuple[Any, ...]
-Handler = Callable[["Instance", Node], Results | Coroutine[Any, Any, Results]]
+Handler = Callable[["Instance", Node], Results]
+AskingHandler = Callable[["Instance", Node], Coroutine[Any, Any, Results]]
 
 _SAMPLING = frozenset(row.name for row in SAMPLING)
 
@@ -134,10 +135,12 @@ async def _gen_n(run: Instance, node: Node) -> Results:
 
 async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results:
     state: StreamState = run.field(node, "stream")
-    given = {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
-    chat_stop = run.capabilities.chat.stop
-    sampling = decide_sampling(given, run.options, state.path, state.n_draws, chat_stop)
-    plan = plan_constraint(sampling, run.capabilities)
+    given = _given(run, node)
+    sampling, plan = _decided(run, node, given)
+    if not sampling.is_greedy:
+        seed = seed_of(given, run.options, run.row, state.path, state.n_draws)
+        sampling = replace(sampling, seed=seed)
+        plan = replace(plan, sampling=replace(plan.sampling, seed=seed))
     if state.gate is not None:
         await _pass_gate(state)
     prompt = run.prompt(state)
@@ -148,7 +151,9 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
         on_delta = shown.add if run.on_text is not None and plan.can_stream else None
         replies = (await plan.generate(run.backend, prompt, on_delta),)
     else:
-        seeds = [seed_of(given, run.options, state.path, state.n_draws, i) for i in range(n)]
+        seeds = [
+            seed_of(given, run.options, run.row, state.path, state.n_draws, i) for i in range(n)
+        ]
         replies = await plan.generate_n(run.backend, prompt, seeds)
     if given.get("keep_stop"):
         replies = tuple(map(_with_stop, replies))
@@ -164,6 +169,31 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     shown.finish(replies[0].text)
     value = [reply.text for reply in replies] if is_list else replies[0].text
     return state.draw(_generated_pieces(replies[0]), prompt), value
+
+
+def _given(run: Instance, node: Node) -> dict[str, Any]:
+    return {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
+
+
+# What a node whose parameters are all literals decides, by the identity of what decides it.
+_decisions: dict[tuple[int, int, int], tuple[object, Sampling, Plan]] = {}
+MAX_DECISIONS = 4096
+
+
+def _decided(run: Instance, node: Node, given: dict[str, Any]) -> tuple[Sampling, Plan]:
+    """A generation's parameters, but for its seed, and how to ask for it."""
+    key = (id(node), id(run.options), id(run.capabilities))
+    kept = (node, run.options, run.capabilities)
+    found = _decisions.get(key)
+    if found is not None:
+        return found[1], found[2]
+    sampling = decide_sampling(given, run.options, run.capabilities.chat.stop)
+    plan = plan_constraint(sampling, run.capabilities)
+    if not any(isinstance(operand, Ref) for _, operand in node.fields[1:]):
+        if len(_decisions) >= MAX_DECISIONS:
+            _decisions.clear()
+        _decisions[key] = (kept, sampling, plan)  # what is kept keeps its identity
+    return sampling, plan
 
 
 class _Shown:
@@ -268,7 +298,7 @@ def _select_draw(run: Instance, node: Node, state: StreamState) -> tuple[float, 
     temperature = run.field(node, "temperature") or 0.0
     check_parameter("temperature", temperature)
     given = {"seed": run.field(node, "seed")}
-    drawn = seed_of(given, run.options, state.path, state.n_draws)
+    drawn = seed_of(given, run.options, run.row, state.path, state.n_draws)
     return float(temperature), drawn / 2**SEED_BITS
 
 
@@ -284,11 +314,14 @@ def _fork(run: Instance, node: Node) -> Results:
     gate = state.gate
     if n > 1 and any(piece.text for piece in state.pieces()):
         run.hold()
-        gate = run.background(_commit(run, node, state))
+        gate = asyncio.get_running_loop().create_future()
+        run.background(_commit(run, node, state, gate))
     return state.fork(n, gate)
 
 
-async def _commit(run: Instance, node: Node, state: StreamState) -> None:
+async def _commit(
+    run: Instance, node: Node, state: StreamState, gate: asyncio.Future[None]
+) -> None:
     try:
         await _pass_gate(state)
         prompt = run.prompt(state)
@@ -306,6 +339,7 @@ async def _commit(run: Instance, node: Node, state: StreamState) -> None:
             start_s, end_s, usage,
         )
     )  # fmt: skip
+    gate.set_result(None)
     run.release()
 
 
@@ -370,9 +404,6 @@ HANDLERS: dict[str, Handler] = {
     "media": _media,
     "image": _image,
     "video": _video,
-    "gen": _gen,
-    "gen_n": _gen_n,
-    "select": _select,
     "separate_reasoning": _separate_reasoning,
     "fork": _fork,
     "text_of": _text_of,
@@ -383,4 +414,10 @@ HANDLERS: dict[str, Handler] = {
     "record": _record,
     "publish": _publish,
     "return": _return,
+}
+
+ASKING: dict[str, AskingHandler] = {
+    "gen": _gen,
+    "gen_n": _gen_n,
+    "select": _select,
 }

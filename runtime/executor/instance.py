@@ -17,8 +17,9 @@ from typing import Any
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
-from sgc.runtime.executor.handlers import HANDLERS, Results
+from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.plan import Plan
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
 from sgc.runtime.executor.stream import Piece, StreamState, special_pattern
 
@@ -37,7 +38,9 @@ class Instance:
         options: RunOptions,
         arguments: Mapping[str, Any],
         on_text: OnText | None = None,
+        row: str | None = None,
     ) -> None:
+        self.row = options.row if row is None else row
         self.program = program
         self.backend = backend
         self.capabilities = capabilities
@@ -54,6 +57,8 @@ class Instance:
         self._readers: dict[str, list[asyncio.Future[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: deque[Node] = deque()
+        self._plan: Plan | None = None
+        self._n_missing: list[int] = []
         self._n_open = 0
         self._returned: tuple[Any] | None = None
         self._start_s = time.monotonic()
@@ -78,38 +83,55 @@ class Instance:
                 self._ready.append(node)
         self._drain()
 
+    def submit_all(self, plan: Plan) -> None:
+        """Takes all nodes of a compiled program, once; what they wait for is known."""
+        self._n_open += len(plan.nodes)
+        self._plan, self._n_missing = plan, list(plan.n_missing)
+        for node in plan.nodes:
+            if node.op == "publish":
+                self._stream_index[id(node)] = len(self._streams)
+                self._streams.append(None)
+        for place, count in enumerate(plan.n_missing):
+            if count == 0:
+                self._ready.append(plan.nodes[place])
+        for name in list(self._values):
+            self._planned(plan, name)
+        self._drain()
+
+    def _planned(self, plan: Plan, name: str) -> None:
+        """A value is there: those nodes of the plan are ready that wait for nothing else."""
+        counts = self._n_missing
+        for place in plan.waiting.get(name, ()):
+            counts[place] -= 1
+            if counts[place] == 0:
+                self._ready.append(plan.nodes[place])
+
     def _drain(self) -> None:
         """Runs what is ready until nothing is; a loop, since chains are long."""
         while self._ready and not self.finished.done():
             node = self._ready.popleft()
+            if node.op in ASKING:
+                self.background(self._ask(node))
+                continue
             try:
-                outcome = HANDLERS[node.op](self, node)
+                results = HANDLERS[node.op](self, node)
             except BaseException as error:
                 self.fail(node, error)
                 if not isinstance(error, Exception):
                     raise
                 return
-            if isinstance(outcome, Coroutine):
-                self._spawn(node, outcome)
-            else:
-                self._complete(node, outcome)
+            self._complete(node, results)
         self._finish_if_done()
 
-    def _spawn(self, node: Node, work: Coroutine[Any, Any, Results]) -> None:
-        task = self.background(self._run(node, work))
-        # Cancelled before its first step, a task leaves its coroutine unawaited.
-        task.add_done_callback(lambda _: work.close())
-
-    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
         """A task of this run: cancelled with it, and waited for by `settle`."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
-    async def _run(self, node: Node, work: Coroutine[Any, Any, Results]) -> None:
+    async def _ask(self, node: Node) -> None:
         try:
-            results = await work
+            results = await ASKING[node.op](self, node)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -134,13 +156,17 @@ class Instance:
 
     def define(self, name: str, value: Any) -> None:
         self._values[name] = value
-        for pending in self._blocked.pop(name, ()):
-            pending.n_missing -= 1
-            if pending.n_missing == 0:
-                self._ready.append(pending.node)
-        for reader in self._readers.pop(name, ()):
-            if not reader.done():
-                reader.set_result(value)
+        if self._plan is not None:
+            self._planned(self._plan, name)
+        elif self._blocked:
+            for pending in self._blocked.pop(name, ()):
+                pending.n_missing -= 1
+                if pending.n_missing == 0:
+                    self._ready.append(pending.node)
+        if self._readers:
+            for reader in self._readers.pop(name, ()):
+                if not reader.done():
+                    reader.set_result(value)
 
     # -- values -----------------------------------------------------------------------
 

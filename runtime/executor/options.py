@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.backend import GREEDY_BELOW, LogprobsAsked, Sampling
+from sgc.runtime.executor.backend import LogprobsAsked, Sampling
 from sgc.runtime.executor.seeds import draw_seed
 
 DEFAULT_MAX_TOKENS = 128
@@ -109,15 +109,13 @@ def check_parameter(name: str, value: Any) -> None:
 
 
 def decide_sampling(
-    given: Mapping[str, Any],
-    options: RunOptions,
-    path: str,
-    ordinal: int,
-    chat_stop: tuple[str, ...] = (),
+    given: Mapping[str, Any], options: RunOptions, chat_stop: tuple[str, ...] = ()
 ) -> Sampling:
     """A generation's parameters: its own where given, else the run's defaults.
 
-    chat_stop: what ends a message in the chat template; it ends every generation.
+    chat_stop: what ends a message in the chat template; it ends every generation. The seed is
+    left 0, as it stays for a greedy generation: it draws nothing, and a seed would only make
+    equal requests look different.
     """
     values: dict[str, Any] = {}
     for name in _PLAIN:
@@ -138,20 +136,24 @@ def decide_sampling(
         values[name] = given.get(name)
     if given.get("logit_bias") is not None:
         values["logit_bias"] = parse_logit_bias(given["logit_bias"])
+    if given.get("seed") is not None:
+        check_parameter("seed", given["seed"])
     values["logprobs"] = _logprobs(given, options)
-    # Greedy draws nothing: a seed would only make equal requests look different.
-    is_greedy = values["temperature"] < GREEDY_BELOW
-    values["seed"] = 0 if is_greedy else seed_of(given, options, path, ordinal)
     return Sampling(**values)
 
 
 def seed_of(
-    given: Mapping[str, Any], options: RunOptions, path: str, ordinal: int, n_index: int = 0
+    given: Mapping[str, Any],
+    options: RunOptions,
+    row: str,
+    path: str,
+    ordinal: int,
+    n_index: int = 0,
 ) -> int:
     """The seed of one draw: from the generation's own, else from the run's and its place."""
     own = given.get("seed")
     if own is None:
-        return draw_seed(options.seed, options.row, path, ordinal, n_index)
+        return draw_seed(options.seed, row, path, ordinal, n_index)
     check_parameter("seed", own)
     return draw_seed(own, "", "explicit", 0, n_index)
 

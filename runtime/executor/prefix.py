@@ -21,9 +21,7 @@ async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
         is_first = state is None and node.op == "stream"
         if not is_first and (node.op not in _CONSTANT or node.get("stream") != Ref(at)):
             break
-        outcome = HANDLERS[node.op](run, node)
-        assert isinstance(outcome, tuple)
-        (state,) = outcome
+        (state,) = HANDLERS[node.op](run, node)
         at = node.results[0].name
         run.define(at, state)
     prompt = () if state is None else run.prompt(state)

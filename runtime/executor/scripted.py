@@ -30,6 +30,10 @@ PLAIN_CHAT = ChatFormat(
     image_token="<image>",
 )
 
+CAPABILITIES = Capabilities(
+    "scripted", PLAIN_CHAT, max_context=2**31 - 1, unconditional=True, images=True
+)
+
 
 class ScriptedBackend:
     """Replies with `reply(prompt, sampling)` and prefers the choice `prefer(prompt, choices)`."""
@@ -43,9 +47,7 @@ class ScriptedBackend:
         self._prefer = prefer
 
     async def capabilities(self) -> Capabilities:
-        return Capabilities(
-            "scripted", PLAIN_CHAT, max_context=2**31 - 1, unconditional=True, images=True
-        )
+        return CAPABILITIES
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None

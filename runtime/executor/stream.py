@@ -87,13 +87,11 @@ class StreamState:
 
         Its gate has been passed. Generated tokens close the prompt before them for good.
         """
-        state = replace(
-            self, prev=self, piece=None, n_draws=self.n_draws + 1, gate=None, closed=None
-        )
+        roles, n_draws = self.roles, self.n_draws + 1
+        state = StreamState(self.path, self, None, n_draws, self.n_forks, roles, None, None)
         for piece in pieces:
-            state = state.append(piece)
-            if piece.ids:
-                state = replace(state, closed=(*prompt, TokenRun(piece.ids, piece.text)))
+            closed = (*prompt, TokenRun(piece.ids, piece.text)) if piece.ids else None
+            state = StreamState(self.path, state, piece, n_draws, self.n_forks, roles, None, closed)
         return state
 
     def prompt(self, special: re.Pattern[str] | None) -> Prompt:

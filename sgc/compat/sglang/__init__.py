@@ -8,6 +8,6 @@ From a shell: `python -m sgc.compat.sglang PROG.py ARGS…`. It is the front end
 kernels and everything else of the package `sglang` are not here, and asking says what is.
 """
 
-from sgc.compat.sglang.install import install
+from sgc.compat.sglang.importing import install
 
 __all__ = ["install"]

@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABCMeta
 from collections.abc import Mapping
 from typing import Any
 
 from sgc import runs, state
-from sgc.functions import Function
+from sgc.compat.sglang.programs import CompiledFunction, SglFunction, TracedGraph
 from sgc.group import ProgramStateGroup
-from sgc.ir.graph import Graph
-from sgc.program import Program
 
 __all__ = ["ProgramState", "ProgramStateGroup", "StreamExecutor", "cache_program"]
 
 
-class ProgramState(ABC):
+class ProgramState(metaclass=ABCMeta):  # noqa: B024
     """What a run gives and what a program appends to; sgc has a class for each."""
 
 
@@ -26,7 +24,7 @@ ProgramState.register(state.ProgramState)
 ProgramState.register(runs.RunState)
 
 
-class StreamExecutor(ABC):
+class StreamExecutor(metaclass=ABCMeta):  # noqa: B024
     """What `state.stream_executor` is."""
 
 
@@ -34,16 +32,16 @@ StreamExecutor.register(state.StreamExecutorView)
 StreamExecutor.register(runs.RunState)
 
 
-def cache_program(program: Function, backend: Any) -> None:
+def cache_program(program: SglFunction, backend: Any) -> None:
     """Has the backend keep the text that every run of the program begins with."""
     program.cache(backend)
 
 
-def trace_program(program: Function, arguments: Mapping[str, Any], backend: Any) -> Graph:
+def trace_program(program: SglFunction, arguments: Mapping[str, Any], backend: Any) -> TracedGraph:
     """The program as a graph, with some arguments fixed."""
     return program.trace(backend=backend, **arguments)
 
 
-def compile_func(function: Function, backend: Any) -> Program:
+def compile_func(function: SglFunction, backend: Any) -> CompiledFunction:
     """The compiled program."""
     return function.compile(backend=backend)

@@ -17,6 +17,7 @@ from sgc.compat.sglang import (
     chat_template,
     config,
     interpreter,
+    programs,
     schema_regex,
     server_args,
     servers,
@@ -24,26 +25,30 @@ from sgc.compat.sglang import (
     test_utils,
     utils,
 )
-from sgc.functions import Function
 from sgc.runtime.executor import options
 
 Names = Mapping[str, Any]
 
 _WORDS = (
-    "assistant assistant_begin assistant_end flush_cache function gen gen_int gen_string "
-    "get_server_info image select separate_reasoning set_default_backend system system_begin "
-    "system_end user user_begin user_end video"
-).split()
+    *("assistant", "assistant_begin", "assistant_end", "flush_cache", "gen"),
+    *("gen_int", "gen_string", "get_server_info", "image", "select", "separate_reasoning"),
+    *("set_default_backend", "system", "system_begin", "system_end"),
+    *("user", "user_begin", "user_end", "video"),
+)
 _METHODS = (
-    "greedy_token_selection token_length_normalized unconditional_likelihood_normalized"
-).split()
+    "greedy_token_selection",
+    "token_length_normalized",
+    "unconditional_likelihood_normalized",
+)
 _PROVIDERS = {name: getattr(backends, name) for name in backends.PROVIDERS}
 _API: Names = {
     **{name: getattr(sgc, name) for name in _WORDS},
+    "function": programs.function,
     "Engine": backends.Engine,
     "Runtime": backends.Runtime,
 }
 _VERSION = f"{sgc.__version__}+sgc"
+_DOC = "SGLang's front end, as sgc has it (see sgc.compat.sglang)."
 
 
 def all_modules() -> dict[str, tuple[str | None, Names]]:
@@ -62,7 +67,10 @@ def all_modules() -> dict[str, tuple[str | None, Names]]:
         "sglang.lang.tracer": (None, {"trace_program": interpreter.trace_program}),
         "sglang.lang.compiler": (
             None,
-            {"compile_func": interpreter.compile_func, "CompiledFunction": sgc.Program},
+            {
+                "compile_func": interpreter.compile_func,
+                "CompiledFunction": programs.CompiledFunction,
+            },
         ),
         "sglang.utils": _public(utils),
         "sglang.test.test_utils": _public(test_utils),
@@ -73,7 +81,7 @@ def all_modules() -> dict[str, tuple[str | None, Names]]:
     }
     for folder in ("sglang.lang.backend", "sglang.backend"):
         tree |= {f"{folder}.{name}": (None, names) for name, names in _backends().items()}
-    tree[sgc.compat.sglang.install.ROOT] = (sgc.compat.sglang.__doc__, _top())
+    tree["sglang"] = (_DOC, _top())
     return tree
 
 
@@ -108,7 +116,7 @@ def _ir() -> Names:
     return {
         **patterns,
         "REGEX_STRING": options.REGEX_STR,  # its name in the oldest versions
-        "SglFunction": Function,
+        "SglFunction": programs.SglFunction,
         "SglExpr": words.Expr,
         "SglExprList": words.Sequenced,
         "SglGen": words.Gen,

@@ -1,0 +1,59 @@
+"""What of a graph's dataflow is the same in every run, worked out once.
+
+Used by `Instance` for compiled programs; an interpreted one learns its nodes one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sgc.ir.graph import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Nodes, how many values each waits for, and which wait for a value, by place."""
+
+    nodes: tuple[Node, ...]
+    n_missing: tuple[int, ...]
+    waiting: Mapping[str, tuple[int, ...]]
+    n_published: int
+
+
+class _Key:
+    """Nodes by identity: comparing two graphs would cost what the plan saves."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.nodes is other.nodes
+
+    def __hash__(self) -> int:
+        return id(self.nodes)
+
+
+def plan_of(nodes: tuple[Node, ...]) -> Plan:
+    """The plan of a straight line of nodes, kept while it is used."""
+    return _plan(_Key(nodes))
+
+
+@lru_cache(maxsize=64)
+def _plan(key: _Key) -> Plan:
+    counts = []
+    waiting: dict[str, list[int]] = {}
+    for place, node in enumerate(key.nodes):
+        missing = dict.fromkeys(node.refs())
+        counts.append(len(missing))
+        for name in missing:
+            waiting.setdefault(name, []).append(place)
+    return Plan(
+        nodes=key.nodes,
+        n_missing=tuple(counts),
+        waiting={name: tuple(places) for name, places in waiting.items()},
+        n_published=sum(node.op == "publish" for node in key.nodes),
+    )

@@ -1,0 +1,97 @@
+"""`python -m sgc.compat.sglang [OPTIONS] SCRIPT [ARGS]…`: a script for SGLang, run on sgc.
+
+Exit codes are the script's own; an error of sgc's is one message, 1, or 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from sgc.compat.sglang.runner import run_script
+from sgc.endpoints import Endpoint, Runtime, connect
+from sgc.errors import SgcError, UsageError
+
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130  # those of `sgc`
+_OURS = (str(Path(__file__).parent), "<frozen runpy>")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line; gives its exit code, or raises the script's SystemExit."""
+    given = _parser().parse_args(argv)
+    is_debug = given.traceback or bool(os.environ.get("SGC_TRACEBACK"))
+    try:
+        with _backend(given.engine, given.model) as backend:
+            run_script(given.script, given.arguments, backend)
+    except KeyboardInterrupt:
+        print("sgc: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone: nothing more to write, and nothing to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+    except SgcError as error:
+        if is_debug:
+            traceback.print_exception(error)
+        print(f"sgc: error: {_place(error)}{error}", file=sys.stderr)
+        return EXIT_USAGE if _is_usage(error) else EXIT_ERROR
+    except Exception as error:
+        # The script's own: as Python shows it, from its own first line on.
+        traceback.print_exception(error if is_debug else error.with_traceback(_inner(error)))
+        return EXIT_ERROR
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sgc.compat.sglang", description=__doc__.splitlines()[0] if __doc__ else None
+    )
+    parser.add_argument("--engine", help="address of a running engine for the default backend")
+    parser.add_argument("--model", help="model of an engine to start for the default backend")
+    parser.add_argument("--traceback", action="store_true", help="show tracebacks of sgc's errors")
+    parser.add_argument("script", help="the Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own command line")
+    return parser
+
+
+@contextlib.contextmanager
+def _backend(engine: str | None, model: str | None) -> Iterator[Endpoint | None]:
+    """The default backend that the command line names, if it names one."""
+    if engine is not None and model is not None:
+        raise UsageError("--model is the engine's own choice where --engine names one")
+    if engine is None and model is None:
+        yield None
+        return
+    with connect(engine) if engine is not None else Runtime(model) as endpoint:
+        yield endpoint
+
+
+def _place(error: SgcError) -> str:
+    """The user's line, where the error does not tell it itself."""
+    from sgc.session import innermost_user_line
+
+    where = None if error.where else innermost_user_line(error)
+    return f"{where}: " if where and "runpy" not in where else ""
+
+
+def _is_usage(error: SgcError) -> bool:
+    """A misuse inside the script stands at its line; it is no misuse of the command."""
+    return isinstance(error, UsageError) and not error.where and not _place(error)
+
+
+def _inner(error: BaseException) -> TracebackType | None:
+    """The traceback from the first frame that is not ours."""
+    found = error.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_OURS):
+        found = found.tb_next
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""SGLang's backend classes: `RuntimeEndpoint`, `Runtime`, the base class, and providers' APIs.
+
+The first two are sgc's own with what SGLang's programs look at besides: chat templates with
+names, and a count of tokens. Providers' APIs are not available yet; their classes can be
+imported and asked for by `isinstance`, and say so when they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sgc import endpoints
+from sgc.compat.sglang import chat_template as templates
+from sgc.compat.sglang.chat_template import ChatTemplate
+from sgc.compat.sglang.server_args import ServerArgs
+from sgc.compat.sglang.usage import CountingBackend, TokenUsage
+from sgc.endpoints import SCHEMES, Endpoint
+from sgc.errors import BackendError, SgcError, UsageError
+from sgc.runtime.executor.backend import (
+    Capabilities,
+    Generated,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
+from sgc.runtime.executor.chat_templates import DEFAULT, template_named
+
+
+class ProviderUnavailable(SgcError):
+    """A provider's API that sgc cannot talk to yet."""
+
+
+class _EveryEndpoint(type):
+    """`isinstance(x, BaseBackend)` is true of every endpoint."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        is_base = cls.__name__ == "BaseBackend"
+        return isinstance(instance, Endpoint) if is_base else type.__instancecheck__(cls, instance)
+
+
+class _Named(Endpoint):
+    """An endpoint whose chat template has SGLang's form, and which counts tokens."""
+
+    _template: ChatTemplate | None = None
+
+    def _dress(self, template: ChatTemplate | None = None) -> None:
+        self.token_usage = TokenUsage()
+        self.backend = CountingBackend(self.backend, self.token_usage)
+        if template is not None:
+            self.chat_template = template
+
+    @property
+    def chat_template(self) -> ChatTemplate:
+        """What the chat template puts around each role's content; may be set to another."""
+        if self._template is None:
+            capabilities = self._capabilities()
+            name = templates.name_of(capabilities.chat, capabilities.model)
+            self._template = templates.template_of(name, capabilities.chat)
+        return self._template
+
+    @chat_template.setter
+    def chat_template(self, template: Any) -> None:
+        Endpoint.chat_template.__set__(self, template)  # type: ignore[attr-defined]
+        self._template = template if isinstance(template, ChatTemplate) else None
+
+
+class RuntimeEndpoint(_Named, endpoints.RuntimeEndpoint):
+    """A running server: SGLang's own by its URL, or an engine of ours at `grpc://HOST:PORT`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        verify: str | None = None,
+        chat_template_name: str | None = None,
+    ) -> None:
+        named = None if chat_template_name is None else _template_named(chat_template_name)
+        super().__init__(base_url, api_key, verify)
+        if named is None and not base_url.startswith(SCHEMES):
+            found = templates.get_chat_template_by_model_path(self.get_model_name())
+            named = found if found.name in templates.chat_template_registry else None
+        self._dress(named)
+
+    @property
+    def support_concate_and_append(self) -> bool:
+        """Joins append the branches' texts; there is no route for more."""
+        return False
+
+
+class Runtime(_Named, endpoints.Runtime):
+    """An engine of our own, in SGLang's words: `Runtime(model_path=…, tp_size=…)`."""
+
+    def __init__(self, model_path: str | None = None, **settings: Any) -> None:
+        self.server_args = ServerArgs(model_path, **settings)
+        chat = self.server_args.chat_template
+        named = None if chat is None else _template_named(chat)
+        super().__init__(model_path, **self.server_args.engine_settings)
+        self._dress(named)
+
+    def get_tokenizer(self) -> Any:
+        """The model's tokenizer; needs transformers."""
+        from sgc.compat.sglang.srt import get_tokenizer
+
+        return get_tokenizer(self.get_model_name())
+
+
+class Engine:
+    """SGLang's offline engine, which is no backend of programs."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise UsageError(
+            "sglang.Engine is the offline engine: it is no backend of programs and is not here",
+            hint="sgl.Runtime(model_path=…) starts an engine that programs run on",
+        )
+
+
+class BaseBackend(_Named, metaclass=_EveryEndpoint):
+    """Every backend's base class. Made by itself it has a chat template and no model."""
+
+    def __init__(self) -> None:
+        super().__init__(_NoModel())
+        self._dress()
+
+
+class _NoModel:
+    """What `BaseBackend()` runs on: nothing."""
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities("none", template_named(DEFAULT), max_context=2**31 - 1)
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        raise self._refusal()
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        raise self._refusal()
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        raise self._refusal()
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        raise self._refusal()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _refusal(self) -> BackendError:
+        return BackendError(
+            "BaseBackend has no model; a subclass's own `generate` is not asked",
+            hint="run on sgl.RuntimeEndpoint or sgl.Runtime",
+        )
+
+
+class _Provider(Endpoint):
+    """Raises ProviderUnavailable when it is made."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise ProviderUnavailable(
+            f"sglang.{type(self).__name__}: providers' APIs are not available in sgc yet",
+            hint='run on sgl.RuntimeEndpoint("http://HOST:PORT") or sgl.Runtime(model_path=…)',
+        )
+
+
+class OpenAI(_Provider):
+    """OpenAI's API and those like it."""
+
+
+class Anthropic(_Provider):
+    """Anthropic's API."""
+
+
+class LiteLLM(_Provider):
+    """What LiteLLM talks to."""
+
+
+class VertexAI(_Provider):
+    """Google's API."""
+
+
+class Crusoe(_Provider):
+    """Crusoe's API."""
+
+
+class Shortfin(_Provider):
+    """AMD's server."""
+
+
+PROVIDERS = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
+
+
+def _template_named(name: str) -> ChatTemplate:
+    return templates.get_chat_template(name)

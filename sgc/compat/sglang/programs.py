@@ -1,0 +1,123 @@
+"""SGLang's `@function` over sgc's: what its programs ask of one besides running it.
+
+Running, binding and calling are sgc's own. Tracing gives a graph that can be printed as SGLang's
+tracer prints its own, compiling an object with `run` and `run_batch`; `pin` is `cache`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from sgc.batch import Batch, BatchOptions, Row, checked_rows, run_all
+from sgc.endpoints import Endpoint, resolve_backend
+from sgc.errors import UsageError
+from sgc.functions import Function, make_options
+from sgc.ir.graph import Graph
+from sgc.ir.printer import to_text
+from sgc.program import Program
+from sgc.runs import RunState
+from sgc.runtime.executor.executor import run_graph
+
+
+class TracedGraph(Graph):
+    """A graph with the attribute that SGLang's programs print of a trace."""
+
+    @property
+    def last_node(self) -> TracedGraph:
+        return self
+
+    def print_graph_dfs(self) -> str:
+        """The graph as text; SGLang's name for it."""
+        return to_text(self)
+
+
+class CompiledFunction:
+    """A compiled program that is run as SGLang's are. backend: where no other is given."""
+
+    def __init__(self, program: Program, backend: Endpoint | None) -> None:
+        self.program = program
+        self._backend = backend
+
+    def run(self, *, backend: Endpoint | None = None, **kwargs: Any) -> RunState:
+        """Runs once and waits."""
+        return RunState.of(self.program.run(backend=backend or self._backend, **kwargs))
+
+    def run_batch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Endpoint | None = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool = False,
+        **options: Any,
+    ) -> list[RunState]:
+        """Runs once for each dict of arguments, in order."""
+        rows: Sequence[Mapping[str, Any]] = checked_rows(batch_kwargs)
+        endpoint = resolve_backend(backend or self._backend)
+        chosen = make_options(options)
+
+        def make_row(index: int) -> Row:
+            own = replace(chosen, row=str(index))
+            return Row(lambda: run_graph(self.program.graph, endpoint.backend, rows[index], own))
+
+        how = BatchOptions(num_threads, progress=progress_bar)
+        return run_all(Batch(make_row, len(rows), how))
+
+    def print_graph(self) -> None:
+        """Prints the program in its text form."""
+        print(self.program.text())
+
+
+class SglFunction(Function):
+    """A program, as `@sgl.function` makes it."""
+
+    def bind(self, **kwargs: Any) -> SglFunction:
+        """The program with some arguments given; a call may give them anew."""
+        bound = super().bind(**kwargs)
+        return SglFunction(
+            self.python,
+            self.num_api_spec_tokens,
+            jit=self._jit is not None,
+            full_graph=self.full_graph,
+            bind_arguments=bound.bind_arguments,
+        )
+
+    def trace(self, *, backend: Any = None, **bind: Any) -> TracedGraph:
+        """The program as a graph, with `bind` arguments fixed to values."""
+        graph = super().trace(backend=backend, **bind)
+        return TracedGraph(**{field.name: getattr(graph, field.name) for field in fields(graph)})
+
+    # Of sgc's own it keeps the keywords; what it gives is SGLang's.
+    def compile(  # type: ignore[override]
+        self, *, backend: Endpoint | None = None, **how: Any
+    ) -> CompiledFunction:
+        """The compiled program; raises TraceError at the line that cannot be traced."""
+        return CompiledFunction(super().compile(backend=backend, **how), backend)
+
+    def pin(self, backend: Any = None) -> None:
+        """Has the backend keep the text that every run begins with."""
+        self.cache(backend)
+
+    def unpin(self, backend: Any = None) -> None:
+        """Nothing to do: kept text that nobody uses makes room by itself."""
+
+
+def function(
+    func: Callable[..., Any] | None = None,
+    num_api_spec_tokens: int | None = None,
+    *,
+    api_num_spec_tokens: int | None = None,
+    jit: bool = True,
+    full_graph: bool = False,
+) -> Any:
+    """`@sgl.function`; `api_num_spec_tokens` is an older name of `num_api_spec_tokens`."""
+    if num_api_spec_tokens is not None and api_num_spec_tokens is not None:
+        raise UsageError("num_api_spec_tokens and api_num_spec_tokens are the same; give one")
+    n_tokens = api_num_spec_tokens if num_api_spec_tokens is None else num_api_spec_tokens
+
+    def make(python: Callable[..., Any]) -> SglFunction:
+        return SglFunction(python, n_tokens, jit=jit, full_graph=full_graph)
+
+    return make if func is None else make(func)

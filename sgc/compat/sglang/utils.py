@@ -1,0 +1,163 @@
+"""SGLang's `utils`: what the scripts of its repository import."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json as json_module
+import os
+import ssl
+import sys
+import tempfile
+import traceback
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sgc.compat.sglang.servers import launch_server_cmd, terminate_process, wait_for_server
+from sgc.constraints import schema_text
+from sgc.errors import SgcError
+
+__all__ = [
+    "convert_json_schema_to_str",
+    "download_and_cache_file",
+    "dump_state_text",
+    "encode_image_base64",
+    "get_exception_traceback",
+    "http_request",
+    "is_in_ci",
+    "launch_server_cmd",
+    "normalize_base_url",
+    "print_highlight",
+    "read_jsonl",
+    "terminate_process",
+    "wait_for_server",
+]
+
+DOWNLOAD_TIMEOUT_S = 60.0
+
+
+def read_jsonl(filename: str) -> list[Any]:
+    """The values of a file of JSON lines; blank lines and those that begin with # are left out.
+
+    A list: SGLang's newer versions give a generator, which scripts that slice it fail on.
+    """
+    with open(filename, encoding="utf-8") as lines:
+        kept = [line for line in lines if line.strip() and not line.startswith("#")]
+    return [json_module.loads(line) for line in kept]
+
+
+def dump_state_text(filename: str, states: Iterable[Any], mode: str = "w") -> None:
+    """Writes the texts of runs to a file, each under its number."""
+    with open(filename, mode, encoding="utf-8") as out:
+        for index, state in enumerate(states):
+            text = state.text() if hasattr(state, "text") else str(state)
+            out.write(f"{'=' * 40} {index} {'=' * 40}\n{text}\n{'=' * 80}\n\n")
+
+
+def download_and_cache_file(url: str, filename: str | None = None) -> str:
+    """A file of the web as a local one, fetched once; a path that exists is given as it is.
+
+    Raises SgcError that says where to put the file if it cannot be fetched.
+    """
+    if os.path.exists(url):
+        return url
+    path = Path(filename or os.path.join(tempfile.gettempdir(), url.rpartition("/")[2]))
+    if path.exists():
+        return str(path)
+    print(f"Downloading from {url} to {path}", file=sys.stderr)
+    part = path.with_name(path.name + ".part")
+    try:
+        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as reply:
+            part.write_bytes(reply.read())
+        part.replace(path)
+    except (OSError, ValueError) as error:
+        raise SgcError(f"cannot fetch {url}: {error}", hint=f"put the file at {path}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return str(path)
+
+
+class HttpResponse:
+    """A server's reply, of whatever status."""
+
+    def __init__(self, reply: Any) -> None:
+        self._reply = reply
+        self.status_code: int = reply.status
+
+    @property
+    def text(self) -> str:
+        return str(self._reply.read().decode("utf-8", errors="replace"))
+
+    def json(self) -> Any:
+        return json_module.loads(self._reply.read())
+
+    def iter_lines(self, decode_unicode: bool = False) -> Iterator[Any]:
+        """Its lines as they come."""
+        for line in self._reply:
+            stripped = line.rstrip(b"\r\n")
+            yield stripped.decode("utf-8") if decode_unicode else stripped
+
+
+def http_request(
+    url: str,
+    json: Any = None,
+    stream: bool = False,
+    api_key: str | None = None,
+    verify: str | None = None,
+    method: str | None = None,
+) -> HttpResponse:
+    """Asks a server, by POST where there is JSON to send; an error status is a reply too."""
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
+    data = None if json is None else json_module.dumps(json).encode()
+    request = urllib.request.Request(url, data=data, headers=headers, method=method)
+    trust = ssl.create_default_context(cafile=verify) if isinstance(verify, str) else None
+    try:
+        return HttpResponse(urllib.request.urlopen(request, context=trust))
+    except urllib.error.HTTPError as error:
+        return HttpResponse(error)
+
+
+def encode_image_base64(image_path: Any) -> str:
+    """An image in base64: a path, bytes, or a PIL image (as PNG)."""
+    if isinstance(image_path, (bytes, bytearray)):
+        data = bytes(image_path)
+    elif isinstance(image_path, (str, os.PathLike)):
+        data = Path(image_path).read_bytes()
+    else:
+        buffer = io.BytesIO()
+        image_path.save(buffer, format="PNG")
+        data = buffer.getvalue()
+    return base64.b64encode(data).decode("ascii")
+
+
+def convert_json_schema_to_str(json_schema: Any) -> str:
+    """A JSON schema as text: given as text, a dict or a pydantic model."""
+    return schema_text(json_schema)
+
+
+def normalize_base_url(host: str, port: int | str | None = None) -> str:
+    """A server's URL: `host` may have its scheme already, and its port."""
+    base = (host if "://" in host else f"http://{host}").rstrip("/")
+    scheme, _, rest = base.partition("://")
+    has_port = rest.rpartition("]")[2].rpartition(":")[2].isdigit() and ":" in rest
+    return base if port is None or has_port else f"{scheme}://{rest}:{port}"
+
+
+def print_highlight(html_content: Any) -> None:
+    """Prints; in SGLang's own documentation it is set in blue."""
+    print(html_content)
+
+
+def is_in_ci() -> bool:
+    """Whether this is SGLang's continuous integration."""
+    return os.environ.get("SGLANG_IS_IN_CI", "").lower() in ("1", "true")
+
+
+def get_exception_traceback() -> str:
+    """The traceback of the exception being handled."""
+    return traceback.format_exc()
