@@ -141,8 +141,7 @@ def _sample(
     results = [("s", types.STREAM), (name or op, type_)]
     stream = Ref(state.symbol.name)
     state.symbol, value = state.session.emit(op, results, stream=stream, **fields)
-    if name is not None:
-        state.set_generated(name, value)
+    state.set_generated(name, value)
 
 
 def _separate_reasoning(state: ProgramState, expr: SeparateReasoning) -> None:

@@ -107,7 +107,7 @@ class EagerSession(Session):
         if self._body_error is not None:
             raise self._body_error
 
-    def await_name(self, names: Mapping[str, Any], name: str) -> None:
+    def await_name(self, names: Mapping[str | None, Any], name: str) -> None:
         if self._is_outside and not self._body_is_over:
             with self._changed:
                 self._changed.wait_for(lambda: name in names or self._body_is_over)

@@ -24,6 +24,10 @@ class SgcError(Exception):
         return f"{place}{self.message}{hint}"
 
 
+class SgcWarning(UserWarning):
+    """Something is probably not meant as it is written; what happens is documented."""
+
+
 class UsageError(SgcError):
     """A command or call that cannot be meant; the command line exits with 2."""
 

@@ -300,7 +300,7 @@ class Function:
         self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
     ) -> Batch:
         rows = checked_rows(rows)
-        chosen = make_options(_known_options(options))
+        chosen = make_options(known_options(options))
         bound = [self._row_arguments(index, row) for index, row in enumerate(rows)]
 
         guards = self._jit.guards() if self._jit is not None else None
@@ -375,7 +375,8 @@ class Function:
         return f"<sgc.function {self.name}({', '.join(self.signature.names)})>"
 
 
-def _known_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a batch; raises UsageError for others."""
     unknown = [name for name in given if name not in OPTION_NAMES]
     if unknown:
         raise UsageError(

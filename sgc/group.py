@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgc.append import advance, append, shown
-from sgc.errors import UsageError
+from sgc.errors import SgcWarning, UsageError
 from sgc.ir.graph import Ref
 from sgc.session import here
 from sgc.words import Appendable, Expr
@@ -74,8 +75,9 @@ class ProgramStateGroup:
     def join(self, mode: str = "gather_variable") -> None:
         """Brings the children's results to the trunk; the children stay usable.
 
-        gather_variable: every name that children have set since the fork becomes a list of
-        their values, in order. concate_and_append: their texts are appended in order.
+        gather_variable: every name that children have set since the fork, and that the trunk
+        has not, becomes a list of their values, in order; a name that the trunk has keeps its
+        value, with a warning. concate_and_append: their texts are appended in order.
         """
         if mode == "gather_variable":
             self._gather()
@@ -92,6 +94,19 @@ class ProgramStateGroup:
 
     def _gather(self) -> None:
         own = [state.own_values() for state in self.states]
-        for name in dict.fromkeys(name for values in own for name in values):
+        names = dict.fromkeys(name for values in own for name in values)
+        for name in names:
+            if name in self.src_state:
+                self._warn_kept(name)
+                continue
             gathered = [values[name] for values in own if name in values]
             self.src_state.set_derived(name, Gathered(gathered))
+
+    def _warn_kept(self, name: str | None) -> None:
+        if name is not None:
+            warnings.warn(
+                f"{here()}: join leaves {name!r} as it is, since the stream has it already; read "
+                "the children's with forks[i][name], or use another name",
+                SgcWarning,
+                stacklevel=4,
+            )

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from sgc.batch import (
+    MAX_CONCURRENCY,
+    Batch,
+    BatchOptions,
+    Row,
+    arun_each,
+    checked_rows,
+    run_all,
+    run_each,
+)
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import ArgumentError
 from sgc.ir import file as ir_file
@@ -14,6 +25,8 @@ from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
 from sgc.ir.types import Type
 from sgc.passes.pipeline import Observer, optimize
+from sgc.runs import RunState
+from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
@@ -58,13 +71,85 @@ class Program:
 
     async def arun(self, *args: Any, backend: Endpoint | None = None, **kwargs: Any) -> RunResult:
         """The same for asynchronous callers; cancelling it cancels its requests."""
-        import asyncio
-
         arguments, options = self._split(args, kwargs)
         # Starting an embedded engine blocks, and the endpoint lives on the shared loop.
         endpoint = await asyncio.to_thread(resolve_backend, backend)
         work = self._run(arguments, endpoint, options, None)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
+
+    def run_batch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Endpoint | None = None,
+        progress_bar: bool = False,
+        generator_style: bool = False,
+        ordered: bool = True,
+        max_errors: int | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
+        **options: Any,
+    ) -> Any:
+        """Runs the program once for each row; takes and gives what `Function.run_batch` does."""
+        how = BatchOptions(
+            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar
+        )
+        batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
+        if generator_style or not ordered:
+            return (state for _, state in run_each(batch, ordered))
+        return run_all(batch)
+
+    async def abatch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Endpoint | None = None,
+        progress_bar: bool = False,
+        ordered: bool = True,
+        max_errors: int | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
+        **options: Any,
+    ) -> AsyncIterator[RunState]:
+        """The same as an asynchronous iterator; leaving it stops the rows under way."""
+        how = BatchOptions(
+            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar
+        )
+        endpoint = await asyncio.to_thread(resolve_backend, backend)
+        batch = self._batch(batch_kwargs, how, endpoint, options)
+        async for _, state in arun_each(batch, ordered):
+            yield state
+
+    def _batch(
+        self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
+    ) -> Batch:
+        from sgc.functions import known_options, make_options
+
+        chosen = make_options(known_options(options))
+        names = [param.value.name for param in self.graph.params]
+        bound = [self._row(index, row, names) for index, row in enumerate(checked_rows(rows))]
+
+        def make_row(index: int) -> Row:
+            row, backend = str(index), endpoint.backend
+            return Row(lambda: run_graph(self.graph, backend, bound[index], chosen, None, row))
+
+        return Batch(make_row, len(bound), how)
+
+    def _row(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
+        """The arguments of a row, checked before any row starts."""
+        try:
+            if isinstance(row, (list, tuple)):
+                if len(row) > len(names):
+                    raise ArgumentError(
+                        f"{self.name} takes {len(names)} arguments, found {len(row)}"
+                    )
+                row = dict(zip(names, row, strict=False))
+            if not isinstance(row, Mapping):
+                raise ArgumentError(
+                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
+                )
+            bind_arguments(self.graph, row)
+        except ArgumentError as error:
+            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
+        return row
 
     async def _run(
         self,

@@ -17,6 +17,7 @@ from sgc.errors import UnknownVariable
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.record import RunResult, StreamResult
 from sgc.streaming import Reader, StreamedText, TextLog, follow, follow_async
+from sgc.view import StreamExecutorView
 
 
 class RunState:
@@ -25,36 +26,36 @@ class RunState:
     how: "compiled", or "interpreted" and why.
     """
 
-    __slots__ = ("_future", "_log", "_set", "how")
+    __slots__ = ("_log", "_outcome", "_set", "how")
 
     def __init__(
-        self, future: Future[RunResult], how: str = "compiled", log: TextLog | None = None
+        self,
+        outcome: Future[RunResult] | RunResult | BaseException,
+        how: str = "compiled",
+        log: TextLog | None = None,
     ) -> None:
-        self._future = future
+        self._outcome = outcome
         self._log = log
         self._set: dict[str, Any] = {}  # names the caller has set since
         self.how = how
-
-    @staticmethod
-    def of(outcome: RunResult | BaseException, how: str = "compiled") -> RunState:
-        """A run that is over."""
-        future: Future[RunResult] = Future()
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-        return RunState(future, how)
 
     # -- the result -----------------------------------------------------------------------
 
     def result(self) -> RunResult:
         """Everything the run gave: all its streams, counts and requests."""
-        if not self._future.done():
+        outcome = self._outcome
+        if isinstance(outcome, RunResult):
+            return outcome
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if not outcome.done():
             refuse_own_thread(shared.loop)
-        return self._future.result()
+        return outcome.result()
 
     async def _result(self) -> RunResult:
-        return await asyncio.wrap_future(self._future)
+        if isinstance(self._outcome, Future):
+            return await asyncio.wrap_future(self._outcome)
+        return self.result()
 
     def __await__(self) -> Any:
         return self._awaited().__await__()
@@ -74,7 +75,7 @@ class RunState:
 
     @property
     def is_done(self) -> bool:
-        return self._future.done()
+        return not isinstance(self._outcome, Future) or self._outcome.done()
 
     def sync(self) -> None:
         """Waits for the end; raises what went wrong."""
@@ -90,7 +91,8 @@ class RunState:
 
     def cancel(self) -> None:
         """Stops the run; what it had in flight is freed."""
-        self._future.cancel()
+        if isinstance(self._outcome, Future):
+            self._outcome.cancel()
 
     # -- reading --------------------------------------------------------------------------
 
@@ -171,21 +173,18 @@ class RunState:
             for name in names:
                 yield StreamedText(self[name], name, self.main.path)
 
+    def all_variables(self) -> dict[str | None, Any]:
+        """The same as `variables`."""
+        return {name: value for name, value in self.variables().items()}  # noqa: C416
+
     @property
-    def stream_executor(self) -> RunState:
+    def stream_executor(self) -> StreamExecutorView:
         """What outside code reads of SGLang's executor of a stream."""
-        return self
-
-    @property
-    def text_(self) -> str:
-        return self.text()
-
-    @property
-    def messages_(self) -> list[dict[str, Any]]:
-        return self.messages()
+        return StreamExecutorView(self)
 
     @property
     def is_finished(self) -> bool:
+        """The same as `is_done`."""
         return self.is_done
 
     def __repr__(self) -> str:

@@ -101,7 +101,7 @@ class Session(ABC):
         """Waits until the program's body has ended, where another thread runs it."""
         return None
 
-    def await_name(self, names: Mapping[str, Any], name: str) -> None:
+    def await_name(self, names: Mapping[str | None, Any], name: str) -> None:
         """Waits until a name is set or the body has ended, where another thread runs it."""
         return None
 

@@ -15,6 +15,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Ref
 from sgc.session import Session, here
 from sgc.symbols import Symbol
+from sgc.view import StreamExecutorView
 from sgc.words import Appendable, RoleBegin, RoleEnd
 
 
@@ -32,7 +33,7 @@ class ProgramState:
         function_name: str,
         symbol: Symbol,
         path: str,
-        names: Mapping[str, Any] | None = None,
+        names: Mapping[str | None, Any] | None = None,
     ) -> None:
         self.session = session
         self.function_name = function_name
@@ -40,9 +41,10 @@ class ProgramState:
         self.symbol = symbol  # the stream's present state
         self.start = symbol  # its first one: of a fork's child, where it leaves the trunk
         self.roles: list[str] = []  # open ones
-        self._names: dict[str, Any] = dict(names or {})
-        self._own: dict[str, None] = {}  # names set on this stream, in order
-        self._generated: dict[str, Symbol] = {}  # what each name's own generation gave
+        # Under None is what the last generation without a name gave, as in SGLang.
+        self._names: dict[str | None, Any] = dict(names or {})
+        self._own: dict[str | None, None] = {}  # names set on this stream, in order
+        self._generated: dict[str | None, Symbol] = {}  # what each name's own generation gave
         self._n_forks = 0
         self._is_child = False
         self._ret_value: Any = None
@@ -133,7 +135,7 @@ class ProgramState:
         if name not in self._names:
             self.session.await_name(self._names, name)
         if name not in self._names:
-            known = ", ".join(self._names) or "none yet"
+            known = ", ".join(filter(None, self._names)) or "none yet"
             raise UnknownVariable(
                 f"no variable {name!r} has been set on this stream; there are: {known}",
                 where=here(),
@@ -151,13 +153,13 @@ class ProgramState:
     def __setitem__(self, name: str, value: Any) -> None:
         self.set_derived(checked_name(name), value)
 
-    def set_derived(self, name: str, value: Any) -> None:
+    def set_derived(self, name: str | None, value: Any) -> None:
         """Sets a name to a value of any kind."""
         self._names[name] = value
         self._own[name] = None
         self.session.notify()
 
-    def set_generated(self, name: str, value: Symbol) -> None:
+    def set_generated(self, name: str | None, value: Symbol) -> None:
         """Sets a name to what a sampling op gives."""
         self._generated[name] = value
         self.set_derived(name, value)
@@ -175,16 +177,21 @@ class ProgramState:
 
     def variables(self) -> dict[str, Any]:
         """Every name with its value; waits for those still to come."""
+        return {name: value for name, value in self.all_variables().items() if name is not None}
+
+    def all_variables(self) -> dict[str | None, Any]:
+        """The same, with what the last generation without a name gave under None."""
         self.session.await_body()
         return {name: self._read(value) for name, value in list(self._names.items())}
 
-    def own_values(self) -> dict[str, Any]:
+    def own_values(self) -> dict[str | None, Any]:
         """Names set on this stream, not on the trunk before it, as the session holds them."""
         return {name: self._names[name] for name in self._own}
 
     def own_names(self) -> dict[str, Any]:
-        """The same, with gathered lists as lists."""
-        return {name: ungathered(value) for name, value in self.own_values().items()}
+        """The same, with gathered lists as lists and what has no name left out."""
+        own = self.own_values().items()
+        return {name: ungathered(value) for name, value in own if name is not None}
 
     def get_meta_info(self, name: str) -> Any:
         """How a variable was generated: finish reason, counts, log-probabilities if asked.
@@ -257,6 +264,11 @@ class ProgramState:
         self.session.cancel()
 
     @property
+    def is_finished(self) -> bool:
+        """Whether nothing of the run is going on any more."""
+        return self.session.is_settled
+
+    @property
     def stream_executor(self) -> StreamExecutorView:
         """What outside code reads of SGLang's executor of a stream."""
         return StreamExecutorView(self)
@@ -270,47 +282,3 @@ class ProgramState:
 
         self.sync()
         return pieces_html(self.session.pieces_of(self.symbol))
-
-
-class StreamExecutorView:
-    """The attributes of SGLang's `StreamExecutor` that programs look at."""
-
-    def __init__(self, state: ProgramState) -> None:
-        self._state = state
-
-    @property
-    def text_(self) -> str:
-        return self._state.text()
-
-    @property
-    def messages_(self) -> list[dict[str, Any]]:
-        return self._state.messages()
-
-    @property
-    def variables(self) -> dict[str, Any]:
-        return self._state.variables()
-
-    @property
-    def is_finished(self) -> bool:
-        return self._state.session.is_settled
-
-    def sync(self) -> None:
-        self._state.sync()
-
-    def text(self) -> str:
-        return self._state.text()
-
-    def get_var(self, name: str) -> Any:
-        return self._state[name]
-
-    def set_var(self, name: str, value: Any) -> None:
-        self._state[name] = value
-
-    def get_meta_info(self, name: str) -> Any:
-        return self._state.get_meta_info(name)
-
-    def error(self) -> BaseException | None:
-        return self._state.error()
-
-    def end(self) -> None:
-        return None

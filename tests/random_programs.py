@@ -98,12 +98,12 @@ def _fork(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
     for index, child in enumerate(group):
         child += f" child {index}"
         _run(child, d["steps"], list(values), n)
-        child += sgc.gen("of_child", max_tokens=3)
+        child += sgc.gen(f"of_{d['name']}", max_tokens=3)
     if d["pick"] % 3 == 0:
         group.join("concate_and_append")
     else:
         group.join()
-        values.append("+".join(s["of_child"]))
+        values.append("+".join(s[f"of_{d['name']}"]))
 
 
 def _call(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:

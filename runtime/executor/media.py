@@ -80,15 +80,16 @@ def load_media(value: Any) -> Media:
 
 
 def load_video(value: Any, n_frames: int) -> Media:
-    """`n_frames` frames of a video file, evenly spaced; needs OpenCV."""
+    """`n_frames` frames of a video file, evenly spaced; needs OpenCV and Pillow."""
     if isinstance(value, Media):
         return value
     try:
-        import cv2  # an optional package
+        import cv2  # optional packages, both
+        import PIL  # noqa: F401
     except ImportError as error:
         raise ArgumentError(
-            "reading a video needs OpenCV, which is not installed",
-            hint="pip install opencv-python-headless",
+            "reading a video needs OpenCV and Pillow, which are not installed",
+            hint="pip install opencv-python-headless pillow",
         ) from error
     if not isinstance(value, (str, os.PathLike)) or "://" in os.fspath(value):
         raise ArgumentError(f"a video must be a path, found {value!r}")
@@ -110,13 +111,21 @@ def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
     for index in range(wanted[-1] + 1 if wanted else 0):
         ok, frame = capture.read()
         if ok and index in wanted:
-            found[index] = cv2.imencode(".jpg", frame)[1].tobytes()
+            found[index] = _jpeg(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
     last = b""
     frames = []
     for index in wanted:
         last = found.get(index, last)
         frames.append(last)
     return [frame for frame in frames if frame]
+
+
+def _jpeg(pixels: Any) -> bytes:
+    from PIL import Image  # comes with whoever reads videos
+
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="JPEG")
+    return buffer.getvalue()
 
 
 def _of_data_url(url: str) -> Media:

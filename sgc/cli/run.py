@@ -42,10 +42,24 @@ def run_program(
     level: int,
     trace_file: Path | None,
     quiet: bool,
+    as_sglang: bool = False,
+    script_args: tuple[str, ...] = (),
 ) -> None:
-    """Runs once; everything wrong with the command is found before an engine is started."""
+    """Runs once; everything wrong with the command is found before an engine is started.
+
+    as_sglang: the program is a script for SGLang, and script_args its own command line.
+    """
     if engine is not None and model is not None:
         raise UsageError("--model is the engine's own choice where --engine names one")
+    if as_sglang:
+        of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
+                      "--stream": stream, "--seed": seed, "--temperature": temperature,
+                      "--max-tokens": max_tokens, "--interpret": interpret,
+                      "--trace": trace_file}  # fmt: skip
+        _run_script(program, script_args, engine, model, of_one_run)
+        return
+    if script_args:
+        raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
     loaded = _load(program, interpret, level, check=not no_check)
     arguments = _arguments(loaded, json_args, single_args)
     if seed is None:
@@ -67,6 +81,24 @@ def run_program(
         trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if not as_json and not quiet:
         click.echo(summary(result), err=True)
+
+
+def _run_script(
+    path: str,
+    arguments: tuple[str, ...],
+    engine: str | None,
+    model: str | None,
+    of_one_run: Mapping[str, Any],
+) -> None:
+    """Runs a script for SGLang unmodified; --engine and --model say on what by default."""
+    from sgc.compat.sglang.runner import run_script
+
+    # By identity: a seed or temperature of 0 is given too.
+    absent = (None, False, ())
+    given = [name for name, value in of_one_run.items() if not any(value is x for x in absent)]
+    if given:
+        raise UsageError(f"{given[0]} is for one program, and --as-sglang runs a whole script")
+    run_script(path, arguments, engine, model)
 
 
 def _check_writable(path: Path) -> None:

@@ -14,7 +14,7 @@ from tests_support import run_both
 
 import sgc
 from sgc.calls import finished
-from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
+from sgc.errors import ArgumentError, SgcError, SgcWarning, TraceError, UsageError
 from sgc.ir.parser import parse
 from sgc.ir.printer import to_text
 from sgc.tracing.tracer import trace
@@ -85,18 +85,22 @@ def test_is_refused(body):
         sgc.function(body).compile()
 
 
-def test_join_gathers_what_was_set_whatever_its_value(scripted):
+def test_join_gathers_new_names_and_warns_of_others(scripted):
+    """What SGLang does silently: a second fork and join of one name keeps the first lists."""
+
     @sgc.function
     def program(s):
         s["grade"] = "A"
         group = s.fork(3)
         for index, child in enumerate(group):
             child["grade"] = "ABA"[index]
+            child["other"] = f"{index}"
             child += sgc.gen("g")
         group.join()
-        s += "".join(s["grade"])
+        s += s["grade"] + "".join(s["other"]) + "".join(child["grade"] for child in group)
 
-    assert run_both(program, scripted()).text() == "ABA"
+    with pytest.warns(SgcWarning, match="test_review_cases.py:.*join leaves 'grade' as it is"):
+        assert run_both(program, scripted()).text() == "A012ABA"
 
 
 def test_a_decorator_below_is_part_of_the_program(scripted):

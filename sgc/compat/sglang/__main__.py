@@ -6,16 +6,14 @@ Exit codes are the script's own; an error of sgc's is one message, 1, or 2 for w
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 from sgc.compat.sglang.runner import run_script
-from sgc.endpoints import Endpoint, Runtime, connect
 from sgc.errors import SgcError, UsageError
 
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130  # those of `sgc`
@@ -27,8 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     is_debug = given.traceback or bool(os.environ.get("SGC_TRACEBACK"))
     try:
-        with _backend(given.engine, given.model) as backend:
-            run_script(given.script, given.arguments, backend)
+        run_script(given.script, given.arguments, given.engine, given.model)
     except KeyboardInterrupt:
         print("sgc: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -39,8 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SgcError as error:
         if is_debug:
             traceback.print_exception(error)
-        print(f"sgc: error: {_place(error)}{error}", file=sys.stderr)
-        return EXIT_USAGE if _is_usage(error) else EXIT_ERROR
+        place = _place(error)
+        print(f"sgc: error: {place}{error}", file=sys.stderr)
+        # A misuse inside the script stands at its line; it is no misuse of the command.
+        is_usage = isinstance(error, UsageError) and not (error.where or place)
+        return EXIT_USAGE if is_usage else EXIT_ERROR
     except Exception as error:
         # The script's own: as Python shows it, from its own first line on.
         traceback.print_exception(error if is_debug else error.with_traceback(_inner(error)))
@@ -60,29 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-@contextlib.contextmanager
-def _backend(engine: str | None, model: str | None) -> Iterator[Endpoint | None]:
-    """The default backend that the command line names, if it names one."""
-    if engine is not None and model is not None:
-        raise UsageError("--model is the engine's own choice where --engine names one")
-    if engine is None and model is None:
-        yield None
-        return
-    with connect(engine) if engine is not None else Runtime(model) as endpoint:
-        yield endpoint
-
-
 def _place(error: SgcError) -> str:
     """The user's line, where the error does not tell it itself."""
     from sgc.session import innermost_user_line
 
-    where = None if error.where else innermost_user_line(error)
-    return f"{where}: " if where and "runpy" not in where else ""
-
-
-def _is_usage(error: SgcError) -> bool:
-    """A misuse inside the script stands at its line; it is no misuse of the command."""
-    return isinstance(error, UsageError) and not error.where and not _place(error)
+    where = innermost_user_line(error.with_traceback(_inner(error)))
+    return f"{where}: " if where and not error.where else ""
 
 
 def _inner(error: BaseException) -> TracebackType | None:

@@ -9,7 +9,7 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from typing import Any
 
-from sgc import runs, state
+from sgc import runs, state, view
 from sgc.compat.sglang.programs import CompiledFunction, SglFunction, TracedGraph
 from sgc.group import ProgramStateGroup
 
@@ -28,8 +28,7 @@ class StreamExecutor(metaclass=ABCMeta):  # noqa: B024
     """What `state.stream_executor` is."""
 
 
-StreamExecutor.register(state.StreamExecutorView)
-StreamExecutor.register(runs.RunState)
+StreamExecutor.register(view.StreamExecutorView)
 
 
 def cache_program(program: SglFunction, backend: Any) -> None:

@@ -42,7 +42,7 @@ class CompiledFunction:
 
     def run(self, *, backend: Endpoint | None = None, **kwargs: Any) -> RunState:
         """Runs once and waits."""
-        return RunState.of(self.program.run(backend=backend or self._backend, **kwargs))
+        return RunState(self.program.run(backend=backend or self._backend, **kwargs))
 
     def run_batch(
         self,

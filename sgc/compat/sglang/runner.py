@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from sgc.compat.sglang.importing import install
@@ -12,20 +13,35 @@ from sgc.endpoints import Endpoint, set_default_backend
 from sgc.errors import SgcError, UsageError
 
 
-def run_script(path: str, arguments: Sequence[str] = (), backend: Endpoint | None = None) -> None:
-    """Runs a script as `__main__` with a command line of its own, on `backend` by default.
+def run_script(
+    path: str,
+    arguments: Sequence[str] = (),
+    engine: str | None = None,
+    model: str | None = None,
+) -> None:
+    """Runs a script as `__main__` with a command line of its own.
 
-    Whatever the script raises comes out, SystemExit too. The process is the script's: its
-    `sys.argv` and `sys.path` stay.
+    engine, model: the default backend, by the address of one that runs or the model of one to
+    start; without either the script chooses. Whatever the script raises comes out, SystemExit
+    too. The process is the script's: its `sys.argv` and `sys.path` stay.
     """
+    if engine is not None and model is not None:
+        raise UsageError("--model is the engine's own choice where --engine names one")
     source = Path(path)
     if source.suffix == ".sgir":
         raise UsageError(f"{path}: expected a Python script, found a compiled program")
     if not source.is_file():
         raise SgcError(f"{path}: no such file")
     install()
-    if backend is not None:
-        set_default_backend(backend)
-    sys.argv = [path, *arguments]
-    sys.path.insert(0, str(source.resolve().parent))
-    runpy.run_path(path, run_name="__main__")
+    with ExitStack() as stack:
+        if engine is not None or model is not None:
+            set_default_backend(stack.enter_context(_backend(engine, model)))
+        sys.argv = [path, *arguments]
+        sys.path.insert(0, str(source.resolve().parent))
+        runpy.run_path(path, run_name="__main__")
+
+
+def _backend(engine: str | None, model: str | None) -> Endpoint:
+    from sgc.compat.sglang.backends import Runtime, RuntimeEndpoint
+
+    return Runtime(model) if engine is None else RuntimeEndpoint(engine.removeprefix("sglang+"))
