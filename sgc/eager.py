@@ -140,7 +140,10 @@ class EagerSession(Session):
             future.cancel()
 
     def settled(self, state: Symbol) -> None:
-        self._await_value(state)
+        if self._body_is_over:
+            self.result()
+        else:
+            self._await_value(state)
 
     def text_of(self, state: Symbol) -> Any:
         text: str = self._await_value(state).text()

@@ -144,11 +144,18 @@ class RuntimeEndpoint(Endpoint):
         except BaseException:
             self.shutdown()
             raise
+        # Scripts leave it open, and may drop it while runs still ask its connections.
+        atexit.register(_close, self, os.getpid())
 
     @property
     def model_info(self) -> dict[str, Any]:
         told = getattr(self.backend, "model_info", None)
         return {**self._model_info, **(told or {})}
+
+
+def _close(endpoint: Endpoint, pid: int) -> None:
+    if os.getpid() == pid:  # connections are not a forked child's
+        endpoint.shutdown()
 
 
 def connect(uri: str, token: str | None = None) -> Endpoint:
@@ -270,6 +277,11 @@ def set_default_backend(endpoint: Endpoint | None) -> None:
     global _default
     with _lock:
         _default = endpoint
+
+
+def get_default_backend() -> Endpoint | None:
+    """The endpoint that was set as the default one; None if none was, or is running yet."""
+    return _default
 
 
 def flush_cache(backend: Any = None) -> int:

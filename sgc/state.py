@@ -218,7 +218,10 @@ class ProgramState:
         return self.session.messages_of(self.symbol)
 
     def sync(self) -> None:
-        """Waits until everything appended so far is done; raises what went wrong."""
+        """Waits until everything appended so far is done; raises what went wrong.
+
+        Once the program's body has ended, this is the whole run, its forks with it.
+        """
         self.session.await_body()
         self.session.settled(self.symbol)
 

@@ -40,7 +40,7 @@ class _Builder:
         work, n = item.work, item.n_tokens
         end = work.n_computed + n
         is_whole = end == len(work.tokens) and work.wants_logits
-        logits_at = FIRST + (n - 1) if is_whole else NO_INTS
+        logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
         tokens = work.tokens.view[work.n_computed : end]
         self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at))
         if not is_whole:

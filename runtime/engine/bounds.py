@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.literal import Spans
+from sgc.runtime.engine.tokenizer import Ids, Text
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_SEGMENTS = 16_384
@@ -50,27 +52,12 @@ class RequestError(Exception):
         self.code = code
         self.message = message
 
-    def reply(self, request_id: int) -> pb.Reply:
-        return pb.Reply(id=request_id, error=pb.Error(code=self.code, message=self.message))
+    def to_message(self) -> pb.Error:
+        return pb.Error(code=self.code, message=self.message)
 
 
 def invalid(message: str) -> RequestError:
     return RequestError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
-
-
-def check_request(request: pb.Request, limits: ServerLimits) -> None:
-    """Raises `RequestError` for anything out of bounds."""
-    kind = request.WhichOneof("kind")
-    if kind is None:
-        raise invalid("the request has no kind: expected generate, score or commit")
-    _check_prompt(request.prompt, limits)
-    if kind == "generate":
-        _check_sampling(request.generate.sampling, limits)
-    elif kind == "score":
-        _check_choices(request.score.choices, request.prompt)
-    else:
-        _check_count("heads", len(request.commit.heads), MAX_HEADS)
-        _check_joint(request.commit.heads, request.prompt)
 
 
 def check_positions(n_tokens: int, limits: ServerLimits, what: str = "the prompt") -> None:
@@ -83,27 +70,34 @@ def check_positions(n_tokens: int, limits: ServerLimits, what: str = "the prompt
         )
 
 
-def _check_prompt(prompt: pb.Prompt, limits: ServerLimits) -> None:
+def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Text | Ids]:
+    """The prompt's segments; raises `RequestError` for anything out of bounds."""
     _check_count("prompt segments", len(prompt.segments), MAX_SEGMENTS)
-    for segment in prompt.segments:
-        content = segment.WhichOneof("content")
-        if content == "text":
-            _check_spans(segment.text)
-        elif content == "tokens":
-            _check_ids("prompt", segment.tokens.ids, limits.vocab_size)
-        else:
-            raise invalid("a prompt segment has no content: expected text or tokens")
+    return [_checked_segment(segment, limits) for segment in prompt.segments]
 
 
-def _check_spans(run: pb.TextRun) -> None:
-    _check_count("literal spans", len(run.literal), MAX_SPANS)
-    n_chars = len(run.text) if run.literal else 0
-    for span in run.literal:
-        if not span.start <= span.end <= n_chars:
+def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Text | Ids:
+    content = segment.WhichOneof("content")
+    if content == "text":
+        run = segment.text
+        text, literal = run.text, run.literal
+        return Text(text, _checked_spans(literal, len(text)) if literal else ())
+    if content == "tokens":
+        ids = tuple(segment.tokens.ids)
+        _check_ids("prompt", ids, limits.vocab_size)
+        return Ids(ids)
+    raise invalid("a prompt segment has no content: expected text or tokens")
+
+
+def _checked_spans(literal: Sequence[pb.Span], n_chars: int) -> Spans:
+    _check_count("literal spans", len(literal), MAX_SPANS)
+    spans = tuple((span.start, span.end) for span in literal)
+    for start, end in spans:
+        if not start <= end <= n_chars:
             raise invalid(
-                f"literal span [{span.start}, {span.end}) does not lie in a text of {n_chars} "
-                "code points"
+                f"literal span [{start}, {end}) does not lie in a text of {n_chars} code points"
             )
+    return spans
 
 
 def _check_ids(what: str, ids: Sequence[int], vocab_size: int) -> None:
@@ -112,7 +106,14 @@ def _check_ids(what: str, ids: Sequence[int], vocab_size: int) -> None:
         raise invalid(f"{what}: token id {largest} is not below the vocabulary size {vocab_size}")
 
 
-def _check_choices(choices: Sequence[str], prompt: pb.Prompt) -> None:
+def check_heads(heads: Sequence[str], prompt: pb.Prompt) -> None:
+    """Raises `RequestError` if there is too much to tokenize."""
+    _check_count("heads", len(heads), MAX_HEADS)
+    _check_joint(heads, prompt)
+
+
+def check_choices(choices: Sequence[str], prompt: pb.Prompt) -> None:
+    """Raises `RequestError` for choices that cannot be scored."""
     if not choices:
         raise invalid("a score request has no choices")
     _check_count("choices", len(choices), MAX_CHOICES)
@@ -129,7 +130,8 @@ def _check_joint(texts: Sequence[str], prompt: pb.Prompt) -> None:
     _check_count(what, n_chars, MAX_JOINT_CHARS)
 
 
-def _check_sampling(s: pb.Sampling, limits: ServerLimits) -> None:
+def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
+    """Raises `RequestError` for a parameter out of bounds."""
     if s.min_tokens > s.max_tokens:
         raise invalid(f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})")
     _check_range("temperature", s.temperature, 0.0, MAX_TEMPERATURE)
@@ -148,7 +150,7 @@ def _check_sampling(s: pb.Sampling, limits: ServerLimits) -> None:
             raise invalid("a stop string is empty")
         _check_count("bytes in a stop string", len(stop.encode()), MAX_STOP_BYTES)
     _check_count("stop token ids", len(s.stop_token_ids), MAX_STOP_IDS)
-    _check_ids("stop_token_ids", s.stop_token_ids, limits.vocab_size)
+    _check_ids("stop_token_ids", s.stop_token_ids, vocab_size)
 
 
 def _check_count(what: str, found: int, limit: int) -> None:

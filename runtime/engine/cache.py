@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sgc.runtime.engine.pool import PagePool
-from sgc.runtime.engine.radix import Ints, Node, RadixTree
+from sgc.runtime.engine.radix import NO_INTS, Ints, Node, RadixTree
 
 
 class PrefixCache:
@@ -40,7 +40,8 @@ class PrefixCache:
         Returns where the run ends, and the pages that now stand for it.
         """
         done = self.tree.insert(tokens, pages, under)
-        self.pool.release(pages[done.pages != pages])
+        if done.pages is not pages:
+            self.pool.release(pages[done.pages != pages])
         return done.node, done.pages
 
     def flush(self) -> int:
@@ -63,10 +64,12 @@ class IntBuffer:
 
     __slots__ = ("_data", "_n")
 
-    def __init__(self, start: Ints) -> None:
+    def __init__(self, start: Ints = NO_INTS) -> None:
         self._n = len(start)
-        self._data: Ints = np.empty(max(16, self._n + 16), np.int64)
-        self._data[: self._n] = start
+        self._data: Ints = NO_INTS
+        if self._n:
+            self._data = np.empty(self._n + 16, np.int64)
+            self._data[: self._n] = start
 
     def __len__(self) -> int:
         return self._n
@@ -76,13 +79,17 @@ class IntBuffer:
         """Valid until the next change."""
         return self._data[: self._n]
 
+    def at(self, index: int) -> int:
+        return self._data.item(index)
+
     def extend(self, more: Ints) -> None:
         self._grow(len(more))
         self._data[self._n : self._n + len(more)] = more
         self._n += len(more)
 
     def append(self, value: int) -> None:
-        self._grow(1)
+        if self._n == len(self._data):
+            self._grow(1)
         self._data[self._n] = value
         self._n += 1
 
@@ -94,6 +101,6 @@ class IntBuffer:
 
     def _grow(self, n: int) -> None:
         if self._n + n > len(self._data):
-            bigger = np.empty(2 * (self._n + n), np.int64)
+            bigger = np.empty(2 * (self._n + n) + 8, np.int64)
             bigger[: self._n] = self._data[: self._n]
             self._data = bigger

@@ -28,6 +28,7 @@ from sgc.runtime.engine.request import (
     EngineError,
     EngineRequest,
     Generate,
+    SamplingParams,
     Score,
     State,
     StopChecker,
@@ -209,7 +210,7 @@ class EngineCore:
 
     def _admit(self) -> None:
         for work in self.scheduler.admit(time.monotonic()):
-            if work.n_todo == 0 and work.n_todo_trie == 0:  # all of it was cached
+            if work.n_todo_in_all == 0:  # all of it was cached
                 self._end(work, _final(work))
 
     def _commit(self, batch: StepBatch) -> None:
@@ -228,12 +229,14 @@ class EngineCore:
 
     def _emit(self, tokens: dict[Work, int]) -> None:
         now = time.monotonic()
-        for work in [item.work for item in self._items]:
+        for item in self._items:
+            work = item.work
             if work.prefilled_at is None and work.n_computed >= work.n_prompt:
                 work.prefilled_at = now
-            if work in tokens:
-                self._append(work, tokens[work])
-            elif work.n_todo == 0 and work.n_todo_trie == 0:
+            token = tokens.get(work)
+            if token is not None:
+                self._append(work, token)
+            elif work.n_todo_in_all == 0:
                 self._end(work, _final(work))
             if work.state is State.RUNNING:
                 self.scheduler.commit(work)
@@ -249,11 +252,10 @@ class EngineCore:
             self._outbox.append(update)
 
     def _end(self, work: Work, update: Update) -> None:
-        usage = None if update.error else work.usage(time.monotonic())
         if update.choices:
             self.scheduler.publish_choices(work)
         self._forget(work)
-        self._outbox.append(replace(update, usage=usage))
+        self._outbox.append(update)
 
     def _forget(self, work: Work) -> None:
         del self._live[work.request.id]
@@ -265,13 +267,19 @@ class EngineCore:
         self.scheduler.leave(work)
 
 
+_GREEDY = Draw(SamplingParams())  # whatever else was asked, the largest logit wins
+
+
 def _draws(batch: StepBatch) -> list[Draw]:
     draws: list[Draw] = []
     for work, _ in batch.sampled:
         kind = work.request.kind
         assert isinstance(kind, Generate)
         banned = kind.stop_ids if work.n_generated < kind.min_tokens else ()
-        draws.append(Draw(kind.params, work.n_generated, work.penalties, banned))
+        if banned or work.penalties is not None or not kind.params.is_greedy:
+            draws.append(Draw(kind.params, work.n_generated, work.penalties, banned))
+        else:
+            draws.append(_GREEDY)
     return draws
 
 
@@ -280,21 +288,26 @@ def _with_token(work: Work, token: int, longest: int) -> Update:
     kind = work.request.kind
     assert isinstance(kind, Generate)
     matched = None if work.checker is None else work.checker.feed([token])
-    update = Update(work.request.id, new_ids=(token,))
+    n_generated, matched_id = work.n_generated, -1
     if token in kind.stop_ids:
-        return replace(update, final=True, finish_reason=pb.FINISH_REASON_STOP, matched_id=token)
-    if matched and work.n_generated >= kind.min_tokens:
-        return replace(update, final=True, finish_reason=pb.FINISH_REASON_STOP, matched=matched)
-    if work.n_generated >= kind.max_tokens or len(work.tokens) >= longest:
-        return replace(update, final=True, finish_reason=pb.FINISH_REASON_LENGTH)
-    return update
+        reason, matched, matched_id = pb.FINISH_REASON_STOP, "", token
+    elif matched and n_generated >= kind.min_tokens:
+        reason = pb.FINISH_REASON_STOP
+    elif n_generated >= kind.max_tokens or len(work.tokens) >= longest:
+        reason, matched = pb.FINISH_REASON_LENGTH, ""
+    else:
+        return Update(work.request.id, (token,))
+    usage = work.usage(time.monotonic())
+    return Update(work.request.id, (token,), True, reason, matched or "", matched_id, usage=usage)
 
 
 def _final(work: Work) -> Update:
     """What to say of a request whose last position is computed, and that draws nothing."""
-    update = Update(work.request.id, final=True)
-    if isinstance(work.request.kind, Generate):
-        return replace(update, finish_reason=pb.FINISH_REASON_LENGTH)
-    if work.trie is not None:
-        return replace(update, choices=work.trie.logprobs())
-    return update
+    is_generate = isinstance(work.request.kind, Generate)
+    return Update(
+        work.request.id,
+        final=True,
+        finish_reason=pb.FINISH_REASON_LENGTH if is_generate else pb.FINISH_REASON_UNSPECIFIED,
+        choices=() if work.trie is None else work.trie.logprobs(),
+        usage=work.usage(time.monotonic()),
+    )

@@ -47,7 +47,7 @@ class StopChecker:
     """
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
-        self._stop = tuple(dict.fromkeys(text for text in stop if text))
+        self._stop = tuple(filter(None, stop))
         self._keep = max(map(len, self._stop), default=1) - 1
         self._detokenizer = IncrementalDetokenizer(tokenizer)
         self._recent = ""
@@ -100,28 +100,36 @@ _tables: WeakKeyDictionary[Tokenizer, TokenBytes | None] = WeakKeyDictionary()
 
 
 def _table_of(tokenizer: Tokenizer) -> TokenBytes | None:
-    if tokenizer not in _tables:
-        _tables[tokenizer] = token_bytes(tokenizer)
-    return _tables[tokenizer]
+    try:
+        return _tables[tokenizer]
+    except KeyError:
+        return _tables.setdefault(tokenizer, token_bytes(tokenizer))
 
 
 class _TableState:
+    """What `codecs.getincrementaldecoder("utf-8")` does, without an object of its own."""
+
+    __slots__ = ("_held", "_table")
+
     def __init__(self, table: TokenBytes) -> None:
         self._table = table
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = b""  # the beginning of an unfinished character
 
     def feed(self, ids: Sequence[int]) -> str:
         table = self._table
-        return self._decoder.decode(b"".join([table[i] for i in ids]))
+        data = b"".join([self._held, *[table[i] for i in ids]])
+        text, n_read = codecs.utf_8_decode(data, "replace", False)
+        self._held = data[n_read:]
+        return text
 
     def flush(self) -> str:
-        text = self._decoder.decode(b"", final=True)
-        self._decoder.reset()
+        text, _ = codecs.utf_8_decode(self._held, "replace", True)
+        self._held = b""
         return text
 
     @property
     def is_whole(self) -> bool:
-        return not self._decoder.getstate()[0]
+        return not self._held
 
 
 class _WindowState:

@@ -65,22 +65,29 @@ class Forward(Protocol):
 
 
 def flatten(rows: Sequence[Row]) -> FlatBatch:
-    row_starts = _starts([len(row.tokens) for row in rows])
+    n_tokens = np.array([len(row.tokens) for row in rows], np.int64)
+    row_starts = _starts(n_tokens)
+    page_starts = _starts([len(row.pages) for row in rows])
+    pages = _join([row.pages for row in rows])
+    # Where each new token stands in its row, counted from the row's first new one.
+    within = np.arange(row_starts[-1]) - np.repeat(row_starts[:-1], n_tokens)
+    positions = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
+    n_logits = [len(row.logits_at) for row in rows]
     return FlatBatch(
         token_ids=_join([row.tokens for row in rows]),
-        positions=_join([np.arange(row.start, row.start + len(row.tokens)) for row in rows]),
-        slots=_join([row.pages[row.start :] for row in rows]),
+        positions=positions,
+        slots=pages[positions + np.repeat(page_starts[:-1], n_tokens)],
         row_starts=row_starts,
-        pages=_join([row.pages for row in rows]),
-        page_starts=_starts([len(row.pages) for row in rows]),
-        logit_index=_join(
-            [row.logits_at + at for row, at in zip(rows, row_starts[:-1], strict=True)]
-        ),
+        pages=pages,
+        page_starts=page_starts,
+        logit_index=_join([row.logits_at for row in rows]) + np.repeat(row_starts[:-1], n_logits),
     )
 
 
-def _starts(lengths: list[int]) -> Ints:
-    return np.cumsum([0, *lengths], dtype=np.int64)
+def _starts(lengths: Sequence[int] | Ints) -> Ints:
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def _join(parts: list[Ints]) -> Ints:

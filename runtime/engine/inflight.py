@@ -50,7 +50,7 @@ def _keys(work: Work) -> tuple[tuple[Node, int], ...]:
     if node is None:
         return ()
     if work.n_published < len(work.tokens):
-        return ((node, int(work.tokens.view[work.n_published])),)
+        return ((node, work.tokens.at(work.n_published)),)
     if work.trie is not None:
         return tuple((node, token) for token in work.trie.roots)
     return ()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import (
     RequestError,
     ServerLimits,
+    check_choices,
+    check_heads,
     check_positions,
-    check_request,
+    check_sampling,
+    checked_segments,
     invalid,
 )
 from sgc.runtime.engine.tokenizer import PROBES, Ids, Text, Tokenizer
@@ -34,10 +38,12 @@ def prepare_all(
 
 def n_chars(request: pb.Request) -> int:
     """The characters to tokenize, each choice and head counted with the run it follows."""
-    follow: Sequence[str]
     runs = [len(segment.text.text) for segment in request.prompt.segments]
-    follow = request.score.choices or request.commit.heads
-    if request.WhichOneof("kind") == "commit" and not follow:
+    kind = request.WhichOneof("kind")
+    if kind == "generate":
+        return sum(runs)
+    follow: Sequence[str] = request.score.choices or request.commit.heads
+    if kind == "commit" and not follow:
         follow = PROBES
     return sum(runs) + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
 
@@ -46,7 +52,6 @@ def _prepare_or_refuse(
     request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits
 ) -> Prepared | RequestError:
     try:
-        check_request(request, limits)
         return Prepared(request, _work(request, tokenizer, limits))
     except RequestError as error:
         return error
@@ -55,29 +60,45 @@ def _prepare_or_refuse(
 
 
 def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wpb.WorkerRequest:
-    segments = _segments(request.prompt)
     kind = request.WhichOneof("kind")
+    if kind is None:
+        raise invalid("the request has no kind: expected generate, score or commit")
+    segments = checked_segments(request.prompt, limits)
+    if kind == "generate":
+        return _generate(segments, request.generate.sampling, tokenizer, limits)
     if kind == "score":
+        check_choices(request.score.choices, request.prompt)
         return _score(segments, request.score.choices, tokenizer, limits)
-    work = wpb.WorkerRequest()
-    if kind == "commit":
-        work.commit.SetInParent()
-        work.tokens.extend(tokenizer.encode_commit(segments, request.commit.heads))
-        check_positions(len(work.tokens), limits)
-        return work
-    work.tokens.extend(tokenizer.encode_prompt(segments))
-    if not work.tokens:
+    check_heads(request.commit.heads, request.prompt)
+    ids = tokenizer.encode_commit(segments, request.commit.heads)
+    check_positions(len(ids), limits)
+    return wpb.WorkerRequest(tokens=ids, commit=wpb.CommitTokens())
+
+
+def _generate(
+    segments: list[Text | Ids], asked: pb.Sampling, tokenizer: Tokenizer, limits: ServerLimits
+) -> wpb.WorkerRequest:
+    sampling = _sampling(asked.SerializeToString(), tokenizer.eos_ids, limits.vocab_size)
+    ids = tokenizer.encode_prompt(segments)
+    if not ids:
         raise invalid("the prompt is empty, and this model has no begin-of-sequence token")
-    if request.generate.sampling.max_tokens:
-        check_positions(len(work.tokens) + 1, limits, "the prompt with one generated token")
+    if sampling.max_tokens:
+        check_positions(len(ids) + 1, limits, "the prompt with one generated token")
     else:
-        check_positions(len(work.tokens), limits)
-    work.generate.CopyFrom(request.generate.sampling)
-    if not work.generate.ignore_eos:
-        known = set(work.generate.stop_token_ids)
-        ends = (i for i in tokenizer.eos_ids if i < limits.vocab_size)
-        work.generate.stop_token_ids.extend(i for i in ends if i not in known)
-    return work
+        check_positions(len(ids), limits)
+    return wpb.WorkerRequest(tokens=ids, generate=sampling)
+
+
+@lru_cache(maxsize=1024)  # greedy requests that ask for the same are many
+def _sampling(asked: bytes, eos_ids: tuple[int, ...], vocab_size: int) -> pb.Sampling:
+    """The sampling, checked, its stop tokens with the ends of sequence; not to be changed."""
+    sampling = pb.Sampling.FromString(asked)
+    check_sampling(sampling, vocab_size)
+    if not sampling.ignore_eos:
+        known = set(sampling.stop_token_ids)
+        ends = (i for i in eos_ids if i < vocab_size)
+        sampling.stop_token_ids.extend(i for i in ends if i not in known)
+    return sampling
 
 
 def _score(
@@ -92,14 +113,3 @@ def _score(
     work = wpb.WorkerRequest(tokens=prompt_ids)
     work.score.choices.extend(wpb.TokenIds(ids=ids) for ids in choice_ids)
     return work
-
-
-def _segments(prompt: pb.Prompt) -> list[Text | Ids]:
-    out: list[Text | Ids] = []
-    for segment in prompt.segments:
-        if segment.WhichOneof("content") == "text":
-            spans = tuple((span.start, span.end) for span in segment.text.literal)
-            out.append(Text(segment.text.text, spans))
-        else:
-            out.append(Ids(tuple(segment.tokens.ids)))
-    return out

@@ -16,21 +16,30 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 NO_INTS: Ints = np.empty(0, np.int64)
+ITEM_BYTES = NO_INTS.itemsize
 
 
 class Node:
-    """A run of tokens below its parent; `locks` counts the users of it and of all below."""
+    """A run of tokens below its parent; `locks` counts the users of it and of all below.
 
-    __slots__ = ("children", "locks", "pages", "parent", "queued", "stamp", "tokens")
+    data: the tokens' own memory, as bytes: comparing a whole run with it is one short call.
+    """
+
+    __slots__ = ("children", "data", "locks", "pages", "parent", "queued", "stamp", "tokens")
 
     def __init__(self, tokens: Ints, pages: Ints, parent: Node | None) -> None:
-        self.tokens = tokens
+        self.set_tokens(tokens)
         self.pages = pages
         self.parent = parent
         self.children: dict[int, Node] = {}
         self.locks = 0
         self.stamp = 0
         self.queued = False  # has an entry in the heap of eviction
+
+    def set_tokens(self, tokens: Ints) -> None:
+        """Takes a copy."""
+        self.data = tokens.tobytes()
+        self.tokens: Ints = np.frombuffer(self.data, np.int64)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -64,9 +73,8 @@ def common_prefix(a: Ints, b: Ints) -> int:
     n = min(len(a), len(b))
     if n == 0:
         return 0
-    differs = a[:n] != b[:n]
-    first = int(differs.argmax())
-    return first if differs[first] else n
+    first = (a[:n] != b[:n]).tobytes().find(1)
+    return n if first < 0 else first
 
 
 class RadixTree:
@@ -88,16 +96,18 @@ class RadixTree:
 
     def match(self, tokens: Ints, under: Node) -> Match:
         """The longest prefix of `tokens` below `under`. Changes nothing."""
-        node, length = under, 0
-        while length < len(tokens):
-            child = node.children.get(int(tokens[length]))
+        node, length, n_tokens = under, 0, len(tokens)
+        data = tokens.tobytes()
+        while length < n_tokens:
+            child = node.children.get(tokens.item(length))
             if child is None:
                 break
-            n = common_prefix(child.tokens, tokens[length : length + len(child)])
-            length += n
+            n_run = len(child.tokens)
+            if not data.startswith(child.data, length * ITEM_BYTES):
+                n = common_prefix(child.tokens, tokens[length : length + n_run])
+                return Match(child, n, length + n)
+            length += n_run
             node = child
-            if n < len(child):
-                return Match(node, n, length)
         return Match(node, len(node), length)
 
     def lock(self, match: Match) -> Node:
@@ -134,9 +144,12 @@ class RadixTree:
         self._clock += 1
         node, at, held = under, 0, [NO_INTS]
         while at < len(tokens):
-            child = node.children.get(int(tokens[at]))
+            child = node.children.get(tokens.item(at))
             if child is None:
-                child = self._add_leaf(node, tokens[at:].copy(), pages[at:].copy())
+                child = self._add_leaf(node, tokens[at:], pages[at:].copy())
+                if at == 0:  # all of it is new, as most is
+                    self._touch(child)
+                    return Inserted(child, pages)
             else:
                 n = common_prefix(child.tokens, tokens[at : at + len(child)])
                 child = child if n == len(child) else self._split(child, n)
@@ -223,7 +236,7 @@ class RadixTree:
     def _add_leaf(self, parent: Node, tokens: Ints, pages: Ints) -> Node:
         leaf = Node(tokens, pages, parent)
         leaf.stamp = self._clock
-        parent.children[int(tokens[0])] = leaf
+        parent.children[tokens.item(0)] = leaf
         self.n_tokens += len(leaf)
         self.n_evictable += len(leaf)
         self._queue_if_evictable(leaf)
@@ -244,7 +257,8 @@ class RadixTree:
         upper.locks, upper.stamp = node.locks, node.stamp
         upper.children[int(node.tokens[at])] = node
         node.parent.children[int(node.tokens[0])] = upper
-        node.tokens, node.pages, node.parent = node.tokens[at:], node.pages[at:], upper
+        node.set_tokens(node.tokens[at:])
+        node.pages, node.parent = node.pages[at:], upper
         return upper
 
     def _shorten(self, node: Node, k: int) -> None:
@@ -253,7 +267,7 @@ class RadixTree:
         parent = node.parent
         assert parent is not None
         if k < len(node):
-            node.tokens = node.tokens[: len(node) - k]
+            node.set_tokens(node.tokens[: len(node) - k])
             node.pages = node.pages[: len(node.tokens)]
             self._queue_if_evictable(node)
             return

@@ -13,7 +13,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache import IntBuffer
 from sgc.runtime.engine.choices import ChoiceTrie
 from sgc.runtime.engine.penalties import Penalties
-from sgc.runtime.engine.radix import NO_INTS, Ints, Node
+from sgc.runtime.engine.radix import Ints, Node
 
 
 class StopChecker(Protocol):
@@ -140,7 +140,7 @@ class Work:
     penalties: Penalties | None = None
     state: State = State.WAITING
     node: Node | None = None
-    pages: IntBuffer = field(default_factory=lambda: IntBuffer(NO_INTS))
+    pages: IntBuffer = field(default_factory=IntBuffer)
     n_computed: int = 0
     n_published: int = 0
     cached_tokens: int | None = None  # None: never admitted
@@ -148,20 +148,18 @@ class Work:
     prefilled_at: float | None = None
     keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
     followers: list[tuple[int, Work]] = field(default_factory=list)
+    n_prompt: int = field(init=False)
+    wants_logits: bool = field(init=False)  # whether its last position must be run, cached or not
 
-    @property
-    def n_prompt(self) -> int:
-        return len(self.request.tokens)
+    def __post_init__(self) -> None:
+        self.n_prompt = len(self.request.tokens)
+        kind = self.request.kind
+        is_generate = isinstance(kind, Generate) and kind.max_tokens > 0
+        self.wants_logits = is_generate or isinstance(kind, Score)
 
     @property
     def n_generated(self) -> int:
         return len(self.tokens) - self.n_prompt
-
-    @property
-    def wants_logits(self) -> bool:
-        """Whether its last position must be run, cached or not."""
-        kind = self.request.kind
-        return isinstance(kind, Score) or (isinstance(kind, Generate) and kind.max_tokens > 0)
 
     @property
     def n_matchable(self) -> int:
@@ -174,8 +172,10 @@ class Work:
         return len(self.tokens) - self.n_computed
 
     @property
-    def n_todo_trie(self) -> int:
-        return 0 if self.trie is None else self.trie.n_todo
+    def n_todo_in_all(self) -> int:
+        """Positions still to run, those of its choices included."""
+        n_todo = len(self.tokens) - self.n_computed
+        return n_todo if self.trie is None else n_todo + self.trie.n_todo
 
     @property
     def is_decoding(self) -> bool:

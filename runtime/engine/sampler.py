@@ -61,22 +61,28 @@ def _mix(z: int) -> int:
 def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
     """One token a row. logits: [n_rows, vocab], left unchanged."""
     assert logits.shape[0] == len(draws)
-    tokens = np.empty(len(draws), np.int64)
     adjusted = [i for i, d in enumerate(draws) if d.banned or d.penalties is not None]
     if adjusted:
         logits = logits.copy()
         for i in adjusted:
             _adjust(logits[i], draws[i])
-    greedy = np.array([d.params.is_greedy for d in draws], np.bool_)
-    if greedy.any():
-        tokens[greedy] = logits.argmax(1)[greedy] if greedy.all() else logits[greedy].argmax(1)
-        best = logits[greedy, tokens[greedy]]
-        check_numbers(best)
-    rest = np.flatnonzero(~greedy)
+    greedy = [i for i, d in enumerate(draws) if d.params.is_greedy]
+    if len(greedy) == len(draws):
+        return [int(token) for token in _likeliest(logits)]
+    tokens = np.empty(len(draws), np.int64)
+    if greedy:
+        tokens[greedy] = _likeliest(logits[greedy])
+    rest = [i for i, d in enumerate(draws) if not d.params.is_greedy]
     for at in range(0, len(rest), _ROWS_AT_ONCE):
         group = rest[at : at + _ROWS_AT_ONCE]
         tokens[group] = _draw_group(logits[group], [draws[i] for i in group])
     return [int(token) for token in tokens]
+
+
+def _likeliest(logits: Floats) -> Ints:
+    tokens: Ints = logits.argmax(1)
+    check_numbers(logits[np.arange(len(tokens)), tokens])
+    return tokens
 
 
 def check_numbers(best: npt.NDArray[np.floating[Any]]) -> None:

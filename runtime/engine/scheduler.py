@@ -10,15 +10,15 @@ stays in the tree until evicted, and it goes on later from its prompt and what i
 from __future__ import annotations
 
 import heapq
-from bisect import insort
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 import numpy as np
 
-from sgc.runtime.engine.cache import PrefixCache
-from sgc.runtime.engine.choices import Branch
+from sgc.runtime.engine.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.inflight import InFlight
-from sgc.runtime.engine.radix import Match, Node, common_prefix
+from sgc.runtime.engine.radix import Ints, Match, Node, common_prefix
 from sgc.runtime.engine.request import State, Work
 
 
@@ -41,6 +41,8 @@ class Item:
 
     @property
     def n_positions(self) -> int:
+        if not self.parts:
+            return self.n_tokens
         return self.n_tokens + sum(part.n_tokens for part in self.parts)
 
 
@@ -64,7 +66,9 @@ class Scheduler:
     def admit(self, now: float) -> list[Work]:
         """Moves waiting requests to running while memory and places last."""
         admitted: list[Work] = []
-        promised = sum(work.n_todo + work.n_todo_trie for work in self.running)
+        if not self._waiting:
+            return admitted
+        promised = sum(work.n_todo_in_all for work in self.running)
         while self._waiting and len(self.running) < self.max_running:
             work = self._waiting[0][1]
             match = self._match(work) if work.state is State.WAITING else None
@@ -75,18 +79,49 @@ class Scheduler:
             if not self._enter(work, match, promised):
                 break
             heapq.heappop(self._waiting)
-            promised += work.n_todo + work.n_todo_trie
+            promised += work.n_todo_in_all
             work.admitted_at = work.admitted_at or now
             admitted.append(work)
         return admitted
 
     def choose(self) -> list[Item]:
         """The next step's positions, their pages reserved: decodes first, then the oldest."""
+        works = self._in_turn()
+        items = self._wanted(works)
+        pages = self.cache.reserve(sum(item.n_positions for item in items))
+        if pages is None:
+            return self._choose_when_short(works)
+        at = 0
+        for item in items:
+            _hand_out(item, pages[at : at + item.n_positions])
+            at += item.n_positions
+        return items
+
+    def _in_turn(self) -> list[Work]:
+        """The running requests, those that decode first."""
+        decoding: list[Work] = []
+        others: list[Work] = []
+        for work in self.running:
+            (decoding if work.is_decoding else others).append(work)
+        return decoding + others
+
+    def _wanted(self, works: list[Work]) -> list[Item]:
+        """What the step would run if memory were no matter."""
+        items: list[Item] = []
+        budget = self.chunk_tokens
+        for work in works:
+            if budget == 0:
+                break
+            item = self._take(work, budget)
+            items.append(item)
+            budget -= item.n_positions
+        return items
+
+    def _choose_when_short(self, works: list[Work]) -> list[Item]:
+        """As `choose`, one request at a time, the youngest giving way to the others."""
         items: dict[Work, Item] = {}
         budget = self.chunk_tokens
-        decoding = [work for work in self.running if work.is_decoding]
-        others = [work for work in self.running if not work.is_decoding]
-        for work in decoding + others:
+        for work in works:
             if budget == 0:
                 break
             if work.state is not State.RUNNING:
@@ -103,11 +138,10 @@ class Scheduler:
         start, end = work.n_published, work.n_computed
         if start == end:
             return
-        pages = work.pages.view
-        node, held = self.cache.insert(
-            work.tokens.view[start:end], pages[start:end].copy(), work.node
-        )
-        pages[start:end] = held
+        pages = work.pages.view[start:end]
+        node, held = self.cache.insert(work.tokens.view[start:end], pages, work.node)
+        if held is not pages:
+            pages[:] = held
         self.cache.tree.move_lock(work.node, node)
         work.node, work.n_published = node, end
 
@@ -152,19 +186,23 @@ class Scheduler:
         """Admits a request if its pages can be had beside those promised to the running."""
         tree = self.cache.tree
         node = tree.lock(match)
-        need = len(work.tokens) - match.length + work.n_todo_trie
+        need = len(work.tokens) - match.length
+        if work.trie is not None:
+            need += work.trie.n_todo
         # Room for each running request to decode one more, against admitting in vain.
         if self.cache.n_available < need + promised + len(self.running):
             tree.unlock(node)
             assert self.running, "a request that fits the pool was not admitted to an idle engine"
             return False
         work.node, work.n_published, work.n_computed = node, match.length, match.length
-        work.pages.cut(0)
-        work.pages.extend(tree.path_pages(node))
+        work.pages = IntBuffer(tree.path_pages(node))
         if work.cached_tokens is None:
             work.cached_tokens = match.length
         work.state = State.RUNNING
-        insort(self.running, work, key=_by_order)
+        if not self.running or self.running[-1].order < work.order:
+            self.running.append(work)
+        else:
+            insort(self.running, work, key=_by_order)
         self.inflight.update(work)
         return True
 
@@ -177,7 +215,7 @@ class Scheduler:
             match = tree.match(tokens, tree.root(work.request.namespace))
             if match.length == len(tokens):
                 return match
-            leaders = self.inflight.at(match, int(tokens[match.length]))
+            leaders = self.inflight.at(match, tokens.item(match.length))
             if not leaders:
                 return match
             unpublished = [leader for leader in leaders if leader.n_published < leader.n_computed]
@@ -214,17 +252,22 @@ class Scheduler:
 
     def _take(self, work: Work, budget: int) -> Item:
         """As much of a request as the budget allows."""
-        n_tokens = min(work.n_todo, budget)
-        budget -= n_tokens
+        n_todo = work.n_todo
+        n_tokens = min(n_todo, budget)
+        if work.trie is None or n_tokens < n_todo:
+            return Item(work, n_tokens)
+        return Item(work, n_tokens, self._parts(work.trie, budget - n_tokens))
+
+    @staticmethod
+    def _parts(trie: ChoiceTrie, budget: int) -> tuple[BranchPart, ...]:
         parts: list[BranchPart] = []
-        if work.trie is not None and n_tokens == work.n_todo:
-            for branch in work.trie.pending():
-                if budget == 0:
-                    break
-                n = min(len(branch.tokens) - branch.n_done, budget)
-                parts.append(BranchPart(branch, branch.n_done, n))
-                budget -= n
-        return Item(work, n_tokens, tuple(parts))
+        for branch in trie.pending():
+            if budget == 0:
+                break
+            n = min(len(branch.tokens) - branch.n_done, budget)
+            parts.append(BranchPart(branch, branch.n_done, n))
+            budget -= n
+        return tuple(parts)
 
     def _reserve(self, item: Item, items: dict[Work, Item]) -> bool:
         """Gives the item its pages, taking them from the youngest if need be; False if that
@@ -237,11 +280,7 @@ class Scheduler:
             if youngest is item.work:
                 return False
             pages = self.cache.reserve(item.n_positions)
-        item.work.pages.extend(pages[: item.n_tokens])
-        at = item.n_tokens
-        for part in item.parts:
-            part.branch.pages.extend(pages[at : at + part.n_tokens])
-            at += part.n_tokens
+        _hand_out(item, pages)
         return True
 
     def _preempt(self, work: Work) -> None:
@@ -255,14 +294,24 @@ class Scheduler:
         """Releases pages that are not in the tree, and the lock on those that are."""
         assert work.node is not None
         self.inflight.remove(work)
-        self.running.remove(work)
-        self.cache.release(work.pages.cut(work.n_published))
+        del self.running[bisect_left(self.running, work.order, key=_by_order)]
+        if len(work.pages) > work.n_published:
+            self.cache.release(work.pages.cut(work.n_published))
         if work.trie is not None:
             self.cache.release(work.trie.reset())
         self.cache.tree.unlock(work.node)
         work.node = None
-        work.pages.cut(0)
+        work.pages = IntBuffer()
         work.n_computed = work.n_published = 0
+
+
+def _hand_out(item: Item, pages: Ints) -> None:
+    """Gives the item's positions their pages, in order."""
+    item.work.pages.extend(pages[: item.n_tokens])
+    at = item.n_tokens
+    for part in item.parts:
+        part.branch.pages.extend(pages[at : at + part.n_tokens])
+        at += part.n_tokens
 
 
 def _by_order(work: Work) -> int:

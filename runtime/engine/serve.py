@@ -110,6 +110,7 @@ async def _serve(config: ServerConfig) -> int:
         server = EngineServer(security)
         target = bind(server.grpc, address, security)
         await server.start(facts, shared)
+        garbage.collect_seldom()
         print(f"listening on {target}", file=sys.stderr, flush=True)
         death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")

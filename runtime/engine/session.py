@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.bounds import RequestError, ServerLimits, invalid
+from sgc.runtime.engine.outbox import Outbox
 from sgc.runtime.engine.prepare import Prepared, n_chars, prepare_all
 from sgc.runtime.engine.tokenizer import Tokenizer
 from sgc.runtime.engine.updates import handler
@@ -20,8 +21,6 @@ from sgc.runtime.engine.worker_link import WorkerLink
 
 INLINE_CHARS = 16 * 1024  # more text than this is tokenized on a thread
 MAX_PREPARING_CHARS = 32 * 1024 * 1024
-MAX_FRAME_REPLIES = 512
-MAX_FRAME_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -48,8 +47,7 @@ class Session:
         self._shared = shared
         self._active: dict[int, _Active] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._outbox: list[pb.Reply] = []
-        self._unsent_delta: dict[int, pb.Reply] = {}
+        self._outbox = Outbox()
         self._preparing_chars = 0
         self._has_output = asyncio.Event()
         self._has_room = asyncio.Event()
@@ -73,7 +71,8 @@ class Session:
         while True:
             await self._has_output.wait()
             self._has_output.clear()
-            for frame in self._drain():
+            self._has_room.set()
+            for frame in self._outbox.drain():
                 yield frame
             if self._is_input_over and not self._active and not self._outbox:
                 return
@@ -101,14 +100,19 @@ class Session:
         for request_id in frame.cancels:
             self._drop(request_id)
         accepted = [request for request in accepted if request.id in self._active]
-        small = [request for request in accepted if n_chars(request) <= INLINE_CHARS]
-        large = [request for request in accepted if n_chars(request) > INLINE_CHARS]
-        if sum(map(n_chars, small)) <= INLINE_CHARS:
+        small: list[pb.Request] = []
+        n_small = 0
+        for request in accepted:
+            size = n_chars(request)
+            if size > INLINE_CHARS:
+                self._prepare_on_thread([request], size)
+            else:
+                small.append(request)
+                n_small += size
+        if n_small <= INLINE_CHARS:
             self._submit_all(small, self._prepare(small), self._actives(small))
         else:
-            self._prepare_on_thread(small)
-        for request in large:
-            self._prepare_on_thread([request])
+            self._prepare_on_thread(small, n_small)
 
     def _admit(self, request: pb.Request) -> bool:
         limits = self._shared.limits
@@ -133,19 +137,21 @@ class Session:
     def _actives(self, requests: Sequence[pb.Request]) -> list[_Active]:
         return [self._active[request.id] for request in requests]
 
-    def _prepare_on_thread(self, requests: list[pb.Request]) -> None:
-        task = asyncio.create_task(self._prepare_later(requests, self._actives(requests)))
+    def _prepare_on_thread(self, requests: list[pb.Request], n_chars: int) -> None:
+        work = self._prepare_later(requests, self._actives(requests), n_chars)
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _prepare_later(self, requests: list[pb.Request], actives: list[_Active]) -> None:
-        size = sum(map(n_chars, requests))
-        self._preparing_chars += size
+    async def _prepare_later(
+        self, requests: list[pb.Request], actives: list[_Active], n_chars: int
+    ) -> None:
+        self._preparing_chars += n_chars
         loop = asyncio.get_running_loop()
         try:
             prepared = await loop.run_in_executor(self._shared.threads, self._prepare, requests)
         finally:
-            self._preparing_chars -= size
+            self._preparing_chars -= n_chars
             self._has_room.set()
         self._submit_all(requests, prepared, actives)
 
@@ -180,42 +186,18 @@ class Session:
 
     # Output.
 
-    def finish(self, reply: pb.Reply) -> None:
-        """The final reply to a request."""
-        if self._active.pop(reply.id, None) is not None:
+    def finish(self, request_id: int) -> pb.Reply:
+        """The final reply to a request, for the caller to fill in now."""
+        if self._active.pop(request_id, None) is not None:
             self._shared.n_active -= 1
-        self._post(reply)
+        self._has_output.set()
+        return self._outbox.add(request_id)
 
     def send_delta(self, request_id: int, text: str) -> None:
         """Streams text; what a slow client has not taken yet is merged."""
-        unsent = self._unsent_delta.get(request_id)
-        if unsent is not None:
-            unsent.delta.text += text
-            return
-        reply = pb.Reply(id=request_id, delta=pb.Delta(text=text))
-        self._post(reply)
-        self._unsent_delta[request_id] = reply
+        self._has_output.set()
+        self._outbox.add_delta(request_id, text)
 
     def _refuse(self, request_id: int, error: RequestError) -> None:
-        self._post(error.reply(request_id))
-
-    def _post(self, reply: pb.Reply) -> None:
-        self._unsent_delta.pop(reply.id, None)
-        self._outbox.append(reply)
         self._has_output.set()
-
-    def _drain(self) -> list[pb.ServerFrame]:
-        replies, self._outbox = self._outbox, []
-        self._unsent_delta.clear()
-        self._has_room.set()
-        frames: list[pb.ServerFrame] = []
-        size = 0
-        for reply in replies:
-            n_bytes = reply.ByteSize()
-            is_full = size + n_bytes > MAX_FRAME_BYTES
-            if not frames or is_full or len(frames[-1].replies) >= MAX_FRAME_REPLIES:
-                frames.append(pb.ServerFrame())
-                size = 0
-            frames[-1].replies.append(reply)
-            size += n_bytes
-        return frames
+        self._outbox.add(request_id).error.CopyFrom(error.to_message())

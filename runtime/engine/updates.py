@@ -20,7 +20,7 @@ class Replies(Protocol):
 
     def send_delta(self, request_id: int, text: str) -> None: ...
 
-    def finish(self, reply: pb.Reply) -> None: ...
+    def finish(self, request_id: int) -> pb.Reply: ...
 
 
 class _Handler:
@@ -33,24 +33,23 @@ class _Handler:
 
     def __call__(self, update: wpb.Update) -> None:
         if update.HasField("error"):
-            self._replies.finish(pb.Reply(id=self._id, error=update.error))
+            self._replies.finish(self._id).error.CopyFrom(update.error)
         else:
             self._progress(update)
 
     def _progress(self, update: wpb.Update) -> None:
         if update.final:
-            reply = pb.Reply(id=self._id, committed=pb.Committed(usage=update.usage))
-            self._replies.finish(reply)
+            self._replies.finish(self._id).committed.usage.CopyFrom(update.usage)
 
 
 class _ScoreHandler(_Handler):
     def _progress(self, update: wpb.Update) -> None:
         if not update.final:
             return
-        scored = pb.Scored(usage=update.usage)
+        scored = self._replies.finish(self._id).scored
+        scored.usage.CopyFrom(update.usage)
         for asked, found in zip(self._work.score.choices, update.choices, strict=True):
             scored.choices.add(ids=asked.ids, logprobs=found.logprobs)
-        self._replies.finish(pb.Reply(id=self._id, scored=scored))
 
 
 class _GenerateHandler(_Handler):
@@ -77,17 +76,15 @@ class _GenerateHandler(_Handler):
         final = self._text.finish(update.matched, ended_by_id)
         if self._streams and len(final.text) > self._n_sent:
             self._replies.send_delta(self._id, final.text[self._n_sent :])
-        generated = pb.Generated(
-            text=final.text,
-            ids=self._text.ids,
-            kept=final.n_kept,
-            tail=final.tail,
-            finish_reason=update.finish_reason,
-            matched=update.matched,
-            matched_id=update.matched_id if ended_by_id else -1,
-            usage=update.usage,
-        )
-        self._replies.finish(pb.Reply(id=self._id, generated=generated))
+        generated = self._replies.finish(self._id).generated
+        generated.text = final.text
+        generated.ids.extend(self._text.ids)
+        generated.kept = final.n_kept
+        generated.tail = final.tail
+        generated.finish_reason = update.finish_reason
+        generated.matched = update.matched
+        generated.matched_id = update.matched_id if ended_by_id else -1
+        generated.usage.CopyFrom(update.usage)
 
 
 def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpdate:

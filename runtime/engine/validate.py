@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,7 +38,7 @@ def problem_of(request: EngineRequest, limits: Limits) -> EngineError | None:
 def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
     if len(request.tokens) == 0:
         return "the prompt has no tokens; an engine needs at least one to start from"
-    runs = [request.tokens]
+    runs = [np.ascontiguousarray(request.tokens, np.int64)]
     if isinstance(request.kind, Score):
         if not request.kind.choices:
             return "a score request needs at least one choice"
@@ -44,7 +46,8 @@ def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
             return "a choice has no tokens"
         runs += [np.asarray(choice, np.int64) for choice in request.kind.choices]
     for run in runs:
-        if run.min() < 0 or run.max() >= vocab_size:
+        # Seen as unsigned, a negative id is a very large one: one pass finds both.
+        if np.maximum.reduce(run.view(np.uint64)) >= vocab_size:
             bad = int(run[(run < 0) | (run >= vocab_size)][0])
             return f"token id {bad} is not in the vocabulary (0 to {vocab_size - 1})"
     return ""
@@ -52,10 +55,15 @@ def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
 
 def _bad_sampling(kind: Generate, vocab_size: int) -> str:
     p: SamplingParams = kind.params
-    if not all(0 <= i < vocab_size for i in kind.stop_ids):
+    if kind.stop_ids and not 0 <= min(kind.stop_ids) <= max(kind.stop_ids) < vocab_size:
         return f"a stop token id is not in the vocabulary (0 to {vocab_size - 1})"
     if kind.min_tokens > 0 and len(set(kind.stop_ids)) >= vocab_size:
         return "every token is a stop token, so min_tokens cannot be reached"
+    return _out_of_range(p)
+
+
+@lru_cache(maxsize=1024)  # requests that ask for the same are many; a seed changes nothing here
+def _out_of_range(p: SamplingParams) -> str:
     ranges = (
         ("temperature", p.temperature, p.temperature >= 0, "0 or more"),
         ("top_p", p.top_p, 0 < p.top_p <= 1, "above 0 and at most 1"),
@@ -66,7 +74,7 @@ def _bad_sampling(kind: Generate, vocab_size: int) -> str:
         ("presence_penalty", p.presence_penalty, True, ""),
     )
     for name, value, is_in_range, expected in ranges:
-        if not (np.isfinite(value) and is_in_range):
+        if not (math.isfinite(value) and is_in_range):
             return f"{name} must be {expected or 'a finite number'}, not {value}"
     return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import socket
+from functools import lru_cache
 
 import numpy as np
 
@@ -79,10 +80,18 @@ def request_of(message: wpb.WorkerRequest) -> EngineRequest:
             kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
         case _:
             kind = Commit()
-    return EngineRequest(message.id, np.array(message.tokens, np.int64), kind)
+    tokens = message.tokens
+    return EngineRequest(message.id, np.fromiter(tokens, np.int64, len(tokens)), kind)
 
 
 def _generate_of(sampling: pb.Sampling) -> Generate:
+    """What a sampling asks; one that many requests share is read once."""
+    return _read_sampling(sampling.SerializeToString())
+
+
+@lru_cache(maxsize=1024)
+def _read_sampling(data: bytes) -> Generate:
+    sampling = pb.Sampling.FromString(data)
     params = SamplingParams(
         temperature=sampling.temperature,
         top_p=sampling.top_p,
@@ -102,33 +111,37 @@ def _generate_of(sampling: pb.Sampling) -> Generate:
     )
 
 
-def update_message(update: Update) -> wpb.Update:
-    message = wpb.Update(
+def add_update(output: wpb.StepOutput, update: Update) -> None:
+    """Made where it belongs: a message that is added to another one is copied by protobuf."""
+    if not update.final:
+        output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=update.matched_id)
+        return
+    message = output.updates.add(
         id=update.id,
         new_ids=update.new_ids,
-        final=update.final,
+        final=True,
         finish_reason=update.finish_reason,
         matched=update.matched,
         matched_id=update.matched_id,
-        choices=[wpb.ChoiceLogprobs(logprobs=logprobs) for logprobs in update.choices],
     )
+    for logprobs in update.choices:
+        message.choices.add(logprobs=logprobs)
     if update.usage is not None:
-        message.usage.CopyFrom(usage_message(update.usage))
+        _set_usage(message.usage, update.usage)
     if update.error is not None:
-        message.error.CopyFrom(pb.Error(code=update.error.code, message=update.error.message))
-    return message
+        message.error.code = update.error.code
+        message.error.message = update.error.message
 
 
-def usage_message(usage: Usage) -> pb.Usage:
-    return pb.Usage(
-        prompt_tokens=usage.prompt_tokens,
-        cached_tokens=usage.cached_tokens,
-        computed_tokens=usage.computed_tokens,
-        completion_tokens=usage.completion_tokens,
-        queue_s=usage.queue_s,
-        prefill_s=usage.prefill_s,
-        decode_s=usage.decode_s,
-    )
+def _set_usage(message: pb.Usage, usage: Usage) -> None:
+    message.SetInParent()  # a usage of zeros is one, too
+    message.prompt_tokens = usage.prompt_tokens
+    message.cached_tokens = usage.cached_tokens
+    message.computed_tokens = usage.computed_tokens
+    message.completion_tokens = usage.completion_tokens
+    message.queue_s = usage.queue_s
+    message.prefill_s = usage.prefill_s
+    message.decode_s = usage.decode_s
 
 
 def stats_message(stats: Stats) -> pb.Stats:

@@ -22,7 +22,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.load import Loaded, WorkerConfig, load
 from sgc.runtime.engine.request import Update
-from sgc.runtime.engine.wire import Channel, request_of, stats_message, update_message
+from sgc.runtime.engine.wire import Channel, add_update, request_of, stats_message
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         channel.send(ready)
         if core is None:
             return 1
+        garbage.collect_seldom()
         serve(channel, core)
     return 0
 
@@ -93,7 +94,8 @@ def serve(channel: Channel, core: EngineCore) -> None:
         if not channel.is_open:
             return
         if core.has_work:
-            output.updates.extend(update_message(update) for update in _step(core))
+            for update in _step(core):
+                add_update(output, update)
         if output.ByteSize():
             channel.send(output)
 

@@ -195,8 +195,9 @@ class WorkerLink:
 
 def _parts(message: wpb.StepInput) -> list[wpb.StepInput]:
     """The message, in several if it is too large for one frame; nothing if it is empty."""
-    if message.ByteSize() <= MAX_PART_BYTES:
-        return [message] if message.ByteSize() else []
+    n_bytes = message.ByteSize()
+    if n_bytes <= MAX_PART_BYTES:
+        return [message] if n_bytes else []
     parts: list[wpb.StepInput] = []
     size = MAX_PART_BYTES
     for request in message.requests:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from sgc.errors import ArgumentError
 from sgc.ir.graph import Graph, Lit, Operand, Param
 from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.media import Media
 
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {
     Kind.TEXT: (str,),
@@ -67,6 +69,9 @@ def fits(value: Any, expected: Type) -> bool:
         return isinstance(value, (list, tuple)) and all(fits(element, item) for element in value)
     if expected.kind is Kind.JSON:
         return True
+    if expected.kind is Kind.MEDIA:
+        is_named = isinstance(value, (str, os.PathLike, bytes, bytearray, memoryview, Media))
+        return is_named or callable(getattr(value, "save", None))
     types = _PYTHON.get(expected.kind, ())
     return isinstance(value, types) and (isinstance(value, bool) == (expected.kind is Kind.BOOL))
 

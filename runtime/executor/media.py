@@ -31,7 +31,7 @@ _SIGNATURES = (
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, or a video as frames one after the other (each a JPEG).
+    """An image, or a video as frames one after the other (each a PNG).
 
     digest: SHA-256 of the content, in hex; two media are equal when it is.
     """
@@ -100,7 +100,7 @@ def load_video(value: Any, n_frames: int) -> Media:
         capture.release()
     if not frames:
         raise ArgumentError(f"no frame of {os.fspath(value)} could be read as a video")
-    return media(b"".join(frames), "video/jpeg-frames", len(frames))
+    return media(b"".join(frames), "video/png-frames", len(frames))
 
 
 def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
@@ -111,7 +111,7 @@ def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
     for index in range(wanted[-1] + 1 if wanted else 0):
         ok, frame = capture.read()
         if ok and index in wanted:
-            found[index] = _jpeg(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
+            found[index] = _png(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
     last = b""
     frames = []
     for index in wanted:
@@ -120,11 +120,11 @@ def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
     return [frame for frame in frames if frame]
 
 
-def _jpeg(pixels: Any) -> bytes:
+def _png(pixels: Any) -> bytes:
     from PIL import Image  # comes with whoever reads videos
 
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="JPEG")
+    Image.fromarray(pixels).save(buffer, format="PNG")
     return buffer.getvalue()
 
 

@@ -36,13 +36,25 @@ def compile_command(**options: Any) -> None:
     compile_program(**options)
 
 
-@cli.command("run")
+class RunCommand(click.Command):
+    """With --as-sglang, what follows the program is the script's own command line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_interspersed_args = "--as-sglang" not in args
+        return super().parse_args(ctx, args)
+
+
+@cli.command("run", cls=RunCommand)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
+@click.argument("script_args", metavar="", nargs=-1, type=click.UNPROCESSED)
+@click.option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang, run unmodified "
+              "with all that follows it; --engine or --model is its default backend.")  # fmt: skip
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
               help="One argument, read as its type. Repeatable.")  # fmt: skip
-@click.option("--engine", metavar="URI", help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH of "
-              "a running engine (token: SGC_TOKEN). Else one is started.")  # fmt: skip
+@click.option("--engine", metavar="URI", help="A running engine: grpc://HOST:PORT, grpcs:// (TLS), "
+              "unix:PATH (token: SGC_TOKEN), or an SGLang server: sglang+http://HOST:PORT. Else "
+              "one is started.")  # fmt: skip
 @click.option("--model", metavar="ID_OR_PATH", help="Model of the engine to start: a Hugging Face "
               "folder or id, or `fake`. Without it the default model.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")

@@ -7,9 +7,6 @@ imported and asked for by `isinstance`, and say so when they are made.
 
 from __future__ import annotations
 
-import atexit
-import os
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,18 +82,11 @@ class RuntimeEndpoint(_Named, endpoints.RuntimeEndpoint):
             found = templates.get_chat_template_by_model_path(self.get_model_name())
             named = found if found.name in templates.chat_template_registry else None
         self._dress(named)
-        atexit.register(_close, weakref.ref(self), os.getpid())  # scripts leave it open
 
     @property
     def support_concate_and_append(self) -> bool:
         """Joins append the branches' texts; there is no route for more."""
         return False
-
-
-def _close(made: weakref.ref[RuntimeEndpoint], pid: int) -> None:
-    endpoint = made()
-    if endpoint is not None and os.getpid() == pid:  # connections are not a forked child's
-        endpoint.shutdown()
 
 
 class Runtime(_Named, endpoints.Runtime):

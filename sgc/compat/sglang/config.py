@@ -32,7 +32,7 @@ class GlobalConfig:
     @property
     def default_backend(self) -> Any:
         """The backend of runs that name none; None until one is set or was needed."""
-        return endpoints._default
+        return endpoints.get_default_backend()
 
     @default_backend.setter
     def default_backend(self, backend: Any) -> None:

@@ -6,19 +6,17 @@ tracer prints its own, compiling an object with `run` and `run_batch`; `pin` is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
-from sgc.batch import Batch, BatchOptions, Row, checked_rows, run_all
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import UsageError
-from sgc.functions import Function, make_options
+from sgc.functions import Function
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
 from sgc.program import Program
 from sgc.runs import RunState
-from sgc.runtime.executor.executor import run_graph
 
 
 class TracedGraph(Graph):
@@ -54,16 +52,13 @@ class CompiledFunction:
         **options: Any,
     ) -> list[RunState]:
         """Runs once for each dict of arguments, in order."""
-        rows: Sequence[Mapping[str, Any]] = checked_rows(batch_kwargs)
-        endpoint = resolve_backend(backend or self._backend)
-        chosen = make_options(options)
-
-        def make_row(index: int) -> Row:
-            own = replace(chosen, row=str(index))
-            return Row(lambda: run_graph(self.program.graph, endpoint.backend, rows[index], own))
-
-        how = BatchOptions(num_threads, progress=progress_bar)
-        return run_all(Batch(make_row, len(rows), how))
+        found: list[RunState] = self.program.run_batch(
+            batch_kwargs,
+            backend=resolve_backend(backend or self._backend),
+            progress_bar=progress_bar,
+            **options,
+        )
+        return found
 
     def print_graph(self) -> None:
         """Prints the program in its text form."""
