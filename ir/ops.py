@@ -175,7 +175,12 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "gen",
         "Generates text from the prompt so far, appends it and gives it.",
-        (_stream(), _static("name", Kind.TEXT, "the user's name for it", default=""), *SAMPLING),
+        (
+            _stream(),
+            _static("name", Kind.TEXT, "the user's name for it", default=""),
+            _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
+            *SAMPLING,
+        ),
         (Kind.STREAM, Kind.TEXT),
         _SAMPLES,
         '%s3, %tip_1 = gen %s2 name="tip_1" stop=["\\n", ":", "."]',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,8 @@ def _gen(state: ProgramState, expr: Gen) -> None:
             hint="bind the argument that gives it when compiling, or run it with --interpret",
         )
     if n is None or n == 1:
+        if n == 1:
+            fields["single"] = Lit(True)
         _sample(state, "gen", expr.name, types.TEXT, fields)
     else:
         _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})
@@ -194,6 +197,8 @@ def _image(state: ProgramState, expr: Image) -> None:
 
 def _video(state: ProgramState, expr: Video) -> None:
     n_frames = expr.n_frames
+    if state.session.is_abstract(n_frames):
+        n_frames = operator.index(n_frames)  # stops the trace, and says how to bind it
     if isinstance(n_frames, bool) or not isinstance(n_frames, int) or not 1 <= n_frames <= 1024:
         raise UsageError(f"video takes from 1 to 1024 frames, found {n_frames!r}", where=here())
     value = _media(state, expr.value, lambda path: load_video(path, n_frames))

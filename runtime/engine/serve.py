@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sgc.errors import SgcError, UsageError
+from sgc.runtime.engine import garbage
 from sgc.runtime.engine.models import ModelSource, resolve
 from sgc.runtime.engine.template_child import start_probe
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer

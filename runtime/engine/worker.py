@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine import garbage
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.load import Loaded, WorkerConfig, load
 from sgc.runtime.engine.request import Update

@@ -124,7 +124,8 @@ def _append_media(run: Instance, node: Node, found: Media) -> Results:
 
 
 async def _gen(run: Instance, node: Node) -> Results:
-    return await _generate(run, node, run.options.n, is_list=run.options.n > 1)
+    n = 1 if run.field(node, "single") else run.options.n
+    return await _generate(run, node, n, is_list=n > 1)
 
 
 async def _gen_n(run: Instance, node: Node) -> Results:

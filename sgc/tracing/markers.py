@@ -21,7 +21,8 @@ def make_marker(number: int) -> str:
 
 def has_marker(text: str) -> bool:
     """Whether a text carries an abstract value, or a broken piece of one."""
-    return OPEN in text or CLOSE in text
+    # Asked of `str` itself: an abstract text refuses to be searched.
+    return str.__contains__(text, OPEN) or str.__contains__(text, CLOSE)
 
 
 def split_markers(text: str) -> list[str | int]:
