@@ -48,7 +48,7 @@ def _steps(rng: random.Random, n: int, depth: int) -> list[tuple[str, Any]]:
 
 def _step(rng: random.Random, index: int, depth: int) -> tuple[str, Any]:
     kinds = ["const", "value", "format", "number", "gen", "select", "gen_stop", "join_text", "read"]
-    kinds += ["scope", "role", "set"]
+    kinds += ["scope", "role", "set", "gen_n", "keep_stop", "reason", "unnamed", "chosen"]
     if depth < 2:
         kinds += ["fork", "call", "copy"]
     kind = rng.choice(kinds)
@@ -86,6 +86,32 @@ def _gen_stop(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
     temperature = 0.0 if d["pick"] % 2 else 0.8
     s += "go " + sgc.gen(d["name"], n, stop=["\n", ". "], temperature=temperature) + d["text"]
     values.append(f"[{s[d['name']]}]")
+
+
+def _gen_n(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
+    s += "many" + sgc.gen(d["name"], max_tokens=3, n=d["n"], temperature=0.7) + d["text"]
+    s.set_var(f"all_{d['name']}", s[d["name"]])
+
+
+def _keep_stop(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
+    s += "until" + sgc.gen(d["name"], max_tokens=6, stop=[" ", "r"], keep_stop=True)
+    values.append(s[d["name"]] + "|")
+
+
+def _reason(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
+    expr = d["text"] + sgc.gen(d["name"], max_tokens=4) + "."
+    s += sgc.separate_reasoning(expr, "deepseek-r1" if d["pick"] % 2 else "qwen3")
+    values.append(f"{s[d['name']]}/{s[d['name'] + '_reasoning_content']}")
+
+
+def _unnamed(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
+    s += sgc.gen(max_tokens=2) + d["text"] + sgc.gen(max_tokens=n)
+
+
+def _chosen(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
+    method = (sgc.joint, sgc.greedy_token_selection, "token_length_normalized")[d["pick"] % 3]
+    choices = ["no", "yes", "yes!"]
+    s += "choose " + sgc.gen(d["name"], choices=choices, choices_method=method, temperature=0.5)
 
 
 def _select(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
@@ -148,6 +174,11 @@ _DO: dict[str, Any] = {
     "number": lambda s, d, values, n: _append(s, f"{n:03d}" + str(n)),
     "gen": _gen,
     "gen_stop": _gen_stop,
+    "gen_n": _gen_n,
+    "keep_stop": _keep_stop,
+    "reason": _reason,
+    "unnamed": _unnamed,
+    "chosen": _chosen,
     "select": _select,
     "join_text": lambda s, d, values, n: _append(s, d["text"].join(values[:3])),
     "read": lambda s, d, values, n: values.append(s.text()),

@@ -93,6 +93,9 @@ class IntBuffer:
         self._data[self._n] = value
         self._n += 1
 
+    def clear(self) -> None:
+        self._n = 0
+
     def cut(self, n: int) -> Ints:
         """Keeps the first `n`; gives the rest."""
         rest = self._data[n : self._n].copy()

@@ -56,7 +56,7 @@ class Match:
     @property
     def at_end(self) -> bool:
         """Whether it ends where the node ends."""
-        return self.used == len(self.node)
+        return self.used == len(self.node.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class RadixTree:
                 return Match(child, n, length + n)
             length += n_run
             node = child
-        return Match(node, len(node), length)
+        return Match(node, len(node.tokens), length)
 
     def lock(self, match: Match) -> Node:
         """Protects a match from eviction; splits its last node where the match ends inside."""
@@ -129,7 +129,7 @@ class RadixTree:
             step.locks -= 1
             step.stamp = self._clock
             if step.locks == 0:
-                self.n_evictable += len(step)
+                self.n_evictable += len(step.tokens)
                 self._queue_if_evictable(step)
             step = step.parent
 
@@ -226,7 +226,7 @@ class RadixTree:
         while step is not stop:
             assert step is not None, "not a descendant of the locked node"
             if step.locks == 0:
-                self.n_evictable -= len(step)
+                self.n_evictable -= len(step.tokens)
             step.locks += 1
             step.stamp = self._clock
             step = step.parent

@@ -301,7 +301,7 @@ class Scheduler:
             self.cache.release(work.trie.reset())
         self.cache.tree.unlock(work.node)
         work.node = None
-        work.pages = IntBuffer()
+        work.pages.clear()
         work.n_computed = work.n_published = 0
 
 

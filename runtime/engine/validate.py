@@ -81,6 +81,8 @@ def _out_of_range(p: SamplingParams) -> str:
 
 def _too_long(request: EngineRequest, limits: Limits) -> str:
     n_prompt, kind = len(request.tokens), request.kind
+    if n_prompt < limits.longest and not isinstance(kind, Score):
+        return ""
     n_context = n_pool = n_prompt
     what = f"the prompt has {n_prompt} tokens"
     if isinstance(kind, Generate) and kind.max_tokens > 0:

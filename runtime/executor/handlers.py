@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
-from sgc.ir.graph import Node, Ref
+from sgc.ir.graph import Node, operand_refs
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Generated, RoleFormat, Sampling, Usage
@@ -136,8 +136,7 @@ async def _gen_n(run: Instance, node: Node) -> Results:
 
 async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results:
     state: StreamState = run.field(node, "stream")
-    given = _given(run, node)
-    sampling, plan = _decided(run, node, given)
+    given, sampling, plan = _decided(run, node)
     if not sampling.is_greedy:
         seed = seed_of(given, run.options, run.row, state.path, state.n_draws)
         sampling = replace(sampling, seed=seed)
@@ -172,29 +171,36 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     return state.draw(_generated_pieces(replies[0]), prompt), value
 
 
-def _given(run: Instance, node: Node) -> dict[str, Any]:
-    return {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a node's parameters come to, but for the seed. of: what decided it, kept alive."""
+
+    of: tuple[object, ...]
+    given: Mapping[str, Any]
+    sampling: Sampling
+    plan: Plan
 
 
-# What a node whose parameters are all literals decides, by the identity of what decides it.
-_decisions: dict[tuple[int, int, int], tuple[object, Sampling, Plan]] = {}
+# Of nodes whose parameters are all literals, by the identity of what decides them.
+_decisions: dict[tuple[int, int, int], Decision] = {}
 MAX_DECISIONS = 4096
 
 
-def _decided(run: Instance, node: Node, given: dict[str, Any]) -> tuple[Sampling, Plan]:
-    """A generation's parameters, but for its seed, and how to ask for it."""
+def _decided(run: Instance, node: Node) -> tuple[Mapping[str, Any], Sampling, Plan]:
+    """A generation's own parameters, all of them decided, and how to ask for it."""
     key = (id(node), id(run.options), id(run.capabilities))
-    kept = (node, run.options, run.capabilities)
     found = _decisions.get(key)
-    if found is not None:
-        return found[1], found[2]
-    sampling = decide_sampling(given, run.options, run.capabilities.chat.stop)
-    plan = plan_constraint(sampling, run.capabilities)
-    if not any(isinstance(operand, Ref) for _, operand in node.fields[1:]):
-        if len(_decisions) >= MAX_DECISIONS:
-            _decisions.clear()
-        _decisions[key] = (kept, sampling, plan)  # what is kept keeps its identity
-    return sampling, plan
+    if found is None:
+        given = {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
+        sampling = decide_sampling(given, run.options, run.capabilities.chat.stop)
+        plan = plan_constraint(sampling, run.capabilities)
+        found = Decision((node, run.options, run.capabilities), given, sampling, plan)
+        is_literal = not any(any(operand_refs(o)) for name, o in node.fields if name in _SAMPLING)
+        if is_literal:
+            if len(_decisions) >= MAX_DECISIONS:
+                _decisions.clear()
+            _decisions[key] = found  # its parts live while it does, so their ids stay theirs
+    return found.given, found.sampling, found.plan
 
 
 class _Shown:
