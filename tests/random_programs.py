@@ -99,13 +99,13 @@ def _keep_stop(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
 
 
 def _reason(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
-    expr = d["text"] + sgc.gen(d["name"], max_tokens=4) + "."
+    expr = "think" + sgc.gen(d["name"], max_tokens=4) + "."
     s += sgc.separate_reasoning(expr, "deepseek-r1" if d["pick"] % 2 else "qwen3")
     values.append(f"{s[d['name']]}/{s[d['name'] + '_reasoning_content']}")
 
 
 def _unnamed(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:
-    s += sgc.gen(max_tokens=2) + d["text"] + sgc.gen(max_tokens=n)
+    s += "next" + sgc.gen(max_tokens=2) + d["text"] + sgc.gen(max_tokens=n)
 
 
 def _chosen(s: Any, d: dict[str, Any], values: list[Any], n: Any) -> None:

@@ -254,12 +254,13 @@ class EngineCore:
     def _end(self, work: Work, update: Update) -> None:
         if update.choices:
             self.scheduler.publish_choices(work)
-        self._forget(work)
+        self._forget(work, update.usage)
         self._outbox.append(update)
 
-    def _forget(self, work: Work) -> None:
+    def _forget(self, work: Work, usage: Usage | None = None) -> None:
+        """usage: what the request is told; None if it ends before its time."""
         del self._live[work.request.id]
-        counters, usage = self._counters, work.usage_so_far()
+        counters, usage = self._counters, usage or work.usage_so_far()
         counters.prompt_tokens += usage.prompt_tokens
         counters.cached_tokens += usage.cached_tokens
         counters.computed_tokens += usage.computed_tokens
