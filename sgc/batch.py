@@ -36,10 +36,14 @@ class BatchFailed(SgcError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run to make: `start` on the loop for a compiled one, `call` on a thread for others."""
+    """One run to make: `start` on the loop for a compiled one, `call` on a thread for others.
+
+    cancel: stops a call that is under way.
+    """
 
     start: RunRow | None = None
     call: Callable[[], RunResult] | None = None
+    cancel: Callable[[], None] | None = None
     how: str = "compiled"
 
 
@@ -125,6 +129,10 @@ class Batch:
             else:
                 assert row.call is not None
                 outcome = await pool.run(row.call)
+        except asyncio.CancelledError:
+            if row.cancel is not None:
+                row.cancel()
+            raise
         except Exception as error:
             outcome = error
         return RunState(outcome, row.how)

@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 OnOpen = Callable[[ProgramState], None]
 
 
+class Canceller:
+    """Stops the interpreted runs that it is given, also one that is only about to start."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: list[EagerSession] = []
+        self._is_cancelled = False
+
+    def add(self, session: EagerSession) -> None:
+        with self._lock:
+            self._sessions.append(session)
+            if self._is_cancelled:
+                session.cancel()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_cancelled = True
+            for session in self._sessions:
+                session.cancel()
+
+
 def call(
     function: Function,
     session: Session,
@@ -68,13 +89,16 @@ def start_eager(
     options: RunOptions,
     loop: asyncio.AbstractEventLoop,
     on_text: OnText | None = None,
+    canceller: Canceller | None = None,
 ) -> ProgramState:
     """Runs the body on this thread, generations going on behind it on `loop`.
 
     Returns when the body has ended, not when every generation has. An exception of the
-    body cancels what is in flight and is raised as it is.
+    body cancels what is in flight and is raised as it is. canceller: may stop it from outside.
     """
     session = _open_session(function, arguments, backend, options, loop, on_text, None)
+    if canceller is not None:
+        canceller.add(session)
     return _run_here(function, session, arguments)
 
 

@@ -23,7 +23,7 @@ from sgc.batch import (
     run_all,
     run_each,
 )
-from sgc.calls import call, finished, start_eager, start_streaming
+from sgc.calls import Canceller, call, finished, start_eager, start_streaming
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import ArgumentError, TraceError, UsageError
 from sgc.ir.graph import Graph, Loc
@@ -160,7 +160,7 @@ class Function:
             work = asyncio.run_coroutine_threadsafe(row.start(), shared.loop)
             return RunState(work, row.how)
         assert row.call is not None
-        return RunState(in_thread(row.call, f"sgc-{self.name}"), row.how)
+        return RunState(in_thread(row.call, f"sgc-{self.name}"), row.how, cancel=row.cancel)
 
     def run(self, *args: Any, **kwargs: Any) -> ProgramState:
         """Interprets the program: its Python runs here, generations run behind it.
@@ -218,8 +218,12 @@ class Function:
         else:
             assert row.call is not None
             work = in_thread(row.call, f"sgc-{self.name}")
-        state = RunState(work, row.how)
-        await asyncio.wrap_future(work)
+        state = RunState(work, row.how, cancel=row.cancel)
+        try:
+            await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            state.cancel()
+            raise
         return state
 
     def _row(
@@ -241,10 +245,13 @@ class Function:
         if self.full_graph:
             raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
         given = options if row is None else replace(options, row=row)
+        canceller = Canceller()
+        backend = endpoint.backend
         return Row(
             call=lambda: finished(
-                start_eager(self, arguments, endpoint.backend, given, shared.loop)
+                start_eager(self, arguments, backend, given, shared.loop, canceller=canceller)
             ),
+            cancel=canceller.cancel,
             how=f"interpreted: {why}",
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 from sgc.errors import UnknownVariable
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.record import RunResult, StreamResult
-from sgc.streaming import Reader, StreamedText, TextLog, follow, follow_async
+from sgc.streaming import StreamedText
 from sgc.view import StreamExecutorView
 
 
@@ -26,16 +26,16 @@ class RunState:
     how: "compiled", or "interpreted" and why.
     """
 
-    __slots__ = ("_log", "_outcome", "_set", "how")
+    __slots__ = ("_cancel", "_outcome", "_set", "how")
 
     def __init__(
         self,
         outcome: Future[RunResult] | RunResult | BaseException,
         how: str = "compiled",
-        log: TextLog | None = None,
+        cancel: Callable[[], None] | None = None,
     ) -> None:
+        self._cancel = cancel
         self._outcome = outcome
-        self._log = log
         self._set: dict[str, Any] = {}  # names the caller has set since
         self.how = how
 
@@ -93,6 +93,8 @@ class RunState:
         """Stops the run; what it had in flight is freed."""
         if isinstance(self._outcome, Future):
             self._outcome.cancel()
+            if self._cancel is not None:
+                self._cancel()
 
     # -- reading --------------------------------------------------------------------------
 
@@ -136,31 +138,15 @@ class RunState:
         return self.result().get_meta_info(name)
 
     def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
-        """Text as it comes, when run with `stream=True`; else all of it at once."""
-        if self._log is None:
-            yield from self._at_once(var_name)
-            return
-        reader = Reader(self._log, self._log.main, var_name)
-        yield from follow(reader)
-        if isinstance(var_name, str) and not reader.n_found:
-            yield from self._at_once(var_name)
+        """All of a text at once; `f.run(…, stream=True)` gives a state that shows it as it comes."""
+        yield from self._at_once(var_name)
 
     async def text_async_iter(
         self, var_name: str | Sequence[str] | None = None, return_meta_data: bool = False
     ) -> AsyncIterator[Any]:
         """The same for asynchronous callers; with meta data, pairs of text and meta info."""
-        held: Any = None
-        n_found = 0
-        if self._log is not None:
-            reader = Reader(self._log, self._log.main, var_name)
-            async for found in follow_async(reader):
-                if held is not None:
-                    yield (held, {}) if return_meta_data else held
-                held = found
-            n_found = reader.n_found
         await self._result()
-        rest = [] if n_found or held is not None else list(self._at_once(var_name))
-        for found in [held] if held is not None else rest:
+        for found in self._at_once(var_name):
             meta = self.get_meta_info(var_name) if isinstance(var_name, str) else None
             yield (found, meta) if return_meta_data else found
 

@@ -23,13 +23,9 @@ class StreamedText(NamedTuple):
 
 
 class TextLog:
-    """What a run has shown. A piece without text ends the text of its variable.
+    """What a run has shown. A piece without text ends the text of its variable."""
 
-    main: the path of the run's main stream.
-    """
-
-    def __init__(self, main: str = "") -> None:
-        self.main = main
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shown: list[StreamedText] = []
         self._wakers: list[Callable[[], object]] = []

@@ -137,21 +137,21 @@ class Session:
     def _actives(self, requests: Sequence[pb.Request]) -> list[_Active]:
         return [self._active[request.id] for request in requests]
 
-    def _prepare_on_thread(self, requests: list[pb.Request], n_chars: int) -> None:
-        work = self._prepare_later(requests, self._actives(requests), n_chars)
+    def _prepare_on_thread(self, requests: list[pb.Request], size: int) -> None:
+        work = self._prepare_later(requests, self._actives(requests), size)
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _prepare_later(
-        self, requests: list[pb.Request], actives: list[_Active], n_chars: int
+        self, requests: list[pb.Request], actives: list[_Active], size: int
     ) -> None:
-        self._preparing_chars += n_chars
+        self._preparing_chars += size
         loop = asyncio.get_running_loop()
         try:
             prepared = await loop.run_in_executor(self._shared.threads, self._prepare, requests)
         finally:
-            self._preparing_chars -= n_chars
+            self._preparing_chars -= size
             self._has_room.set()
         self._submit_all(requests, prepared, actives)
 

@@ -46,9 +46,10 @@ class _ScoreHandler(_Handler):
     def _progress(self, update: wpb.Update) -> None:
         if not update.final:
             return
+        choices = list(zip(self._work.score.choices, update.choices, strict=True))
         scored = self._replies.finish(self._id).scored
         scored.usage.CopyFrom(update.usage)
-        for asked, found in zip(self._work.score.choices, update.choices, strict=True):
+        for asked, found in choices:
             scored.choices.add(ids=asked.ids, logprobs=found.logprobs)
 
 

@@ -131,12 +131,12 @@ def scripted_server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def server(scripted_server: ScriptedServer) -> Iterator[ScriptedServer]:
+def server(scripted_server: ScriptedServer) -> ScriptedServer:
     """The server with nothing recorded and its settings as they were made."""
     for field in ("model", "fail_on", "is_fast", "pads_first_logprob", "chunk_tokens"):
         setattr(scripted_server, field, getattr(ScriptedServer, field))
     scripted_server.reset()
-    yield scripted_server
+    return scripted_server
 
 
 @pytest.fixture

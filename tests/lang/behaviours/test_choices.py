@@ -246,21 +246,6 @@ def test_each_method_at_a_server(served, server, pads, method):
         assert body["return_logprob"] is True
 
 
-def test_the_two_kinds_of_servers_lead_to_the_same_choice(served, server):
-    endpoint = served()
-
-    @sgc.function
-    def program(s, x):
-        s += x + sgc.select("a", [" blue", " red as wine", " no"])
-
-    found = []
-    for pads in (True, False):
-        server.pads_first_logprob = pads
-        found.append([program.run(f"it {i} is", backend=endpoint)["a"] for i in range(10)])
-    assert found[0] == found[1]
-    assert len(set(found[0])) > 1
-
-
 def test_the_prompts_last_token_is_dropped_where_it_did_not_heal():
     """The protocol: the window starts two tokens early; the first row is dropped if it is the
     prompt's own."""

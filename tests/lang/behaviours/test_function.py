@@ -248,7 +248,7 @@ def test_run_batch_max_errors(recorded, jit):
 
 def test_run_batch_wrong_rows_are_told_before_any_runs(recorded):
     endpoint = recorded()
-    with pytest.raises(errors.ArgumentError, match="row 1: .*missing argument 'name'"):
+    with pytest.raises(errors.ArgumentError, match=r"row 1: .*missing argument 'name'"):
         greet.run_batch([{"name": "a"}, {"mark": "?"}], backend=endpoint)
     with pytest.raises(errors.ArgumentError, match="row 0: a row is a dict or a tuple"):
         greet.run_batch(["ann"], backend=endpoint)

@@ -98,10 +98,8 @@ def test_signature_of_each_method(owner, name):
 
 
 def test_set_default_backend_takes_one_positional_argument():
-    assert [p for p in inspect.signature(sgc.set_default_backend).parameters.values()][
-        0
-    ].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    assert len(inspect.signature(sgc.set_default_backend).parameters) == 1
+    (parameter,) = inspect.signature(sgc.set_default_backend).parameters.values()
+    assert parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def test_set_default_backend_is_where_runs_without_one_go(recorded):

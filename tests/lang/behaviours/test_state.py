@@ -228,10 +228,10 @@ def test_error_gives_what_ended_the_run(recorded):
         s += "x" + sgc.gen("a")
 
     gate = threading.Event()
-    state = program.run(backend=recorded(reply, gate=gate))
+    early = program.run(backend=recorded(reply, gate=gate))
     gate.set()  # it fails once the body is over
     for state in (
-        state,
+        early,
         program(backend=recorded(reply)),
         program.run_batch([{}], backend=recorded(reply))[0],
     ):

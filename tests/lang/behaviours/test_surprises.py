@@ -339,10 +339,10 @@ def test_c07_every_read_after_a_failure_raises_the_cause(recorded, within):
 
     gate = threading.Event()
     endpoint = recorded(_breaks("bad"), gate=gate)
-    state = program.run(backend=endpoint)
+    early = program.run(backend=endpoint)
     gate.set()  # it fails once the body is over
     for state in (
-        state,
+        early,
         program(backend=endpoint),
         program.run_batch([{}], backend=endpoint)[0],
         program.run(backend=endpoint, stream=True),
