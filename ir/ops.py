@@ -179,6 +179,9 @@ TABLE: tuple[OpSpec, ...] = (
             _stream(),
             _static("name", Kind.TEXT, "the user's name for it", default=""),
             _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
+            _static(
+                "hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False
+            ),
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.TEXT),
@@ -260,10 +263,19 @@ TABLE: tuple[OpSpec, ...] = (
             _stream(),
             _stream("start", consumes=False),
             _static("model_type", Kind.TEXT, "whose marks of reasoning"),
+            _static("name", Kind.TEXT, "the user's name for what is left", default=""),
         ),
         (Kind.STREAM, Kind.TEXT, Kind.TEXT),
         frozenset({Flag.APPENDS}),
         '%s4, %answer, %why = separate_reasoning %s3 %s2 "qwen3"',
+    ),
+    OpSpec(
+        "append_span",
+        "Appends what another stream has got between two of its states, as text and images.",
+        (_stream(), _stream("start", consumes=False), _stream("end", consumes=False)),
+        (Kind.STREAM,),
+        frozenset({Flag.APPENDS}),
+        "%s5 = append_span %s4 %c0 %c3",
     ),
     OpSpec(
         "fork",

@@ -75,7 +75,7 @@ def _appended(state: ProgramState, expr: Appended) -> None:
 _LISTS = ("stop", "stop_token_ids", "stop_regex")
 
 
-def _gen(state: ProgramState, expr: Gen) -> None:
+def _gen(state: ProgramState, expr: Gen, is_hidden: bool = False) -> None:
     session = state.session
     n = expr.params.get("n")
     fields: dict[str, Operand] = {}
@@ -92,6 +92,8 @@ def _gen(state: ProgramState, expr: Gen) -> None:
     if n is None or n == 1:
         if n == 1:
             fields["single"] = Lit(True)
+        if is_hidden:
+            fields["hidden"] = Lit(True)
         _sample(state, "gen", expr.name, types.TEXT, fields)
     else:
         _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})
@@ -165,13 +167,16 @@ def _separated(state: ProgramState, part: Any, model_type: str) -> None:
         for item in part.parts:
             _separated(state, item, model_type)
         return
-    start = state.symbol
-    append(state, part)
     if not isinstance(part, (Gen, Select)):
+        append(state, part)
         return
-    name = part.name
+    name, start = part.name, state.symbol
     if name is None or part.params.get("n", 1) != 1:
         raise UsageError("separate_reasoning needs one generation with a name", where=here())
+    if isinstance(part, Gen):
+        _gen(state, part, is_hidden=True)
+    else:
+        _select(state, part)
     results = [
         ("s", types.STREAM),
         (name, types.TEXT),
@@ -183,6 +188,7 @@ def _separated(state: ProgramState, part: Any, model_type: str) -> None:
         stream=Ref(state.symbol.name),
         start=Ref(start.name),
         model_type=Lit(model_type),
+        name=Lit(name),
     )
     state.set_derived(name, answer)
     state.set_derived(f"{name}_reasoning_content", reasoning)

@@ -174,6 +174,8 @@ def _run_here(
         state = run_body(function, session, arguments, on_open)
     except BaseException as error:
         session.body_ended(error)
+        if session.log is not None:
+            session.log.close(error)  # before the run ends by being cancelled
         asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
         raise
     session.body_ended(None)

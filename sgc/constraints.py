@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ def constrained(params: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError("dtype and json_schema are both given; each is a schema")
         else:
             made["json_schema"] = dtype
+    if isinstance(made.get("regex"), re.Pattern):
+        made["regex"] = made["regex"].pattern
     if "json_schema" in made:
         made["json_schema"] = schema_text(made["json_schema"])
     if "logit_bias" in made:

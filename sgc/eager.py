@@ -54,9 +54,9 @@ class EagerSession(Session):
     # -- nodes --------------------------------------------------------------------------
 
     def take(self, node: Node) -> None:
-        if self.instance.finished.done():
-            self.instance.finished.result()
-        self._send(node)
+        # After an error nothing is done any more; whoever reads gets the error.
+        if not self.instance.finished.done():
+            self._send(node)
 
     def _send(self, item: Node | tuple[str, Any]) -> None:
         """Nodes and values share one queue, so that they arrive in order."""
@@ -111,8 +111,12 @@ class EagerSession(Session):
         if self._is_outside and not self._body_is_over:
             with self._changed:
                 self._changed.wait_for(lambda: name in names or self._body_is_over)
-        if name not in names and self._body_error is not None:
+        if name in names:
+            return
+        if self._body_error is not None:
             raise self._body_error
+        if self.instance.finished.done():
+            self.instance.finished.result()  # the cause, rather than that the name is unknown
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
@@ -183,7 +187,7 @@ class EagerSession(Session):
         held: Any = None
         async for found in follow_async(reader):
             if held is not None:
-                yield (held, {}) if with_meta else held
+                yield (held, dict(getattr(held, "meta", {}))) if with_meta else held
             held = found
         if isinstance(names, str) and not reader.n_found:
             held = await asyncio.to_thread(lambda: state[names])

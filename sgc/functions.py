@@ -28,7 +28,7 @@ from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import ArgumentError, TraceError, UsageError
 from sgc.ir.graph import Graph, Loc
 from sgc.jit import Jit
-from sgc.runs import RunState, in_thread
+from sgc.runs import RunState
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import shared
@@ -37,6 +37,7 @@ from sgc.runtime.executor.record import RunResult
 from sgc.session import current_session, here
 from sgc.signature import read_signature
 from sgc.state import ProgramState
+from sgc.threads import in_thread
 
 if TYPE_CHECKING:
     from sgc.program import Program

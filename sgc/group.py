@@ -83,8 +83,8 @@ class ProgramStateGroup:
             self._gather()
         elif mode == "concate_and_append":
             for state in self.states:
-                text = self.src_state.session.span(state.start, state.symbol)
-                advance(self.src_state, "append", value=Ref(text.name))
+                span = {"start": Ref(state.start.name), "end": Ref(state.symbol.name)}
+                advance(self.src_state, "append_span", **span)
         else:
             raise UsageError(
                 f"join has no mode {mode!r}",

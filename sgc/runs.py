@@ -7,8 +7,6 @@ interpreted. Reading waits for the end, and raises the error that ended the run 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -138,7 +136,7 @@ class RunState:
         return self.result().get_meta_info(name)
 
     def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
-        """All of a text at once; `f.run(…, stream=True)` gives a state that shows it as it comes."""
+        """All of a text at once; run with `stream=True` to see it as it comes."""
         yield from self._at_once(var_name)
 
     async def text_async_iter(
@@ -160,8 +158,16 @@ class RunState:
                 yield StreamedText(self[name], name, self.main.path)
 
     def all_variables(self) -> dict[str | None, Any]:
-        """The same as `variables`."""
-        return {name: value for name, value in self.variables().items()}  # noqa: C416
+        """The same, with what the last generation without a name gave under None."""
+        found: dict[str | None, Any] = {}
+        result = self.result()
+        for request in result.requests:
+            is_unnamed = not request.name and request.kind != "commit"
+            if is_unnamed and request.path == result.main.path:
+                found[None] = request.value
+        for name, value in self.variables().items():
+            found[name] = value
+        return found
 
     @property
     def stream_executor(self) -> StreamExecutorView:
@@ -181,19 +187,3 @@ class RunState:
         from sgc.notebook import pieces_html
 
         return pieces_html(self.main.pieces)
-
-
-def in_thread(call: Callable[[], RunResult], name: str) -> Future[RunResult]:
-    """The outcome of a call made on a thread of its own."""
-    future: Future[RunResult] = Future()
-    future.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name=name, daemon=True).start()
-    return future

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from sgc.threads import in_thread
+
 
 class State(Protocol):
     """What a view needs of a state."""
@@ -63,8 +65,11 @@ class StreamExecutorView:
     def set_var(self, name: str, value: Any) -> None:
         self._state[name] = value
 
-    def get_meta_info(self, name: str) -> Any:
-        return self._state.get_meta_info(name)
+    def get_meta_info(self, name: str, timeout: float | None = None) -> Any:
+        """The state's, waited for at most `timeout` seconds: then TimeoutError."""
+        if timeout is None:
+            return self._state.get_meta_info(name)
+        return in_thread(lambda: self._state.get_meta_info(name), "sgc-meta").result(timeout)
 
     def error(self) -> BaseException | None:
         return self._state.error()

@@ -136,6 +136,9 @@ class _Maker:
             fields["items"] = tuple(self.item(spec.field("items")) for _ in range(n_items))
         elif spec.name == "publish":
             fields.pop("items", None)
+        elif spec.name == "append_span":
+            end = self.rng.choice(list(self.paths))
+            fields |= {"start": Ref(self.rng.choice(self.paths[end])), "end": Ref(end)}
         elif spec.name == "separate_reasoning":
             taken = fields["stream"]
             assert isinstance(taken, Ref)

@@ -210,6 +210,19 @@ class Capabilities:
     images: bool = False
 
 
+class Delta(str):
+    """Text as it comes, from a server that says more of it. meta: what it says."""
+
+    __slots__ = ("meta",)
+
+    def __new__(cls, text: str, meta: Mapping[str, Any]) -> Delta:
+        delta = super().__new__(cls, text)
+        delta.meta = meta
+        return delta
+
+    meta: Mapping[str, Any]
+
+
 class Backend(Protocol):
     """All methods raise `BackendError`s; cancelling a call frees what it held at once."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgc.errors import UsageError
@@ -78,19 +78,25 @@ def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int
     return len(weights) - 1
 
 
-def decide(method: Any, choices: Sequence[str], scores: Scores) -> int:
-    """The choice that a method of the user's takes: an object called as SGLang calls its own."""
+def decide(
+    method: Any, choices: Sequence[str], scores: Scores
+) -> tuple[int, Mapping[str, Any] | None]:
+    """The choice that a method of the user's takes, and what it says of it.
+
+    method: an object called as SGLang calls its own.
+    """
     unconditional = [_rows(score, score.unconditional) for score in scores]
-    decision = method(
+    found = method(
         choices=list(choices),
         normalized_prompt_logprobs=token_length_normalized(scores),
         input_token_logprobs=[_rows(score, score.logprobs) for score in scores],
         output_token_logprobs=[[] for _ in scores],
         unconditional_token_logprobs=unconditional if scores[0].unconditional else None,
-    ).decision
+    )
+    decision = found.decision
     if decision not in choices:
         raise UsageError(f"choices_method took {decision!r}, which is not among the choices")
-    return list(choices).index(decision)
+    return list(choices).index(decision), getattr(found, "meta_info", None)
 
 
 def select_meta(method: Any, scores: Scores) -> dict[str, Any]:

@@ -145,11 +145,12 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
         await _pass_gate(state)
     prompt = run.prompt(state)
     shown = _Shown(run, node, state.path)
+    is_hidden = node.op == "gen" and run.field(node, "hidden")
     replies: tuple[Generated, ...]
     start_s = time.monotonic()
     if n == 1:
-        on_delta = shown.add if run.on_text is not None and plan.can_stream else None
-        replies = (await plan.generate(run.backend, prompt, on_delta),)
+        can_stream = run.on_text is not None and plan.can_stream and not is_hidden
+        replies = (await plan.generate(run.backend, prompt, shown.add if can_stream else None),)
     else:
         seeds = [
             seed_of(given, run.options, run.row, state.path, state.n_draws, i) for i in range(n)
@@ -158,16 +159,17 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     if given.get("keep_stop"):
         replies = tuple(map(_with_stop, replies))
     end_s = time.monotonic()
+    value = [reply.text for reply in replies] if is_list else replies[0].text
     for reply in replies:
         run.asked(
             node,
             Request(
                 "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
-                start_s, end_s, reply.usage, sampling=sampling, reply=reply,
+                start_s, end_s, reply.usage, sampling=sampling, reply=reply, value=value,
             ),
         )  # fmt: skip
-    shown.finish(replies[0].text)
-    value = [reply.text for reply in replies] if is_list else replies[0].text
+    if not is_hidden:
+        shown.finish(replies[0].text)
     return state.draw(_generated_pieces(replies[0]), prompt), value
 
 
@@ -247,7 +249,17 @@ def _separate_reasoning(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     start: StreamState = run.field(node, "start")
     reasoning, answer = split_reasoning(state.text(since=start), node.text("model_type"))
+    _Shown(run, node, state.path).finish(answer)
     return state.rewound(start, [Piece(PieceKind.GENERATED, answer)]), answer, reasoning
+
+
+def _append_span(run: Instance, node: Node) -> Results:
+    state: StreamState = run.field(node, "stream")
+    end: StreamState = run.field(node, "end")
+    for piece in end.pieces(since=run.field(node, "start")):
+        # Tokens that were generated after another prompt are text here.
+        state = run.extend(node, state, replace(piece, ids=()))
+    return (state,)
 
 
 async def _select(run: Instance, node: Node) -> Results:
@@ -265,18 +277,19 @@ async def _select(run: Instance, node: Node) -> Results:
     start_s = time.monotonic()
     scored = await run.backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
+    meta = None
+    if isinstance(method, str):
+        index = choice_methods.pick(scored.choices, method, temperature, uniform)
+    else:
+        index, meta = choice_methods.decide(method, choices, scored.choices)
     run.asked(
         node,
         Request(
             "score", node.text("name"), state.path, state.n_draws, prompt, node.loc,
             start_s, end_s, scored.usage, choices=choices, reply=scored,
-            method=method if isinstance(method, str) else "",
+            method=method if isinstance(method, str) else "", value=choices[index], meta=meta,
         ),
     )  # fmt: skip
-    if isinstance(method, str):
-        index = choice_methods.pick(scored.choices, method, temperature, uniform)
-    else:
-        index = choice_methods.decide(method, choices, scored.choices)
     _Shown(run, node, state.path).finish(choices[index])
     return state.draw([Piece(PieceKind.CHOSEN, choices[index])], prompt), choices[index]
 
@@ -412,6 +425,7 @@ HANDLERS: dict[str, Handler] = {
     "image": _image,
     "video": _video,
     "separate_reasoning": _separate_reasoning,
+    "append_span": _append_span,
     "fork": _fork,
     "text_of": _text_of,
     "span": _span_text,

@@ -41,6 +41,8 @@ class Request:
     choices: tuple[str, ...] = ()
     reply: Generated | Scored | None = None
     method: str = ""
+    value: Any = None  # what it gave: a text, or a list of them where several were drawn
+    meta: Mapping[str, Any] | None = None  # what a method of the user's says of its choice
 
     def identity(self) -> tuple[object, ...]:
         """What must be equal for two runs to have asked the same."""
@@ -50,6 +52,8 @@ class Request:
         """What `get_meta_info` tells of it, in SGLang's shape; None for a commit."""
         if isinstance(self.reply, Generated):
             return generated_meta(self.reply)
+        if self.meta is not None:
+            return dict(self.meta)
         if isinstance(self.reply, Scored):
             return select_meta(self.method, self.reply.choices)
         return None

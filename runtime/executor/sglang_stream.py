@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sgc.errors import BackendError
+from sgc.runtime.executor.backend import Delta
 from sgc.runtime.executor.sglang_wire import Json, error_of, parsed, replies_of
 
 
@@ -16,11 +17,11 @@ class Shown:
         self._on_delta = on_delta
         self.n_shown = 0
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, meta: Json) -> None:
         delta = text[self.n_shown :]
         if delta:
             self.n_shown += len(delta)
-            self._on_delta(delta)
+            self._on_delta(Delta(delta, meta))
 
 
 class Events:
@@ -55,7 +56,7 @@ class Events:
         (self._last,) = replies_of(event, 1)
         text = self._last.get("text")
         if isinstance(text, str):
-            self._shown.update(text)
+            self._shown.update(text, self._last["meta_info"])
 
     def result(self) -> Json | None:
         """The whole reply; None if the stream ended too early."""

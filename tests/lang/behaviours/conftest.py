@@ -52,6 +52,7 @@ class RecordingBackend(ScriptedBackend):
         self.asked: list[Asked] = []
         self.scored: list[tuple[str, tuple[str, ...], bool]] = []
         self.commits: list[str] = []
+        self.n_cancelled = 0
 
     async def capabilities(self):
         return self._capabilities
@@ -64,7 +65,11 @@ class RecordingBackend(ScriptedBackend):
 
     async def generate(self, prompt, sampling, on_delta=None):
         self.asked.append(Asked(text_of(prompt), sampling, prompt))
-        await self._pass_gate()
+        try:
+            await self._pass_gate()
+        except asyncio.CancelledError:
+            self.n_cancelled += 1
+            raise
         reply = await super().generate(prompt, sampling, None)
         if on_delta is not None:
             size = self._chunk or max(len(reply.text), 1)

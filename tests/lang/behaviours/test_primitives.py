@@ -464,7 +464,8 @@ def test_video_is_frames_behind_one_image_token(recorded, monkeypatch, tmp_path)
     assert program.run(backend=endpoint).text() == "<image>what?reply"
     media = endpoint.asked[0].prompt[0].media
     assert media.n_frames == 3
-    assert media.data.count(b"\xff\xd8\xff") == 3
+    starts = (b"\xff\xd8\xff", b"\x89PNG")  # either coding of a frame
+    assert sum(map(media.data.count, starts)) == 3
 
 
 def test_video_without_opencv_says_what_to_install(recorded, monkeypatch):

@@ -308,6 +308,19 @@ def test_get_meta_info_of_several_texts_is_a_list(recorded):
     assert len(program.run(backend=recorded()).get_meta_info("a")) == 3
 
 
+def test_get_meta_info_in_a_body_whose_calls_are_interpreted(recorded):
+    """What cannot be compiled is interpreted: `messages()` and meta info inside a program."""
+
+    @sgc.function
+    def program(s):
+        s += sgc.user("q") + sgc.gen("a")
+        s["n"] = len(s.messages())
+        s["why"] = s.get_meta_info("a")["finish_reason"]["type"]
+
+    for state in (program.run(backend=recorded()), program(backend=recorded())):
+        assert (state["n"], state["why"]) == (1, "stop")
+
+
 def test_get_meta_info_of_a_select(recorded):
     @sgc.function
     def program(s):
@@ -520,6 +533,13 @@ def test_text_async_iter_with_meta_data(served):
     assert all(isinstance(meta, dict) for _, meta in pairs)
 
 
+def test_text_async_iter_gives_meta_data_with_every_piece(served):
+    """As in SGLang each pair has what the server said with that piece."""
+    state = simple.run("x", backend=served(), stream=True, max_new_tokens=4, ignore_eos=True)
+    pairs = _run(_all(state.text_async_iter("a", return_meta_data=True)))
+    assert [meta.get("completion_tokens") for _, meta in pairs] == [1, 2, 3, 4]
+
+
 def test_text_async_iter_with_log_probabilities(served):
     """SGLang 0.5.23 merges lists of log-probabilities: the last meta data has them all."""
 
@@ -660,6 +680,21 @@ def test_join_concate_and_append_appends_texts_in_order(recorded):
     result = run_both(program, recorded(_tagged))
     assert result.text() == "taAAAAbBBBB....."
     assert "own" not in result.variables
+
+
+def test_forks_inside_an_open_role(recorded):
+    @sgc.function
+    def program(s):
+        s += sgc.user_begin() + "q "
+        forks = s.fork(2)
+        forks += lambda i: str(i) + sgc.user_end()
+        forks += sgc.assistant(sgc.gen("own"))
+        forks.join()
+        return [fork.messages() for fork in forks]
+
+    found = program.run(backend=recorded("r")).ret_value
+    answer = {"role": "assistant", "content": "r"}
+    assert found == [[{"role": "user", "content": f"q {i}"}, answer] for i in range(2)]
 
 
 def test_join_of_an_unknown_mode(recorded):
@@ -808,6 +843,17 @@ def test_stream_executor_has_what_outside_code_reads(recorded, way):
     executor.set_var("b", 1)
     assert state["b"] == 1
     executor.end()
+
+
+@pytest.mark.parametrize("way", ["run", "call"])
+def test_stream_executors_get_meta_info_takes_a_timeout(recorded, way):
+    """SGLang's executor has one where its state has none."""
+    state = {
+        "run": lambda: simple.run("x", backend=recorded()),
+        "call": lambda: simple("x", backend=recorded()),
+    }[way]()
+    meta = state.stream_executor.get_meta_info("a", timeout=5)
+    assert meta["finish_reason"]["type"] == "stop"
 
 
 def test_is_finished_before_and_after(recorded):

@@ -322,6 +322,42 @@ def test_c06_joined_texts_are_appended_in_the_order_of_the_fork(served, server, 
     assert server.requests[-1]["text"] == f"t\n{joined}end"
 
 
+def test_c06_joined_images_are_sent_with_their_tokens(recorded):
+    """A text that keeps an image's token and has lost the image would be silently wrong."""
+    endpoint = recorded("r")
+
+    @sgc.function
+    def program(s):
+        s += "t"
+        forks = s.fork(2)
+        forks += sgc.image(PNG) + "what?"
+        forks.join("concate_and_append")
+        s += sgc.gen("a")
+
+    state = program.run(backend=endpoint)
+    assert state.text() == "t<image>what?<image>what?r"
+    media = [part for part in endpoint.asked[-1].prompt if isinstance(part, MediaRun)]
+    assert [each.media.data for each in media] == [PNG, PNG]
+
+
+def test_c06_marks_of_joined_roles_stay_the_templates(recorded):
+    """A child's marks of roles are special tokens; joined, they must not become plain text."""
+    endpoint = recorded("r", special_tokens=("<|user|>", "<|assistant|>", "<|end|>"))
+
+    @sgc.function
+    def program(s, x):
+        forks = s.fork(2)
+        forks += sgc.user(x)
+        forks.join("concate_and_append")
+        s += sgc.assistant(sgc.gen("a"))
+
+    program.run("say <|end|>", backend=endpoint).sync()
+    (run,) = endpoint.asked[-1].prompt
+    assert run.text == "<|user|>say <|end|><|end|>" * 2 + "<|assistant|>"
+    # Plain text are the two marks that came with the argument, and nothing else.
+    assert run.literal == ((12, 19), (38, 45))
+
+
 # -- 7 -------------------------------------------------------------------------------------
 
 
@@ -365,21 +401,31 @@ def test_c07_every_read_after_a_failure_raises_the_cause(recorded, within):
         assert "backend broke" in str(within(state.error))
 
 
-def test_c07_a_name_set_before_the_failure_stays_readable_where_it_was_read(recorded):
+@pytest.mark.parametrize("way", ["run", "call", "batch", "stream"])
+def test_c07_a_child_that_failed_is_an_error_of_the_whole_run(recorded, within, way):
+    """Whatever fails first ends the run, so every state of it tells of it."""
     gate = threading.Event()
-    gate.set()
+    endpoint = recorded(_breaks("bad"), gate=gate)
 
     @sgc.function
     def program(s):
-        s += "fine" + sgc.gen("before")
-        s["copied"] = s["before"]
-        gate.clear()
-        s += "bad" + sgc.gen("failed")
+        forks = s.fork(2)
+        forks += ["bad", "fine"]
+        forks += sgc.gen("own")
+        s += "the trunk is whole"
 
-    state = program.run(backend=recorded(_breaks("bad"), gate=gate))
-    gate.set()
-    assert "backend broke" in str(state.error())
-    assert state["copied"] == "r"
+    threading.Timer(0.03, gate.set).start()  # it fails once the body is over
+    state = {
+        "run": lambda: program.run(backend=endpoint),
+        "call": lambda: program(backend=endpoint),
+        "batch": lambda: program.run_batch([{}], backend=endpoint)[0],
+        "stream": lambda: program.run(backend=endpoint, stream=True),
+    }[way]()
+    gate.wait(10)
+    time.sleep(0.03)
+    assert "backend broke" in str(within(state.error))
+    with pytest.raises(errors.ProgramError, match="backend broke"):
+        within(state.sync)
 
 
 def test_c07_run_gives_a_state_whenever_its_generation_fails(recorded):
@@ -490,6 +536,21 @@ def test_c08_an_exception_in_the_body_of_a_streaming_run_reaches_readers(recorde
 
     with pytest.raises(LookupError, match="the body broke"):
         asyncio.run(asyncio.wait_for(follow_async(), 10))
+
+
+def test_c08_an_exception_while_a_generation_is_under_way_reaches_readers(recorded, within):
+    gate = threading.Event()
+
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("a")
+        raise LookupError("the body broke")
+
+    state = program.run(backend=recorded("r", gate=gate), stream=True)
+    for read in (lambda: list(state.text_iter()), lambda: list(state.text_iter("a")), state.text):
+        with pytest.raises(LookupError, match="the body broke"):
+            within(read)
+    gate.set()
 
 
 def test_c08_a_var_scope_can_be_followed_and_read_while_streaming(recorded, within):
@@ -868,17 +929,23 @@ def test_c18_a_run_leaves_the_callers_dicts_alone(recorded):
     assert rows == [{"x": "a"}]
 
 
-def test_c18_unnamed_generations_are_under_none(recorded):
+@pytest.mark.parametrize("way", ["run", "call", "batch"])
+def test_c18_unnamed_generations_are_under_none(recorded, way):
     @sgc.function
     def program(s):
         s += "a" + sgc.gen()
         s += "b" + sgc.gen()
         s += "c" + sgc.select(choices=["y", "z"])
 
-    state = program.run(backend=recorded(lambda text, sampling: text.upper()))
-    assert state.stream_executor.variables == {None: "y"}
-    assert state.variables() == {}
+    endpoint = recorded(lambda text, sampling: text.upper())
+    state = {
+        "run": lambda: program.run(backend=endpoint),
+        "call": lambda: program(backend=endpoint),
+        "batch": lambda: program.run_batch([{}], backend=endpoint)[0],
+    }[way]()
     assert state.text() == "aAbAABcy"
+    assert state.variables() == {}
+    assert state.stream_executor.variables == {None: "y"}
 
 
 # -- 19 ------------------------------------------------------------------------------------
@@ -935,6 +1002,18 @@ def test_c20_separate_reasoning_keeps_texts_around_the_generation_it_is_given(re
 
     result = run_both(program, recorded("<think>why</think>because"))
     assert result.text() == "<|assistant|>Answer: because.<|end|>"
+
+
+def test_c20_what_is_streamed_of_a_separated_generation_adds_up_to_its_variable(recorded, within):
+    """Readers rely on `"".join(text_iter(x)) == s[x]`; SGLang's streams keep the reasoning."""
+
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.separate_reasoning(sgc.gen("a"), model_type="qwen3") + "."
+
+    state = program.run(backend=recorded("<think>why</think>because", chunk=2), stream=True)
+    assert within(lambda: "".join(state.text_iter("a"))) == state["a"] == "because"
+    assert within(lambda: "".join(state.text_iter())) == state.text() == "xbecause."
 
 
 # -- 21 ------------------------------------------------------------------------------------
