@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_PROGRAMS = 32  # compiled for one function; beyond, new signatures are interpreted
 MAX_STATIC_CHARS = 1_000_000  # of the static arguments of one signature
 
+Reads = tuple[tuple[str, ...], str]  # a fingerprint, and why it cannot be relied on
+
 _SCALARS: Mapping[type, Type] = {str: types.TEXT, int: types.INT, float: types.FLOAT}
 
 
@@ -43,10 +45,10 @@ class Jit:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._lock = threading.Lock()
-        self._found: dict[tuple[object, ...], tuple[object, Specialized]] = {}
+        self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}
 
     def specialize(
-        self, arguments: Mapping[str, Any], guards: object = None
+        self, arguments: Mapping[str, Any], guards: Reads | None = None
     ) -> tuple[Specialized, dict[str, Any]]:
         """The program for these arguments, and those of them that it still takes.
 
@@ -76,17 +78,18 @@ class Jit:
         shown: str,
         static: dict[str, Any],
         known: dict[str, Type],
-        guards: object,
+        reads: Reads,
     ) -> Specialized:
+        why = reads[1]
         if key in self._found:
             before, found = self._found[key]
-            if before == guards:
+            if before == reads:
                 return found
         elif len(self._found) >= MAX_PROGRAMS:
             why = f"{MAX_PROGRAMS} signatures of it are compiled already; the rest are interpreted"
             return Specialized(shown, None, why)
-        found = self._compile(shown, static, known)
-        self._found[key] = (guards, found)
+        found = Specialized(shown, None, why) if why else self._compile(shown, static, known)
+        self._found[key] = (reads, found)
         return found
 
     def _compile(self, shown: str, static: dict[str, Any], known: dict[str, Type]) -> Specialized:
@@ -101,11 +104,11 @@ class Jit:
             return Specialized(shown, None, str(error))
         return Specialized(shown, program)
 
-    def guards(self) -> object:
-        """What the program's Python is and reads, to be compared."""
-        from sgc.tracing.guards import guards_of
+    def guards(self) -> Reads:
+        """What the program's Python is and reads, and why that cannot be relied on."""
+        from sgc.tracing.reads import reads_of
 
-        return guards_of(self._function, {})
+        return reads_of(self._function)
 
     def explain(self) -> str:
         """A line for each signature seen: compiled, or why not."""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
 
+# Set while the check of a trace replays a program: it runs on copies, and prints nothing.
+replay_overlays: ContextVar[Any] = ContextVar("sgc_replay_overlays", default=None)
+
 
 def current_session() -> Session | None:
     """The session whose program is running in this context."""
@@ -44,6 +47,7 @@ class Session(ABC):
 
     def __init__(self, program: str) -> None:
         self.program = program
+        self.overlays: Any = replay_overlays.get()
         self.namer = Namer()
         self.states: list[ProgramState] = []  # every stream, in order of creation
         self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
@@ -126,7 +130,10 @@ class Session(ABC):
 
     def body(self, function: Function) -> Callable[..., Any]:
         """The Python function to call for a program."""
-        return function.python
+        if self.overlays is None:
+            return function.python
+        rebuilt: Callable[..., Any] = self.overlays.rebuild(function.python)
+        return rebuilt
 
     def is_abstract(self, value: Any) -> bool:
         """Whether a Python value stands for one known only when the program runs."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import finished, start_eager
@@ -20,11 +18,13 @@ from sgc.ir.graph import Graph
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.backend import Prompt, Sampling
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.session import innermost_user_line, own_texts
+from sgc.session import innermost_user_line, own_texts, replay_overlays
+from sgc.tracing.overlay import Overlays
+from sgc.tracing.tracer import copied
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -33,6 +33,7 @@ NASTY = (
     "plain", " leading", "trailing ", "two\nlines\n", "", "MiXeD Case", "42", '"quoted" \'too\'',
     "naïve — 日本語 🙂", "a, b, c", "{brace} %s \\n", "yes", "No.", "\t tab",
 )  # fmt: skip
+IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
 MAX_ROUNDS = 64
 # What one check may cost, in rounds times the program's nodes: a count and not a time, so
 # that a slow machine does not check less.
@@ -40,10 +41,13 @@ MAX_WORK = 40_000
 MIN_ROUNDS = 4
 
 
-def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
+def check_trace(
+    function: Function, graph: Graph, bound: Mapping[str, Any], max_rounds: int = MAX_ROUNDS
+) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
+    refuse_own_thread(shared.loop)
     own = _own_texts(function) or NASTY
-    n_rounds = min(2 * max(len(NASTY), len(own)), MAX_ROUNDS)  # they take turns
+    n_rounds = min(2 * max(len(NASTY), len(own)), max_rounds)  # they take turns
     n_rounds = min(n_rounds, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     for number in range(n_rounds):
         # Neighbouring parameters get neighbouring texts: words of one constant, say.
@@ -82,6 +86,8 @@ def _argument(type_: Type, number: int, texts: Sequence[str]) -> Any:
         return (0.5, 0.0, 1.0)[number % 3]
     if type_.kind is Kind.BOOL:
         return number % 2 == 0
+    if type_.kind is Kind.MEDIA:
+        return IMAGES[number % len(IMAGES)]
     if type_.kind is Kind.LIST:
         assert type_.item is not None
         return [_argument(type_.item, number + i, texts) for i in range(number % 4)]
@@ -125,9 +131,11 @@ def _run_interpreted(
 ) -> RunResult:
     given = function.signature.bind((), {**bound, **arguments})
     backend, options = _backend(number, texts), RunOptions(seed=number)
+    given = {name: copied(value) for name, value in given.items()}
+    # The body is not being run, only checked: on copies of what it reads, and silently.
+    replaying = replay_overlays.set(Overlays(is_silent=True))
     try:
-        with redirect_stdout(StringIO()):  # the body is not being run, only checked
-            return finished(start_eager(function, given, backend, options, shared.loop))
+        return finished(start_eager(function, given, backend, options, shared.loop))
     except SgcError:
         raise
     except Exception as error:
@@ -137,6 +145,8 @@ def _run_interpreted(
             where=innermost_user_line(error),
             hint="the program looks into a value that tracing cannot see",
         ) from error
+    finally:
+        replay_overlays.reset(replaying)
 
 
 def _compare(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import json
 import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ def is_program(value: Any) -> bool:
 def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
     """Hashes of the program's source and of all it can read, and of its bound arguments."""
     found = [Guard("source", name, digest) for name, digest in _sources(function)]
-    found += [Guard("static", name, _digest(plain(value))) for name, value in sorted(bound.items())]
+    found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
     return tuple(found)
 
 
@@ -40,10 +39,10 @@ def _sources(function: Function) -> Iterator[tuple[str, str]]:
             continue
         seen.add(id(python))
         if isinstance(python, types.FunctionType):
-            yield name, _digest(_source(python))
+            yield name, digest(_source(python))
             queue.extend(_read_names(python))
         elif (text := plain(python)) is not None:
-            yield name, _digest(text)
+            yield name, digest(text)
 
 
 def _source(python: types.FunctionType) -> str:
@@ -55,13 +54,13 @@ def _source_of_code(code: types.CodeType) -> str:
     try:
         return inspect.getsource(code)
     except (OSError, TypeError):
-        return _code(code)
+        return code_text(code)
 
 
-def _code(code: types.CodeType) -> str:
+def code_text(code: types.CodeType) -> str:
     """What a function without source does: its instructions, names and constants."""
     constants = [
-        _code(constant) if isinstance(constant, types.CodeType) else repr(constant)
+        code_text(constant) if isinstance(constant, types.CodeType) else repr(constant)
         for constant in code.co_consts
     ]
     return "\n".join([code.co_code.hex(), *code.co_names, *constants])
@@ -102,15 +101,34 @@ def names_of(code: types.CodeType) -> set[str]:
     return found
 
 
+MAX_DEPTH = 100  # of data within data
+
+
 def plain(value: Any) -> str | None:
-    """Plain data as canonical JSON; None for what is not data."""
-    if type(value) in (set, frozenset):
-        value = ["set", *sorted(map(repr, value))]
+    """Plain data as a text that is equal for equal values alone; None for what is no data.
+
+    Types are told apart (a tuple from a list, `1` from `True`), and the order of a dict is kept.
+    """
     try:
-        return json.dumps(value, sort_keys=True, ensure_ascii=True)
-    except (TypeError, ValueError, RecursionError):
+        return _plain(value, MAX_DEPTH)
+    except TypeError:
         return None
 
 
-def _digest(text: str | None) -> str:
+def _plain(value: Any, depth: int) -> str:
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str, bytes):
+        return f"{kind.__name__}:{value!r}"
+    if depth == 0 or kind not in (list, tuple, dict, set, frozenset):
+        raise TypeError
+    if kind is dict:
+        pairs = (f"{_plain(k, depth - 1)}={_plain(v, depth - 1)}" for k, v in value.items())
+        return "dict{" + ",".join(pairs) + "}"
+    items = (_plain(item, depth - 1) for item in value)
+    ordered = sorted(items) if kind in (set, frozenset) else items
+    return f"{kind.__name__}[{','.join(ordered)}]"
+
+
+def digest(text: str | None) -> str:
+    """SHA-256 of a text, in hex."""
     return hashlib.sha256((text or "").encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import _random
 import datetime
 import gc
+import io
 import os
 import sys
 import threading
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sgc.session import current_session
 from sgc.tracing.abstract import marked, stop
 
 # What carries markers through whole. Our own frames may call anything.
@@ -82,6 +84,8 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
         receiver = getattr(arg, "__self__", None)
         if type(receiver) is str:
             _see_method(frame, arg, receiver)
+        elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
+            _stop_ambient("writes to a file or the terminal")
         elif (what := _ambient(arg, receiver)) is not None and not _is_ours(frame):
             _stop_ambient(what)
 
@@ -94,6 +98,10 @@ def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
         )
 
 
+def _is_strict() -> bool:
+    return bool(getattr(current_session(), "is_strict", False))
+
+
 def _is_ours(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
 
@@ -103,6 +111,8 @@ def _ambient(function: Any, receiver: Any) -> str | None:
     name, module = function.__name__, getattr(function, "__module__", None)
     if module == "time" and name in _CLOCKS:
         return "reads the clock"
+    if module == "time" and name == "sleep":
+        return "sleeps"
     if name in ("now", "utcnow", "today") and isinstance(receiver, type):
         return "reads the clock" if issubclass(receiver, datetime.date) else None
     if name in ("random", "getrandbits") and isinstance(receiver, _random.Random):

@@ -35,16 +35,20 @@ MAX_COPIED_CHARS = 1_000_000  # of data whose changes are looked for
 
 
 class Overlays:
-    """The overlays of one trace: one for each module whose functions it runs."""
+    """The overlays of one trace: one for each module whose functions it runs.
 
-    def __init__(self) -> None:
+    is_silent: what the program prints is not shown.
+    """
+
+    def __init__(self, is_silent: bool = False) -> None:
         self._by_globals: dict[int, _Overlay] = {}
+        self._is_silent = is_silent
 
     def rebuild(self, function: types.FunctionType) -> types.FunctionType:
         """A copy that runs over an overlay; a `global` write in it stops the trace."""
         key = id(function.__globals__)
         if key not in self._by_globals:
-            self._by_globals[key] = _Overlay(function.__globals__)
+            self._by_globals[key] = _Overlay(function.__globals__, self._is_silent)
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
         return rebuilt
 
@@ -62,7 +66,7 @@ class Overlays:
 
 
 class _Overlay:
-    def __init__(self, original: dict[str, Any]) -> None:
+    def __init__(self, original: dict[str, Any], is_silent: bool) -> None:
         self._original = original
         self._globals: dict[str, Any] = {}
         self._rebuilt: dict[int, Any] = {}
@@ -70,7 +74,8 @@ class _Overlay:
         self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
         self._copied: dict[int, Any] = {}
         self._globals.update(original)
-        self._globals["__builtins__"] = vars(builtins) | _BUILTINS
+        silent = {"print": _print_nothing} if is_silent else {}
+        self._globals["__builtins__"] = vars(builtins) | _BUILTINS | silent
         for name, value in original.items():
             if self._is_ours(value):
                 self._globals[name] = self.rebuild(value)
@@ -84,10 +89,10 @@ class _Overlay:
         """The function with our globals, its closure's functions rebuilt likewise."""
         if id(function) in self._rebuilt:
             return self._rebuilt[id(function)]
-        writes = _first_global_write(function.__code__)
+        writes = _first_outside_write(function.__code__)
         if writes is not None:
             # Only if it is called: a module may have such helpers that no program uses.
-            return _refused_global_write(function, *writes)
+            return _refused_outside_write(function, *writes)
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
         copy = types.FunctionType(
@@ -126,11 +131,12 @@ class _Overlay:
         return self._copied[id(value)]
 
 
-def _refused_global_write(function: types.FunctionType, line: int, name: str) -> Any:
+def _refused_outside_write(function: types.FunctionType, line: int, name: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         raise_stop(
             TraceError(
-                f"the program writes the global {name!r}, which a compiled program cannot",
+                f"the program writes {name!r}, a variable outside of it, which a compiled program "
+                "cannot",
                 where=f"{os.path.basename(function.__code__.co_filename)}:{line}",
                 hint="return the value, or keep it in a variable of the stream: s[name] = value",
             )
@@ -140,27 +146,35 @@ def _refused_global_write(function: types.FunctionType, line: int, name: str) ->
 
 
 @functools.lru_cache(maxsize=4096)
-def _first_global_write(code: types.CodeType) -> tuple[int, str] | None:
-    return next(_global_writes(code), None)
+def _first_outside_write(code: types.CodeType) -> tuple[int, str] | None:
+    return next(_outside_writes(code, frozenset(code.co_freevars)), None)
 
 
-def _global_writes(code: types.CodeType) -> Iterator[tuple[int, str]]:
+def _outside_writes(code: types.CodeType, outer: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Writes of globals, and of variables of the functions around the outermost one."""
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
         if instruction.starts_line:
             position = instruction.positions
             line = (position.lineno if position else None) or line
-        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        is_global = instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
+        is_outer = instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
+        if is_global or (is_outer and instruction.argval in outer):
             yield line, str(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _global_writes(constant)
+            inside = outer - set(constant.co_cellvars) - set(constant.co_varnames)
+            yield from _outside_writes(constant, inside)
 
 
 def _is_abstract(value: Any) -> bool:
     return isinstance(value, (AbstractText, AbstractNumber, AbstractBool, AbstractList)) or marked(
         value
     )
+
+
+def _print_nothing(*args: Any, **kwargs: Any) -> None:
+    """What a program prints while it is traced again or replayed was printed before."""
 
 
 def _print(*args: Any, **kwargs: Any) -> None:

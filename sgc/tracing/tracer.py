@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
+from copy import deepcopy
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import run_body
@@ -19,7 +18,7 @@ from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Param, Ref, Value
 from sgc.ir.verify import verify
 from sgc.runtime.executor.media import Media
-from sgc.session import Session, innermost_user_line
+from sgc.session import Session, innermost_user_line, own_texts
 from sgc.symbols import Symbol
 from sgc.tracing.abstract import (
     INTERPRET,
@@ -33,9 +32,10 @@ from sgc.tracing.abstract import (
     pieces_of,
     stop,
 )
-from sgc.tracing.guards import guards_of
+from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import unwatched, watch
 from sgc.tracing.markers import make_marker
+from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
 
 if TYPE_CHECKING:
@@ -51,17 +51,22 @@ class TraceSession(Session):
     """Collects nodes; what the program reads of them is abstract."""
 
     def __init__(
-        self, program: str, parameters: Iterable[str] = (), is_strict: bool = False
+        self,
+        program: str,
+        parameters: Iterable[str] = (),
+        is_strict: bool = False,
+        is_silent: bool = False,
     ) -> None:
         super().__init__(program)
         self.is_strict = is_strict  # what a compiled run would not do, such as printing, stops
+        self._outside = OutsideTexts()
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
         self.images: set[str] = set()  # values used as images
         self._symbols: list[Symbol] = []
         self._parameters = frozenset(parameters)
         self._numbers: dict[str, int] = {}
-        self._overlays = Overlays()
+        self._overlays = Overlays(is_silent)
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
         self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
 
@@ -81,6 +86,10 @@ class TraceSession(Session):
     def refuse_changes(self) -> None:
         """Stops the trace if the program has changed data outside itself."""
         self._overlays.refuse_changes()
+
+    def note(self, bound: Mapping[str, Any], function: Function) -> None:
+        """Texts of arguments that are fixed are values from outside all the same."""
+        self._outside.note(bound, own_texts(function.python))
 
     def body(self, function: Function) -> Callable[..., Any]:
         return self._overlays.rebuild(function.python)
@@ -117,6 +126,11 @@ class TraceSession(Session):
 
     def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
         """The image itself becomes part of the program: reading it is no read at run time."""
+        if self.is_strict and not isinstance(value, (Media, bytes)):
+            stop(
+                "the program names an image's file; compiled, it would keep its content of now",
+                hint="pass the image as an argument of the program",
+            )
         with unwatched():
             found = load(value)
         fields = {"sha256": Lit(found.digest), "mime": Lit(found.mime), "data": Lit(found.base64())}
@@ -163,10 +177,13 @@ class TraceSession(Session):
     # -- operands -----------------------------------------------------------------------
 
     def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
-        return [
-            (True, Lit(piece)) if isinstance(piece, str) else (False, self._ref(piece))
-            for piece in pieces_of(text)
-        ]
+        parts: list[tuple[bool, Operand]] = []
+        for piece in pieces_of(text):
+            if isinstance(piece, str):
+                parts += [(own, Lit(part)) for own, part in self._outside.split(piece)]
+            else:
+                parts.append((False, self._ref(piece)))
+        return parts
 
     def _ref(self, number: int) -> Ref:
         return Ref(self.symbol_of(number).name)
@@ -244,8 +261,7 @@ def trace(
         if parameter.name not in known:
             bound.setdefault(parameter.name, parameter.default)
     graph = _trace_once(function, bound, known, is_strict)
-    with redirect_stdout(StringIO()):  # what it prints was printed the first time
-        again = _trace_once(function, bound, known, is_strict)
+    again = _trace_once(function, bound, known, is_strict, is_silent=True)
     if graph != again:
         raise _difference(function, graph, again)
     verify(graph)
@@ -257,20 +273,23 @@ def _trace_once(
     bound: Mapping[str, Any],
     known: Mapping[str, types.Type],
     is_strict: bool,
+    is_silent: bool = False,
 ) -> Graph:
     free = [
-        replace(p, type=known[p.name], is_typed=True) if p.name in known else p
+        replace(p, type=known[p.name], is_typed=True, has_default=False) if p.name in known else p
         for p in function.signature.parameters
         if p.name not in bound
     ]
-    session = TraceSession(function.name, (p.name for p in free), is_strict)
-    given = dict(bound)
+    session = TraceSession(function.name, (p.name for p in free), is_strict, is_silent)
+    session.note(bound, function)
+    given = {name: copied(value) for name, value in bound.items()}
     for parameter in free:
         session.namer.take(parameter.name)
         given[parameter.name] = abstract(Symbol(parameter.name, parameter.type), session)
     try:
         with watch():
             _run_body(function, session, given)
+            _refuse_changed(bound, given)
     except TraceStop as stopped:
         raise (session.stopped or stopped).error from None
     except Exception:
@@ -302,6 +321,20 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
             f"the program raised {type(error).__name__} while being traced: {error}",
             where=innermost_user_line(error),
         ) from error
+
+
+def copied(value: Any) -> Any:
+    """A copy of plain data, so that a program that changes it changes nothing outside."""
+    return deepcopy(value) if plain(value) is not None else value
+
+
+def _refuse_changed(bound: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    for name, value in bound.items():
+        if plain(value) != plain(given[name]):
+            stop(
+                f"the program changes its argument {name!r}; a compiled program would not",
+                hint="make a copy of it in the program; or " + INTERPRET,
+            )
 
 
 def _param(parameter: Parameter, session: TraceSession) -> Param:
