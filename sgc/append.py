@@ -107,6 +107,8 @@ def _check_parameter(state: ProgramState, name: str, value: Any) -> None:
         if name in RANGES and isinstance(value, (str, int, float)):
             check_parameter(name, value)
         elif name in ("regex", "stop_regex"):
+            if not isinstance(value, (str, list, tuple)):
+                raise UsageError(f"{name} must be a pattern, found {shown(value)}")
             for pattern in (value,) if isinstance(value, str) else value:
                 if isinstance(pattern, str) and not has_marker(pattern):
                     re.compile(pattern)
@@ -146,7 +148,7 @@ def _sample(
     results = [("s", types.STREAM), (name or op, type_)]
     stream = Ref(state.symbol.name)
     state.symbol, value = state.session.emit(op, results, stream=stream, **fields)
-    state.set_generated(name, value)
+    state.set_generated(name, value, fields.get("hidden") == Lit(True))
 
 
 def _separate_reasoning(state: ProgramState, expr: SeparateReasoning) -> None:

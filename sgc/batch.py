@@ -1,7 +1,9 @@
 """Many runs of one program: compiled rows on the event loop, interpreted ones on a pool.
 
-Rows start in order, at most `max_concurrency` at a time. A row that fails is given back as it
-is, with its cause, and the others go on, until more than `max_errors` have failed.
+Rows are made before the batch starts, by whoever asks for it: making one may trace and compile,
+which the loop must never do. They start in order, at most `max_concurrency` at a time. One that
+fails is given back as it is, with its cause, and the others go on, until more than `max_errors`
+have failed. How rows are taken is in `feed.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +12,13 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
 from sgc.runs import RunState
-from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.record import RunResult
 
 MAX_CONCURRENCY = 1024  # rows under way, where no number is given
@@ -77,11 +78,14 @@ class BatchOptions:
 class Batch:
     """The rows under way; lives on the shared loop."""
 
-    make_row: Callable[[int], Row]
-    n_rows: int
+    rows: Sequence[Row]
     options: BatchOptions
     states: dict[int, RunState] = field(default_factory=dict)
     n_failed: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
 
     async def run(self, take: Callable[[int, RunState], Coroutine[Any, Any, None]]) -> None:
         """Runs every row; `take` gets each as it ends, and may hold up the next ones."""
@@ -122,18 +126,21 @@ class Batch:
             pool.close()
 
     async def _row(self, index: int, pool: _Pool) -> RunState:
-        row = self.make_row(index)
+        row = self.rows[index]
         try:
             if row.start is not None:
                 outcome: RunResult | BaseException = await row.start()
             else:
                 assert row.call is not None
                 outcome = await pool.run(row.call)
-        except asyncio.CancelledError:
-            if row.cancel is not None:
-                row.cancel()
-            raise
-        except Exception as error:
+        except (asyncio.CancelledError, GeneratorExit) as error:
+            if not _is_own_cancellation(error):
+                if row.cancel is not None:
+                    row.cancel()
+                raise
+            outcome = error
+        except BaseException as error:
+            # Whatever a row raises is that row's: a SystemExit would end the loop of all runs.
             outcome = error
         return RunState(outcome, row.how)
 
@@ -150,6 +157,13 @@ class Batch:
             failed.set_exception(error)
 
 
+def _is_own_cancellation(error: BaseException) -> bool:
+    """Whether a row was cancelled by itself, and not its task by the batch."""
+    task = asyncio.current_task()
+    is_cancelled = isinstance(error, asyncio.CancelledError)
+    return is_cancelled and task is not None and not task.cancelling()
+
+
 class _Pool:
     """Threads for interpreted rows, made when there is one."""
 
@@ -157,14 +171,22 @@ class _Pool:
         self._n_threads = n_threads
         self._pool: ThreadPoolExecutor | None = None
 
-    async def run(self, call: Callable[[], RunResult]) -> RunResult:
+    async def run(self, call: Callable[[], RunResult]) -> RunResult | BaseException:
+        """What a call gave or raised: handed over, since raised here it may end the loop."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="sgc-row")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, _outcome, call)
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _outcome(call: Callable[[], RunResult]) -> RunResult | BaseException:
+    try:
+        return call()
+    except BaseException as error:
+        return error
 
 
 class _FewerCollections:
@@ -198,104 +220,6 @@ class _FewerCollections:
 
 
 _fewer_collections = _FewerCollections()
-
-
-def run_all(batch: Batch) -> list[RunState]:
-    """Runs every row and gives them in order. Raises BatchFailed beyond `max_errors`."""
-    bar = _bar(batch)
-
-    async def take(index: int, state: RunState) -> None:
-        batch.states[index] = state
-        bar.update()
-
-    try:
-        shared.run(batch.run(take))
-    finally:
-        bar.close()
-    return [batch.states[index] for index in range(batch.n_rows)]
-
-
-def run_each(batch: Batch, ordered: bool) -> Iterator[tuple[int, RunState]]:
-    """Yields rows in order, or as they end; no more run ahead than `max_concurrency`."""
-    refuse_own_thread(shared.loop)
-    rows = _each(batch, ordered)
-
-    async def next_row() -> tuple[int, RunState] | None:
-        return await anext(rows, None)
-
-    try:
-        while (found := shared.run(next_row())) is not None:
-            yield found
-    finally:
-        shared.run(rows.aclose())
-
-
-async def arun_each(batch: Batch, ordered: bool) -> AsyncIterator[tuple[int, RunState]]:
-    """The same for coroutines of any loop."""
-    rows = _each(batch, ordered)
-
-    async def next_row() -> tuple[int, RunState] | None:
-        return await anext(rows, None)
-
-    try:
-        while True:
-            work = asyncio.run_coroutine_threadsafe(next_row(), shared.loop)
-            found = await asyncio.wrap_future(work)
-            if found is None:
-                return
-            yield found
-    finally:
-        closing = asyncio.run_coroutine_threadsafe(rows.aclose(), shared.loop)
-        await asyncio.shield(asyncio.wrap_future(closing))
-
-
-async def _each(batch: Batch, ordered: bool) -> Any:
-    """Runs a batch on the loop, handing rows over one by one."""
-    ended: asyncio.Queue[tuple[int, RunState]] = asyncio.Queue()
-    window = asyncio.Semaphore(batch.options.max_concurrency)
-    bar = _bar(batch)
-
-    async def take(index: int, state: RunState) -> None:
-        bar.update()
-        ended.put_nowait((index, state))
-        await window.acquire()  # rows that nobody has taken yet hold up new ones
-
-    work = asyncio.ensure_future(batch.run(take))
-    waiting: dict[int, RunState] = {}
-    n_given = 0
-    try:
-        while n_given < batch.n_rows:
-            got = asyncio.ensure_future(ended.get())
-            await asyncio.wait({got, work}, return_when=asyncio.FIRST_COMPLETED)
-            if not got.done():
-                got.cancel()
-                work.result()
-            index, state = await got
-            waiting[index] = state
-            while waiting and (not ordered or n_given in waiting):
-                index = n_given if ordered else next(iter(waiting))
-                n_given += 1
-                window.release()
-                yield index, waiting.pop(index)
-        await work
-    finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        bar.close()
-
-
-class _NoBar:
-    def update(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def _bar(batch: Batch) -> Any:
-    if not batch.options.progress:
-        return _NoBar()
-    from tqdm.auto import tqdm
-
-    return tqdm(total=batch.n_rows, unit="row")
 
 
 def checked_rows(rows: Any) -> Sequence[Any]:

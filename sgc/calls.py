@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.eager import EagerSession
 from sgc.errors import ProgramError
 from sgc.ir import types
-from sgc.ir.graph import Lit
+from sgc.ir.graph import Lit, Node
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.loop import refuse_own_thread
@@ -40,6 +40,11 @@ class Canceller:
             self._sessions.append(session)
             if self._is_cancelled:
                 session.cancel()
+
+    def forget(self) -> None:
+        """Lets go of runs that are over, and of all that they hold."""
+        with self._lock:
+            self._sessions.clear()
 
     def cancel(self) -> None:
         with self._lock:
@@ -102,19 +107,43 @@ def start_eager(
     return _run_here(function, session, arguments)
 
 
+def run_eager(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None,
+    canceller: Canceller,
+) -> RunResult:
+    """Interprets to the end, on this thread; `canceller` may stop it."""
+    try:
+        state = start_eager(function, arguments, backend, options, loop, on_text, canceller)
+        return finished(state)
+    finally:
+        canceller.forget()
+
+
 def start_streaming(
     function: Function,
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
     loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None = None,
 ) -> ProgramState:
     """Runs the body on a thread of its own and gives its state at once, to be followed.
 
     An exception of the body ends the run; whoever reads the state gets it.
     """
     log = TextLog()
-    session = _open_session(function, arguments, backend, options, loop, log.add, log)
+
+    def show(node: Node, path: str, text: str) -> None:
+        log.add(node, path, text)
+        if on_text is not None:
+            on_text(node, path, text)
+
+    session = _open_session(function, arguments, backend, options, loop, show, log)
     opened: list[ProgramState] = []
     is_open = threading.Event()
 
@@ -159,8 +188,7 @@ def _open_session(
     refuse_own_thread(loop)
     instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
     session = EagerSession(function.name, instance, loop, log)
-    for value in arguments.values():
-        session.note_value(value)
+    session.note_arguments(arguments)
     return session
 
 

@@ -7,14 +7,17 @@ for the loop; so may any other thread that holds one of the run's states.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sgc.errors import SgcError
+from sgc.errors import SgcError, UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.ir.types import Kind
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.media import Media
@@ -23,10 +26,13 @@ from sgc.runtime.executor.stream import messages
 from sgc.session import Session, here, occurrences, own_texts
 from sgc.streaming import Reader, TextLog, follow, follow_async
 from sgc.symbols import Symbol
+from sgc.texts import texts_in
 
 if TYPE_CHECKING:
     from sgc.functions import Function
     from sgc.state import ProgramState
+
+T = TypeVar("T")
 
 
 class EagerSession(Session):
@@ -46,6 +52,8 @@ class EagerSession(Session):
         self._outbox: deque[Node | tuple[str, Any]] = deque()
         self._values: list[str] = []  # texts from outside that hold special tokens
         self._own: dict[int, str] = {}  # the program's own constants, by identity
+        self._given: dict[int, str] = {}  # texts of its arguments, by identity
+        self._drawn: set[str] = set()  # texts read that a model may have written
         self._objects = 0
         self._changed = threading.Condition()
         self._body_is_over = False
@@ -126,7 +134,14 @@ class EagerSession(Session):
 
     def read(self, symbol: Symbol) -> Any:
         value = self._await_value(symbol)
+        # Of a select the program itself has written every choice.
+        return self._noted(value, is_drawn=symbol.type.kind is not Kind.CHOICE)
+
+    def _noted(self, value: T, is_drawn: bool = True) -> T:
+        """A value on its way to the program. is_drawn: a model may have written it."""
         self.note_value(value)
+        if is_drawn:
+            self._drawn.update(texts_in(value))
         return value
 
     def _await_value(self, symbol: Symbol) -> Any:
@@ -150,12 +165,10 @@ class EagerSession(Session):
             self._await_value(state)
 
     def text_of(self, state: Symbol) -> Any:
-        text: str = self._await_value(state).text()
-        self.note_value(text)
-        return text
+        return self._noted(self._await_value(state).text())
 
     def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
-        return messages(self._await_value(state).pieces())
+        return self._noted(messages(self._await_value(state).pieces()))
 
     def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
         pieces = self._await_value(state).pieces()
@@ -163,7 +176,7 @@ class EagerSession(Session):
 
     def meta_info(self, value: Symbol) -> Any:
         self._await_value(value)
-        return self.instance.meta_info(value.name)
+        return self._noted(self.instance.meta_info(value.name))  # it tells of tokens' texts
 
     def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
         if self.log is None:
@@ -172,28 +185,36 @@ class EagerSession(Session):
         reader = Reader(self.log, state.path, names)
         if names is None and state.start_text:
             yield state.start_text
-        yield from follow(reader)
+        for piece in follow(reader):
+            yield self._noted(piece)
         if isinstance(names, str) and not reader.n_found:
             yield from _at_once(state, names)
 
     async def text_async_iter(
         self, state: ProgramState, names: Any, with_meta: bool
     ) -> AsyncIterator[Any]:
-        if self.log is None:
-            for found in await asyncio.to_thread(lambda: list(_at_once(state, names))):
-                yield (found, state.get_meta_info(names)) if with_meta else found
-            return
-        reader = Reader(self.log, state.path, names)
-        held: Any = None
-        async for found in follow_async(reader):
-            if held is not None:
-                yield (held, dict(getattr(held, "meta", {}))) if with_meta else held
-            held = found
-        if isinstance(names, str) and not reader.n_found:
-            held = await asyncio.to_thread(lambda: state[names])
-        if held is not None:
-            meta = await asyncio.to_thread(state.get_meta_info, names) if with_meta else None
-            yield (held, meta) if with_meta else held
+        def meta() -> Any:
+            found = state.get_meta_info(names) if isinstance(names, str) else None
+            return found or {}
+
+        pieces = self._pieces(state, names)
+        async with aclosing(_with_meta(pieces, meta) if with_meta else pieces) as found:
+            async for piece in found:
+                yield piece
+
+    async def _pieces(self, state: ProgramState, names: Any) -> AsyncGenerator[Any, None]:
+        """What `text_async_iter` gives, as soon as it is there."""
+        is_whole = self.log is None
+        if self.log is not None:
+            reader = Reader(self.log, state.path, names)
+            if names is None and (start := await asyncio.to_thread(lambda: state.start_text)):
+                yield start
+            async for piece in follow_async(reader):
+                yield piece
+            is_whole = isinstance(names, str) and not reader.n_found
+        if is_whole:
+            for piece in await asyncio.to_thread(lambda: list(_at_once(state, names))):
+                yield piece
 
     # -- the end ------------------------------------------------------------------------
 
@@ -226,17 +247,32 @@ class EagerSession(Session):
         return Ref(name)
 
     def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
+        name = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if isinstance(name, str) and self._is_drawn(name):
+            raise UsageError(
+                f"an image's file is named by a text that was generated: {name[:80]!r}",
+                where=here(),
+                hint="choose among files of your own, with select or a dict; a model's reply may "
+                "name any file of this machine",
+            )
         return self.scalar(load(value))
 
+    def _is_drawn(self, text: str) -> bool:
+        """Whether a text may be a model's, and is no text of the program's or its arguments'."""
+        is_known = self._own.get(id(text)) is text or self._given.get(id(text)) is text
+        return text in self._drawn and not is_known
+
+    def note_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Remembers the texts that the program was given."""
+        for text in texts_in(arguments):
+            self._given[id(text)] = text
+        self.note_value(arguments)
+
     def note_value(self, value: Any) -> None:
-        """Remembers a text from outside, so that its special tokens stay plain text."""
+        """Remembers the texts of a value from outside: their special tokens stay plain text."""
         special = self.instance.special
-        if isinstance(value, str):
-            if special is not None and special.search(value):
-                self._values.append(value)
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                self.note_value(item)
+        if special is not None:
+            self._values.extend(text for text in texts_in(value) if special.search(text))
 
     def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
         special = self.instance.special
@@ -258,6 +294,21 @@ class EagerSession(Session):
             at = end
         parts.append((True, Lit(text[at:])))
         return [part for part in parts if part[1] != Lit("")]
+
+
+async def _with_meta(
+    pieces: AsyncGenerator[Any, None], meta: Callable[[], Any]
+) -> AsyncGenerator[Any, None]:
+    """Pairs each piece with its own meta data, or `{}`; the last, held back, with `meta()`."""
+    held: list[Any] = []
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if held:
+                before = held.pop()
+                yield before, dict(getattr(before, "meta", {}))
+            held.append(piece)
+    if held:
+        yield held.pop(), await asyncio.to_thread(meta)
 
 
 def _at_once(state: ProgramState, names: Any) -> Iterator[Any]:

@@ -23,10 +23,32 @@ SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
 
 
 class Endpoint:
-    """A backend to run programs on, for synchronous and asynchronous callers alike."""
+    """A backend to run programs on, for synchronous and asynchronous callers alike.
+
+    It is of the process that made it: a forked child has none of its connections and threads.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+
+    @property
+    def backend(self) -> Backend:
+        """What programs run on. Raises UsageError in a process forked since it was made."""
+        if not self.is_own:
+            raise UsageError(
+                "an endpoint is used that was made before a fork, in the parent process",
+                hint="make a new one in the child",
+            )
+        return self._backend
+
+    @backend.setter
+    def backend(self, backend: Backend) -> None:
+        self._backend, self._pid = backend, os.getpid()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process made it."""
+        return self._pid == os.getpid()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -76,8 +98,9 @@ class Endpoint:
         return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
 
     def shutdown(self) -> None:
-        """Closes the connection."""
-        shared.run(self.backend.close())
+        """Closes the connection; in a forked child, whose it is not, does nothing."""
+        if self.is_own:
+            shared.run(self.backend.close())
 
     def __enter__(self) -> Endpoint:
         return self
@@ -145,17 +168,12 @@ class RuntimeEndpoint(Endpoint):
             self.shutdown()
             raise
         # Scripts leave it open, and may drop it while runs still ask its connections.
-        atexit.register(_close, self, os.getpid())
+        atexit.register(self.shutdown)
 
     @property
     def model_info(self) -> dict[str, Any]:
         told = getattr(self.backend, "model_info", None)
         return {**self._model_info, **(told or {})}
-
-
-def _close(endpoint: Endpoint, pid: int) -> None:
-    if os.getpid() == pid:  # connections are not a forked child's
-        endpoint.shutdown()
 
 
 def connect(uri: str, token: str | None = None) -> Endpoint:
@@ -195,7 +213,9 @@ class Runtime(Endpoint):
         return self._engine.is_running
 
     def shutdown(self) -> None:
-        """Closes the connection and ends the engine's processes."""
+        """Closes the connection and ends the engine's processes; not in a forked child."""
+        if not self.is_own:
+            return
         try:
             super().shutdown()
         finally:

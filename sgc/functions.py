@@ -8,8 +8,8 @@ import inspect
 import os
 import random
 import types as python_types
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,20 +18,18 @@ from sgc.batch import (
     Batch,
     BatchOptions,
     Row,
-    arun_each,
     checked_rows,
-    run_all,
-    run_each,
 )
-from sgc.calls import Canceller, call, finished, start_eager, start_streaming
+from sgc.calls import Canceller, call, finished, run_eager, start_eager, start_streaming
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import ArgumentError, TraceError, UsageError
+from sgc.feed import arun_each, run_all, run_each
 from sgc.ir.graph import Graph, Loc
 from sgc.jit import Jit
 from sgc.runs import RunState
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
-from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 from sgc.session import current_session, here
@@ -104,6 +102,8 @@ class Function:
         self.full_graph = full_graph
         self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
         self._jit = Jit(self) if jit else None
+        self._has_specialized = False
+        self._refused: dict[str, str] = {}  # options that no compiled run has, and why
         functools.update_wrapper(self, unwrapped)
 
     @property
@@ -149,14 +149,14 @@ class Function:
         session = current_session()
         if session is not None:
             return call(self, session, self._bound(args, kwargs))
+        refuse_own_thread(shared.loop)
         given = self._split(args, kwargs)
         if given.stream:
             return self.run(*args, **kwargs)
-        return self._start(given)
+        return self._start(given, resolve_backend(given.backend))
 
-    def _start(self, given: Given) -> RunState:
-        endpoint = resolve_backend(given.backend)
-        row = self._row(given.arguments, given.options, endpoint)
+    def _start(self, given: Given, endpoint: Endpoint) -> RunState:
+        row = self._row(given.arguments, given.options, endpoint, given.on_text)
         if row.start is not None:
             work = asyncio.run_coroutine_threadsafe(row.start(), shared.loop)
             return RunState(work, row.how)
@@ -168,20 +168,19 @@ class Function:
 
         Takes the program's arguments, and a run's options where the program has no
         argument of that name: backend, seed, temperature, max_new_tokens, stop and the like,
-        and on_text, called with what streams get. Returns when the body has ended; reading a
-        name or the text waits for it. stream=True: the body runs on a thread of its own, and
-        the state, given at once, can be followed by `text_iter`. use_thread is SGLang's:
+        and on_text, called by the loop's thread with what streams get: a node, a stream's path
+        and a text. Returns when the body has ended; reading a name or the text waits for it.
+        stream=True: the body runs on a thread of its own, and the state, given at once, can be
+        followed by `text_iter`. use_thread is SGLang's:
         generations always run behind the body.
         """
         if current_session() is not None:
             return self._run_inside(args, kwargs)
+        refuse_own_thread(shared.loop)
         given = self._split(args, kwargs)
         backend = resolve_backend(given.backend).backend
-        if given.stream:
-            return start_streaming(self, given.arguments, backend, given.options, shared.loop)
-        return start_eager(
-            self, given.arguments, backend, given.options, shared.loop, given.on_text
-        )
+        start = start_streaming if given.stream else start_eager
+        return start(self, given.arguments, backend, given.options, shared.loop, given.on_text)
 
     def _run_inside(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ProgramState:
         options = (OPTION_NAMES | _DEFAULTS.keys()) - set(self.signature.names)
@@ -212,19 +211,16 @@ class Function:
     async def arun(self, *args: Any, **kwargs: Any) -> RunState:
         """Runs the program to its end, compiled if it can be; cancelling stops the run."""
         given = self._split(args, kwargs)
+        if given.stream:
+            raise UsageError(
+                f"{self.name}.arun gives a run that is over; it has nothing to stream",
+                where=here(),
+                hint=f"use {self.name}.run(stream=True), and its text_async_iter to follow it",
+            )
+        # Starting an engine, tracing and compiling block.
         endpoint = await asyncio.to_thread(resolve_backend, given.backend)
-        row = await asyncio.to_thread(self._row, given.arguments, given.options, endpoint)
-        if row.start is not None:
-            work: Future[RunResult] = asyncio.run_coroutine_threadsafe(row.start(), shared.loop)
-        else:
-            assert row.call is not None
-            work = in_thread(row.call, f"sgc-{self.name}")
-        state = RunState(work, row.how, cancel=row.cancel)
-        try:
-            await asyncio.wrap_future(work)
-        except asyncio.CancelledError:
-            state.cancel()
-            raise
+        state = await asyncio.to_thread(self._start, given, endpoint)
+        await state
         return state
 
     def _row(
@@ -232,29 +228,46 @@ class Function:
         arguments: dict[str, Any],
         options: RunOptions,
         endpoint: Endpoint,
-        guards: object = None,
+        on_text: OnText | None = None,
+        guards: Any = None,
         row: str | None = None,
     ) -> Row:
-        """How one run is made: compiled where it can be."""
-        why = "it is not to be compiled (jit=False)"
-        if self._jit is not None:
+        """How one run is made: compiled where it can be. May trace, so never on the loop.
+
+        guards: what `Jit.guards` gave just now; row: its key in a batch.
+        """
+        backend = endpoint.backend
+        why = self._refusal(options)
+        if self._jit is not None and not why:
             found, rest = self._jit.specialize(arguments, guards)
             if found.program is not None:
-                graph, backend = found.program.graph, endpoint.backend
-                return Row(start=lambda: run_graph(graph, backend, rest, options, None, row))
+                graph = found.program.graph
+                return Row(start=lambda: run_graph(graph, backend, rest, options, on_text, row))
             why = found.reason
         if self.full_graph:
             raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
         given = options if row is None else replace(options, row=row)
         canceller = Canceller()
-        backend = endpoint.backend
         return Row(
-            call=lambda: finished(
-                start_eager(self, arguments, backend, given, shared.loop, canceller=canceller)
+            call=lambda: run_eager(
+                self, arguments, backend, given, shared.loop, on_text, canceller
             ),
             cancel=canceller.cancel,
             how=f"interpreted: {why}",
         )
+
+    def _refusal(self, options: RunOptions) -> str:
+        """Why no run with these options is compiled; empty where one may be."""
+        if self._jit is None:
+            return "it is not to be compiled (jit=False)"
+        if options.n == 1:
+            self._has_specialized = True
+            return ""
+        self._refused[f"n={options.n}"] = why = (
+            f"the run asks for n={options.n} texts of each generation; to have it compiled, "
+            f"write gen(n={options.n})"
+        )
+        return why
 
     # -- batches --------------------------------------------------------------------------
 
@@ -279,10 +292,11 @@ class Function:
         num_threads: for rows that are interpreted; max_concurrency: rows under way at a time.
         Other options are those of `run`. Row i draws as a run with the row key i.
         """
+        refuse_own_thread(shared.loop)
         how = BatchOptions(num_threads, max_concurrency, max_errors, progress_bar)
-        batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
+        batch = self._batch(batch_kwargs, how, backend, options)
         if generator_style or not ordered:
-            return (state for _, state in run_each(batch, ordered))
+            return run_each(batch, ordered)
         return run_all(batch)
 
     async def abatch(
@@ -299,24 +313,26 @@ class Function:
     ) -> AsyncIterator[RunState]:
         """The same as an asynchronous iterator; leaving it stops the rows under way."""
         how = BatchOptions(num_threads, max_concurrency, max_errors, progress_bar)
-        endpoint = await asyncio.to_thread(resolve_backend, backend)
-        batch = self._batch(batch_kwargs, how, endpoint, options)
-        async for _, state in arun_each(batch, ordered):
-            yield state
+        # Making the rows may start an engine, trace and compile: nothing for a loop.
+        batch = await asyncio.to_thread(self._batch, batch_kwargs, how, backend, options)
+        async with aclosing(arun_each(batch, ordered)) as states:
+            async for state in states:
+                yield state
 
     def _batch(
-        self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
+        self, rows: Any, how: BatchOptions, backend: Any, options: Mapping[str, Any]
     ) -> Batch:
+        endpoint = resolve_backend(backend)
         rows = checked_rows(rows)
         chosen = make_options(known_options(options))
         bound = [self._row_arguments(index, row) for index, row in enumerate(rows)]
 
         guards = self._jit.guards() if self._jit is not None else None
-
-        def make_row(index: int) -> Row:
-            return self._row(bound[index], chosen, endpoint, guards, str(index))
-
-        return Batch(make_row, len(bound), how)
+        made = [
+            self._row(arguments, chosen, endpoint, guards=guards, row=str(index))
+            for index, arguments in enumerate(bound)
+        ]
+        return Batch(made, how)
 
     def _row_arguments(self, index: int, row: Any) -> dict[str, Any]:
         """The arguments of a row, checked before any row starts."""
@@ -351,6 +367,7 @@ class Function:
         """The traced program before any pass, with `bind` arguments fixed to values."""
         from sgc.tracing.tracer import trace
 
+        refuse_own_thread(shared.loop)
         return trace(self, {**self.bind_arguments, **bind})
 
     def compile(
@@ -363,6 +380,7 @@ class Function:
         """
         from sgc.program import compile_function
 
+        refuse_own_thread(shared.loop)
         bound = {**self.bind_arguments, **bind}
         return compile_function(self, bound, check=check, opt_level=opt_level)
 
@@ -370,7 +388,12 @@ class Function:
         """What calls of it led to: for each signature whether it was compiled, or why not."""
         if self._jit is None:
             return f"{self.name} is always interpreted (jit=False)"
-        return self._jit.explain()
+        lines = [
+            f"{self.name}(…, {given}): interpreted: {why}" for given, why in self._refused.items()
+        ]
+        if self._has_specialized or not lines:
+            lines.insert(0, self._jit.explain())
+        return "\n".join(lines)
 
     def cache(self, backend: Any = None) -> None:
         """Has the backend compute and keep the constant text that every run begins with."""
@@ -380,7 +403,12 @@ class Function:
         shared.run(commit_constant_prefix(self.trace(), endpoint.backend))
 
     def __repr__(self) -> str:
-        return f"<sgc.function {self.name}({', '.join(self.signature.names)})>"
+        return f"<sgc.function {self.name}({', '.join(map(self._shown, self.signature.names))})>"
+
+    def _shown(self, name: str) -> str:
+        """A parameter as `repr` shows it: with its stars, or with the argument bound to it."""
+        stars = {self.signature.rest: "*", self.signature.options: "**"}.get(name, "")
+        return f"{stars}{name}" + ("=…" if name in self.bind_arguments else "")
 
 
 def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -397,19 +425,31 @@ def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def make_options(given: Mapping[str, Any]) -> RunOptions:
     """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
 
-    Without a seed one is drawn; the result tells which.
+    Without a seed one is drawn; the result tells which. Raises UsageError for values that an
+    option cannot have.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     if "max_new_tokens" in chosen:
         chosen["max_tokens"] = chosen.pop("max_new_tokens")
     for name in ("stop", "stop_regex"):
-        if isinstance(chosen.get(name), str):
-            chosen[name] = (chosen[name],)
-    for name in ("stop", "stop_token_ids", "stop_regex"):
         if name in chosen:
-            chosen[name] = tuple(chosen[name])
+            chosen[name] = _sequence(name, chosen[name], str)
+    if "stop_token_ids" in chosen:
+        chosen["stop_token_ids"] = _sequence("stop_token_ids", chosen["stop_token_ids"], int)
     chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
     return RunOptions(**chosen)
+
+
+def _sequence(name: str, given: Any, kind: type) -> tuple[Any, ...]:
+    """The items of an option that takes several texts, or one; or several whole numbers."""
+    if kind is str and isinstance(given, str):
+        return (given,)
+    is_several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+    items = tuple(given) if is_several else ()
+    if not is_several or any(not isinstance(i, kind) or isinstance(i, bool) for i in items):
+        wanted = "a text or a list of texts" if kind is str else "a list of whole numbers"
+        raise UsageError(f"{name} must be {wanted}, found {given!r}")
+    return items
 
 
 @overload

@@ -46,6 +46,7 @@ class Jit:
         self._function = function
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}
+        self._reasons: dict[str, Specialized] = {}
 
     def specialize(
         self, arguments: Mapping[str, Any], guards: Reads | None = None
@@ -66,11 +67,18 @@ class Jit:
         digest, why = _digest(static)
         shown = _shown(known, static)
         if digest is None:
-            return Specialized(shown, None, why), {}
+            return self._unguarded(Specialized(shown, None, why)), {}
         key = (tuple(known.items()), digest)
         with self._lock:
             found = self._lookup(key, shown, static, known, guards or self.guards())
         return found, {name: arguments[name] for name in known}
+
+    def _unguarded(self, found: Specialized) -> Specialized:
+        """Remembers, for `explain`, the reasons of signatures that are never looked up."""
+        with self._lock:
+            if len(self._reasons) < MAX_PROGRAMS:
+                self._reasons[found.reason] = found
+        return found
 
     def _lookup(
         self,
@@ -113,7 +121,7 @@ class Jit:
     def explain(self) -> str:
         """A line for each signature seen: compiled, or why not."""
         lines = []
-        for _, found in self._found.values():
+        for found in [*(found for _, found in self._found.values()), *self._reasons.values()]:
             outcome = "compiled" if found.program is not None else f"interpreted: {found.reason}"
             lines.append(f"{self._function.name}({found.signature}): {outcome}")
         return "\n".join(lines) or f"{self._function.name} has not been called yet"

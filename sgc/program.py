@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,11 @@ from sgc.batch import (
     Batch,
     BatchOptions,
     Row,
-    arun_each,
     checked_rows,
-    run_all,
-    run_each,
 )
 from sgc.endpoints import Endpoint, resolve_backend
-from sgc.errors import ArgumentError
+from sgc.errors import ArgumentError, UsageError
+from sgc.feed import arun_each, run_all, run_each
 from sgc.ir import file as ir_file
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
@@ -27,9 +26,10 @@ from sgc.ir.types import Type
 from sgc.passes.pipeline import Observer, optimize
 from sgc.runs import RunState
 from sgc.runtime.executor.arguments import bind_arguments
+from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
-from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 from sgc.session import current_session
@@ -56,6 +56,7 @@ class Program:
         **kwargs: Any,
     ) -> RunResult:
         """Runs the program once and waits; takes what `Function.run` takes."""
+        refuse_own_thread(shared.loop)
         arguments, options = self._split(args, kwargs)
         return self.run_once(arguments, options, resolve_backend(backend), on_text)
 
@@ -67,14 +68,22 @@ class Program:
         on_text: OnText | None = None,
     ) -> RunResult:
         """Runs with arguments and options kept apart."""
+        _refuse_many(options)
         return shared.run(self._run(arguments, endpoint, options, on_text))
 
-    async def arun(self, *args: Any, backend: Endpoint | None = None, **kwargs: Any) -> RunResult:
+    async def arun(
+        self,
+        *args: Any,
+        backend: Endpoint | None = None,
+        on_text: OnText | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
         """The same for asynchronous callers; cancelling it cancels its requests."""
         arguments, options = self._split(args, kwargs)
+        _refuse_many(options)
         # Starting an embedded engine blocks, and the endpoint lives on the shared loop.
         endpoint = await asyncio.to_thread(resolve_backend, backend)
-        work = self._run(arguments, endpoint, options, None)
+        work = self._run(arguments, endpoint, options, on_text)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
 
     def run_batch(
@@ -90,12 +99,13 @@ class Program:
         **options: Any,
     ) -> Any:
         """Runs the program once for each row; takes and gives what `Function.run_batch` does."""
+        refuse_own_thread(shared.loop)
         how = BatchOptions(
             max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar
         )
         batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
         if generator_style or not ordered:
-            return (state for _, state in run_each(batch, ordered))
+            return run_each(batch, ordered)
         return run_all(batch)
 
     async def abatch(
@@ -115,8 +125,9 @@ class Program:
         )
         endpoint = await asyncio.to_thread(resolve_backend, backend)
         batch = self._batch(batch_kwargs, how, endpoint, options)
-        async for _, state in arun_each(batch, ordered):
-            yield state
+        async with aclosing(arun_each(batch, ordered)) as states:
+            async for state in states:
+                yield state
 
     def _batch(
         self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
@@ -124,16 +135,19 @@ class Program:
         from sgc.functions import known_options, make_options
 
         chosen = make_options(known_options(options))
+        _refuse_many(chosen)
         names = [param.value.name for param in self.graph.params]
-        bound = [self._row(index, row, names) for index, row in enumerate(checked_rows(rows))]
+        bound = [self._arguments(index, row, names) for index, row in enumerate(checked_rows(rows))]
+        backend = endpoint.backend
+        made = [self._row(row, backend, chosen, str(key)) for key, row in enumerate(bound)]
+        return Batch(made, how)
 
-        def make_row(index: int) -> Row:
-            row, backend = str(index), endpoint.backend
-            return Row(lambda: run_graph(self.graph, backend, bound[index], chosen, None, row))
+    def _row(
+        self, arguments: Mapping[str, Any], backend: Backend, options: RunOptions, key: str
+    ) -> Row:
+        return Row(lambda: run_graph(self.graph, backend, arguments, options, None, key))
 
-        return Batch(make_row, len(bound), how)
-
-    def _row(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
+    def _arguments(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
         """The arguments of a row, checked before any row starts."""
         try:
             if isinstance(row, (list, tuple)):
@@ -190,6 +204,15 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<sgc.Program {self.name}, {self.graph.n_nodes} nodes>"
+
+
+def _refuse_many(options: RunOptions) -> None:
+    """What a generation draws several texts for is a list, which compiling types as one text."""
+    if options.n > 1:
+        raise UsageError(
+            f"n={options.n} cannot be given to a compiled program: its generations draw one text",
+            hint=f"write gen(n={options.n}) in the program, or interpret it: f.run(n={options.n})",
+        )
 
 
 def load(path: str | PathLike[str]) -> Program:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any
 
-from sgc.errors import UnknownVariable
+from sgc.errors import ProgramError, UnknownVariable, UsageError
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.record import RunResult, StreamResult
 from sgc.streaming import StreamedText
@@ -21,7 +22,8 @@ from sgc.view import StreamExecutorView
 class RunState:
     """One run of a program: its main stream, its variables, its result.
 
-    how: "compiled", or "interpreted" and why.
+    how: "compiled", or "interpreted" and why. `await state` waits for the end and gives the
+    state; cancelling that stops the run. A run that was stopped reads as a ProgramError.
     """
 
     __slots__ = ("_cancel", "_outcome", "_set", "how")
@@ -41,25 +43,35 @@ class RunState:
 
     def result(self) -> RunResult:
         """Everything the run gave: all its streams, counts and requests."""
-        outcome = self._outcome
-        if isinstance(outcome, RunResult):
-            return outcome
-        if isinstance(outcome, BaseException):
-            raise outcome
-        if not outcome.done():
-            refuse_own_thread(shared.loop)
-        return outcome.result()
+        ended = self._ended()
+        if isinstance(ended, BaseException):
+            raise ended
+        return ended
+
+    def _ended(self) -> RunResult | BaseException:
+        """What the run gave or what ended it, waited for."""
+        if isinstance(self._outcome, Future):
+            if not self._outcome.done():
+                refuse_own_thread(shared.loop)
+            return _outcome_of(self._outcome)
+        if isinstance(self._outcome, asyncio.CancelledError):
+            return _cancelled()
+        return self._outcome
 
     async def _result(self) -> RunResult:
         if isinstance(self._outcome, Future):
-            return await asyncio.wrap_future(self._outcome)
+            await _done(self._outcome)
         return self.result()
 
     def __await__(self) -> Any:
         return self._awaited().__await__()
 
     async def _awaited(self) -> RunState:
-        await self._result()
+        try:
+            await self._result()
+        except asyncio.CancelledError:
+            self.cancel()  # the run's own cancellation is a ProgramError
+            raise
         return self
 
     @property
@@ -81,14 +93,11 @@ class RunState:
 
     def error(self) -> BaseException | None:
         """What ended the run; None if nothing did."""
-        try:
-            self.result()
-        except Exception as error:
-            return error
-        return None
+        ended = self._ended()
+        return ended if isinstance(ended, BaseException) else None
 
     def cancel(self) -> None:
-        """Stops the run; what it had in flight is freed."""
+        """Stops the run, unless it is over; what it had in flight is freed."""
         if isinstance(self._outcome, Future):
             self._outcome.cancel()
             if self._cancel is not None:
@@ -142,11 +151,14 @@ class RunState:
     async def text_async_iter(
         self, var_name: str | Sequence[str] | None = None, return_meta_data: bool = False
     ) -> AsyncIterator[Any]:
-        """The same for asynchronous callers; with meta data, pairs of text and meta info."""
+        """The same for asynchronous callers; with meta data, pairs of text and meta info.
+
+        Meta info is that of a single variable, and `{}` where there is none.
+        """
         await self._result()
+        meta = self.get_meta_info(var_name) if isinstance(var_name, str) else None
         for found in self._at_once(var_name):
-            meta = self.get_meta_info(var_name) if isinstance(var_name, str) else None
-            yield (found, meta) if return_meta_data else found
+            yield (found, meta or {}) if return_meta_data else found
 
     def _at_once(self, names: str | Sequence[str] | None) -> Iterator[Any]:
         if names is None:
@@ -180,10 +192,41 @@ class RunState:
         return self.is_done
 
     def __repr__(self) -> str:
-        error = self.error()
+        try:
+            error = self.error()
+        except UsageError as refused:  # in a callback of a run, which cannot wait
+            error = refused
         return f"ProgramState({self.text() if error is None else error})"
 
     def _repr_html_(self) -> str:
         from sgc.notebook import pieces_html
 
         return pieces_html(self.main.pieces)
+
+
+def _outcome_of(work: Future[RunResult]) -> RunResult | BaseException:
+    """What a run gave or raised, as a value: only an interrupt of the wait is raised."""
+    try:
+        error = work.exception()
+    except CancelledError:
+        return _cancelled()
+    if isinstance(error, (CancelledError, asyncio.CancelledError)):
+        return _cancelled()
+    return work.result() if error is None else error
+
+
+def _cancelled() -> ProgramError:
+    return ProgramError("the run was cancelled")
+
+
+async def _done(work: Future[RunResult]) -> None:
+    """Waits until a run is over, however it ends; cancelling this leaves it alone."""
+    loop = asyncio.get_running_loop()
+    is_over = asyncio.Event()
+
+    def tell(_: object) -> None:
+        with suppress(RuntimeError):  # the loop that waited is closed
+            loop.call_soon_threadsafe(is_over.set)
+
+    work.add_done_callback(tell)
+    await is_over.wait()

@@ -31,13 +31,15 @@ _TYPES: Mapping[Any, Type] = {
 class Parameter:
     """One parameter.
 
-    is_typed: its type is certain, not the assumption that it is text. is_static: it is of
-    another type, so that its value must be known when compiling.
+    is_typed: its type is certain, not the assumption that it is text. is_annotated: it is told,
+    not taken from the default, so that arguments must be of it. is_static: it is of another
+    type, so that its value must be known when compiling.
     """
 
     name: str
     type: Type
     is_typed: bool
+    is_annotated: bool
     is_static: bool
     has_default: bool
     default: Any
@@ -125,7 +127,7 @@ class Signature:
         problems = [
             f"argument {p.name!r} must be {p.type}, found {type(arguments[p.name]).__name__}"
             for p in self.parameters
-            if p.name in arguments and p.is_typed and not fits(arguments[p.name], p.type)
+            if p.name in arguments and p.is_annotated and not fits(arguments[p.name], p.type)
         ]
         if problems:
             raise ArgumentError(f"cannot run {self.function}: " + "; ".join(problems))
@@ -189,8 +191,8 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         empty: Any = () if parameter.kind is parameter.VAR_POSITIONAL else {}
         return Parameter(
-            parameter.name, types.TEXT, is_typed=False, is_static=True, has_default=True,
-            default=empty,
+            parameter.name, types.TEXT, is_typed=False, is_annotated=False, is_static=True,
+            has_default=True, default=empty,
         )  # fmt: skip
     has_default = parameter.default is not parameter.empty
     default = parameter.default if has_default else None
@@ -205,6 +207,7 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
         name=parameter.name,
         type=type_ or types.TEXT,
         is_typed=type_ is not None,
+        is_annotated=annotated is not None,
         is_static=is_other or is_other_default,
         has_default=has_default,
         default=default,

@@ -159,10 +159,11 @@ class ProgramState:
         self._own[name] = None
         self.session.notify()
 
-    def set_generated(self, name: str | None, value: Symbol) -> None:
-        """Sets a name to what a sampling op gives."""
+    def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
+        """Sets a name to what a sampling op gives; a hidden one only has its meta info known."""
         self._generated[name] = value
-        self.set_derived(name, value)
+        if not is_hidden:
+            self.set_derived(name, value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -80,6 +80,7 @@ class EngineBackend:
         self._info: pb.Info | None = None
         self._capabilities: Capabilities | None = None
         self._opening: asyncio.Lock | None = None
+        self._asking: asyncio.Lock | None = None
 
     # The Backend interface.
 
@@ -131,9 +132,13 @@ class EngineBackend:
     # Beyond the interface.
 
     async def info(self) -> pb.Info:
-        """What the engine says of itself; asked once."""
+        """What the engine says of itself; asked once, however many want to know at once."""
         if self._info is None:
-            self._info = await self._unary("GetInfo", pb.InfoRequest())
+            if self._asking is None:
+                self._asking = asyncio.Lock()
+            async with self._asking:
+                if self._info is None:
+                    self._info = await self._unary("GetInfo", pb.InfoRequest())
         return self._info
 
     async def stats(self) -> pb.Stats:

@@ -500,12 +500,6 @@ def run(folder: Any, *words: str, **env: str) -> subprocess.CompletedProcess[str
     )
 
 
-def _has_flag() -> bool:
-    from sgc.cli.commands import cli
-
-    return any(parameter.name == "as_sglang" for parameter in cli.commands["run"].params)
-
-
 WAYS = {
     "module": ["sgc.compat.sglang"],
     "command": ["sgc", "run", "--as-sglang"],
@@ -514,8 +508,6 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_benchmark_script_runs_unmodified(script, server, way):
-    if way == "command" and not _has_flag():
-        pytest.skip("sgc run has no --as-sglang yet")
     options = ["--port", str(server.port), "--parallel", "4", "--result-file", "r.jsonl"]
     done = run(script, *WAYS[way], "bench.py", *options, "--num-questions", "3")
     assert (done.returncode, done.stdout) == (3, "bench.py None\n"), done.stderr
@@ -543,6 +535,12 @@ def test_the_default_backend_of_the_command_line(script, server):
     address = f"sglang+{server.url}"
     done = run(script, "sgc.compat.sglang", "--engine", address, "default.py", "--seed", "-x")
     assert (done.returncode, done.stdout) == (0, f"['--seed', '-x'] True {server.url}\n")
+
+
+def test_a_script_without_a_server_of_its_own_runs_on_the_command_lines(script, server):
+    done = run(script, "sgc", "run", "--as-sglang", "--engine", f"sglang+{server.url}", "bench.py")
+    assert done.stderr.count("no server") == 0, done.stderr
+    assert json.loads((script / "result.jsonl").read_text())["model"] == server.model
 
 
 BAD = {

@@ -1,4 +1,4 @@
-"""The IR of every example, and of a program of all other words, as written and after each pass, is what its golden file says."""
+"""The IR of every example, and of a program of all other words, is what its golden file says."""
 
 from __future__ import annotations
 

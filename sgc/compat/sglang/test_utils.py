@@ -13,7 +13,7 @@ from sgc.compat.sglang.backends import OpenAI, RuntimeEndpoint
 from sgc.compat.sglang.config import global_config
 from sgc.compat.sglang.servers import popen_launch_server
 from sgc.compat.sglang.utils import is_in_ci, normalize_base_url
-from sgc.endpoints import Endpoint
+from sgc.endpoints import Endpoint, get_default_backend
 from sgc.errors import SgcError, UsageError
 
 DEFAULT_MODEL_NAME_FOR_TEST = "meta-llama/Llama-3.1-8B-Instruct"
@@ -63,11 +63,14 @@ class CustomTestCase(unittest.TestCase):
     """A test case; SGLang's tries failed tests again in its own CI."""
 
 
+DEFAULT_HOST, DEFAULT_PORT = "http://127.0.0.1", 30000
+
+
 def add_common_sglang_args_and_parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Adds what every benchmark script takes and reads the command line."""
     parser.add_argument("--parallel", type=int, default=64)
-    parser.add_argument("--host", type=str, default="http://127.0.0.1")
-    parser.add_argument("--port", type=int, default=30000)
+    parser.add_argument("--host", type=str, default=DEFAULT_HOST)
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
     parser.add_argument("--backend", type=str, default="srt")
     devices = ["auto", "cuda", "rocm", "cpu"]
     parser.add_argument("--device", type=str, default="auto", choices=devices)
@@ -77,10 +80,17 @@ def add_common_sglang_args_and_parse(parser: argparse.ArgumentParser) -> argpars
 
 
 def select_sglang_backend(args: argparse.Namespace) -> Endpoint:
-    """The backend that `--backend`, `--host` and `--port` mean."""
+    """The backend that `--backend`, `--host` and `--port` mean.
+
+    Where the script's command line names no server and the one of `sgc run --as-sglang` does,
+    it is that one.
+    """
     if args.backend.startswith("srt"):
         if args.backend == "srt-no-parallel":
             global_config.enable_parallel_encoding = False
+        chosen = get_default_backend()
+        if (args.host, args.port) == (DEFAULT_HOST, DEFAULT_PORT) and chosen is not None:
+            return chosen
         return RuntimeEndpoint(normalize_base_url(args.host, args.port))
     if args.backend.startswith("gpt-"):
         return OpenAI(args.backend)

@@ -34,6 +34,27 @@ GREEDY = Sampling(max_tokens=10, temperature=0.0)
 ENDLESS = Sampling(max_tokens=3000, ignore_eos=True)
 
 
+def test_what_the_engine_is_is_asked_once(
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rows of a batch all want to know at once; gRPC refuses so many calls."""
+    asked = []
+    unary = EngineBackend._unary
+
+    async def counted(self: EngineBackend, method: str, request: object) -> object:
+        asked.append(method)
+        return await unary(self, method, request)
+
+    monkeypatch.setattr(EngineBackend, "_unary", counted)
+
+    async def main() -> None:
+        async with EngineBackend(engine.uri) as backend:
+            await asyncio.gather(*(backend.generate(HELLO, GREEDY) for _ in range(500)))
+
+    asyncio.run(main())
+    assert asked == ["GetInfo"]
+
+
 def test_generate_score_commit(engine: EmbeddedEngine) -> None:
     async def main() -> None:
         async with EngineBackend(engine.uri) as backend:

@@ -1,0 +1,25 @@
+"""Texts inside plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts of a value: itself, or those in sequences, sets and mappings, keys and values."""
+    seen: dict[int, Any] = {}  # holds what it has seen, so that no id is used again
+    found = [value]
+    while found:
+        item = found.pop()
+        if isinstance(item, str):
+            yield item
+        elif id(item) not in seen:
+            seen[id(item)] = item
+            found.extend(_inside(item))
+
+
+def _inside(item: Any) -> Iterable[Any]:
+    if isinstance(item, Mapping):
+        return (*item.keys(), *item.values())
+    return item if isinstance(item, (list, tuple, set, frozenset)) else ()

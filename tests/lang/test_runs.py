@@ -1,0 +1,646 @@
+"""Runs and batches from the outside: who does the work, how they end, what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import sgc
+from sgc.endpoints import Endpoint
+from sgc.errors import ArgumentError, ProgramError, SgcError, UsageError
+from sgc.functions import make_options
+from sgc.runtime.executor.backend import Generated
+from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+
+BOUND_S = 60.0
+WAYS = [True, False]  # jit
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 16
+
+
+class Slow(ScriptedBackend):
+    """Replies after `delay_s`; counts what is under way and what was begun."""
+
+    def __init__(self, delay_s: float = 600.0, reply: Any = lambda p, s: "r") -> None:
+        super().__init__(reply)
+        self.delay_s, self.active, self.begun = delay_s, 0, 0
+
+    async def generate(self, *args: Any, **kwargs: Any) -> Generated:
+        self.active += 1
+        self.begun += 1
+        try:
+            await asyncio.sleep(self.delay_s)
+            return await super().generate(*args, **kwargs)
+        finally:
+            self.active -= 1
+
+
+def until(is_true: Any) -> None:
+    end = time.monotonic() + BOUND_S
+    while not is_true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def bounded(call: Any) -> Any:
+    """What a call gives; an error where it hangs."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(call).result(timeout=BOUND_S)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def programs(jit: bool) -> Any:
+    @sgc.function(jit=jit)
+    def program(s, q=""):
+        s += "a" + q + sgc.gen("x")
+
+    return program
+
+
+# -- scripts of their own: what goes wrong in them would take this process along -------------
+
+HEAD = """
+import asyncio, os, signal, sys, threading, time
+import sgc
+from sgc.endpoints import Endpoint
+from sgc.errors import UsageError
+from sgc.runtime.executor.scripted import ScriptedBackend
+
+class Slow(ScriptedBackend):
+    active = 0
+    async def generate(self, *args, **kwargs):
+        Slow.active += 1
+        try:
+            await asyncio.sleep(600)
+        finally:
+            Slow.active -= 1
+
+def script():
+    return Endpoint(ScriptedBackend(lambda p, s: "r"))
+"""
+
+
+def script(tmp_path: Any, body: str, *arguments: str) -> str:
+    """What a script prints to both of its outputs; fails where it hangs or fails."""
+    path = tmp_path / "script.py"
+    path.write_text(HEAD + body)
+    done = subprocess.run(
+        [sys.executable, "-P", str(path), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND_S,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+DEADLOCK = """
+@sgc.function
+def f(s, q):
+    s += q
+    for i in range(60):
+        s += sgc.gen(f"x{i}")
+
+end = script()
+thread = threading.Thread(target=lambda: f("a", backend=end).sync())
+thread.start()
+time.sleep(0.05)
+rows = f.run_batch([{"q": "b"}] * 3, backend=end)
+thread.join()
+print([row.how for row in rows])
+"""
+
+
+def test_a_batch_and_a_first_call_may_compile_the_same_program_at_once(tmp_path):
+    assert "['compiled', 'compiled', 'compiled']" in script(tmp_path, DEADLOCK)
+
+
+EXITS = """
+@sgc.function(jit=False)
+def f(s, q):
+    s += q + sgc.gen("x")
+    if q:
+        raise {"exit": SystemExit, "interrupt": KeyboardInterrupt}[q]()
+
+end = script()
+rows = f.run_batch([{"q": "exit"}, {"q": ""}, {"q": "interrupt"}], backend=end)
+print([type(row.error()).__name__ for row in rows], rows[1].text())
+print(type(f("exit", backend=end).error()).__name__, f("", backend=end).text())
+"""
+
+
+def test_a_row_that_exits_is_a_failed_row(tmp_path):
+    printed = script(tmp_path, EXITS).splitlines()
+    assert printed == ["['SystemExit', 'NoneType', 'KeyboardInterrupt'] r", "SystemExit r"]
+
+
+INTERRUPTED = """
+@sgc.function(jit=sys.argv[1] == "jit")
+def f(s):
+    s += "a" + sgc.gen("x")
+
+def interrupt():
+    while Slow.active < 3:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+try:
+    list(f.run_batch([{}] * 3, backend=Endpoint(Slow(None)), generator_style=sys.argv[2] == "each"))
+except KeyboardInterrupt:
+    deadline = time.monotonic() + 20
+    while Slow.active and time.monotonic() < deadline:
+        time.sleep(0.01)
+    print("interrupted", Slow.active)
+"""
+
+
+@pytest.mark.parametrize("style", ["all", "each"])
+@pytest.mark.parametrize("jit", ["jit", "interpreted"])
+def test_an_interrupted_batch_leaves_nothing_and_says_nothing(tmp_path, jit, style):
+    assert script(tmp_path, INTERRUPTED, jit, style) == "interrupted 0\n"
+
+
+UNFINISHED = """
+@sgc.function
+def f(s):
+    s += "a" + sgc.gen("x")
+
+rows = f.run_batch([{}] * 5, backend=script(), generator_style=True, max_concurrency=2)
+print(next(rows).text())
+"""
+
+
+def test_an_iterator_of_rows_that_is_left_does_not_hold_up_the_exit(tmp_path):
+    assert script(tmp_path, UNFINISHED) == "ar\n"
+
+
+FORKED = """
+@sgc.function
+def f(s):
+    s += "a" + sgc.gen("x")
+
+end = script()
+print(f(backend=end).text(), flush=True)
+child = os.fork()
+if child == 0:
+    try:
+        f(backend=end)
+    except UsageError as error:
+        print("make a new one in the child" in str(error), end.shutdown(), flush=True)
+    print(f(backend=script()).text(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(f(backend=end).text())
+"""
+
+
+def test_an_endpoint_is_not_used_in_a_forked_child(tmp_path):
+    assert script(tmp_path, FORKED).splitlines() == ["ar", "True None", "ar", "ar"]
+
+
+# -- where compiling is done ------------------------------------------------------------------
+
+
+def test_rows_are_made_by_the_thread_that_asks(scripted, monkeypatch):
+    program, threads = programs(True), []
+    specialize = program._jit.specialize
+
+    def watched(*args: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return specialize(*args)
+
+    monkeypatch.setattr(program._jit, "specialize", watched)
+    bounded(lambda: program.run_batch([{"q": "b"}] * 2, backend=scripted()))
+
+    async def rows() -> list[str]:
+        return [row.text() async for row in program.abatch([{"q": "b"}], backend=scripted())]
+
+    assert asyncio.run(rows()) == ["ab reply 2"]
+    assert len(threads) == 3
+    assert "sgc-loop" not in threads
+
+
+def test_a_batch_compiles_nothing_that_the_trace_check_refuses(scripted):
+    @sgc.function
+    def program(s, q):
+        s += q + (" known" if q in "red, green" else " unknown") + sgc.gen("x")
+
+    end = scripted()
+    (row,) = bounded(lambda: program.run_batch([{"q": "red"}], backend=end, seed=1))
+    assert row.text() == program.run("red", backend=end, seed=1).text()
+    assert row.how.startswith("interpreted")
+    assert "the trace of program is wrong" in row.how
+
+
+@pytest.mark.parametrize("call", ["call", "run", "run_batch", "each", "compile", "trace"])
+def test_a_callback_cannot_start_what_its_thread_would_do(scripted, call):
+    program, end, raised = programs(True), scripted(), []
+    ways = {
+        "call": lambda: program(backend=end),
+        "run": lambda: program.run(backend=end),
+        "run_batch": lambda: program.run_batch([{}], backend=end),
+        "each": lambda: program.run_batch([{}], backend=end, generator_style=True),
+        "compile": lambda: program.compile(),
+        "trace": lambda: program.trace(),
+    }
+
+    def callback(node: Any, path: str, text: str) -> None:
+        try:
+            ways[call]()
+        except UsageError as error:
+            raised.append(str(error))
+
+    bounded(programs(False).run(backend=end, on_text=callback).text)
+    assert raised
+    assert "same thread" in raised[0]
+    assert program.explain() == "program has not been called yet"
+
+
+# -- batches that are taken row by row --------------------------------------------------------
+
+
+@pytest.mark.parametrize("jit", WAYS)
+def test_a_cancelled_abatch_raises_what_wait_for_promises(jit):
+    slow = Slow()
+
+    async def rows() -> None:
+        async for _ in programs(jit).abatch([{}] * 3, backend=Endpoint(slow)):
+            pass
+
+    async def main() -> str:
+        task = asyncio.ensure_future(rows())
+        await asyncio.to_thread(until, lambda: slow.active == 3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, BOUND_S)
+        try:
+            await asyncio.wait_for(rows(), 0.5)
+        except TimeoutError:
+            return "timeout"
+        return "none"
+
+    assert asyncio.run(main()) == "timeout"
+    until(lambda: slow.active == 0)
+
+
+@pytest.mark.parametrize("jit", WAYS)
+def test_leaving_an_abatch_ends_its_rows(jit):
+    slow = Slow(0.05)
+
+    async def main() -> None:
+        rows = programs(jit).abatch([{}] * 500, backend=Endpoint(slow), max_concurrency=4)
+        await anext(rows)
+        await rows.aclose()
+
+    asyncio.run(main())
+    until(lambda: slow.active == 0)
+    assert slow.begun <= 20
+
+
+@pytest.mark.parametrize("jit", WAYS)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_rows_that_nobody_takes_hold_up_new_ones(jit, ordered):
+    slow = Slow(0.001)
+    end = Endpoint(slow)
+    rows = programs(jit).run_batch(
+        [{"q": str(i)} for i in range(40)], backend=end, max_concurrency=4, generator_style=True,
+        ordered=ordered,
+    )  # fmt: skip
+    first = bounded(lambda: next(rows).text())
+    until(lambda: slow.active == 0 and slow.begun >= 9)
+    time.sleep(0.2)
+    assert slow.begun <= 9  # the one taken, as many as may wait, as many as may be under way
+    texts = [first, *bounded(lambda: [row.text() for row in rows])]
+    assert (texts if ordered else sorted(texts, key=lambda t: int(t[1:-1]))) == [
+        f"a{i}r" for i in range(40)
+    ]
+
+
+def test_a_failed_row_ends_an_iterator_beyond_max_errors(scripted):
+    def reply(prompt: Any, sampling: Any) -> str:
+        if "1" in prompt[-1].text:
+            raise ValueError("no")
+        return "r"
+
+    rows = programs(True).run_batch(
+        [{"q": str(i)} for i in range(4)], backend=scripted(reply), max_errors=0,
+        generator_style=True,
+    )  # fmt: skip
+    with pytest.raises(sgc.BatchFailed, match="row 1"):
+        bounded(lambda: list(rows))
+
+
+# -- runs that are cancelled ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jit", WAYS)
+def test_a_cancelled_run_reads_as_a_program_error(jit):
+    slow = Slow()
+
+    async def main() -> tuple[str, str]:
+        state = await asyncio.to_thread(programs(jit), backend=Endpoint(slow))
+        waiting = asyncio.ensure_future(asyncio.wait_for(state, BOUND_S))
+        await asyncio.to_thread(until, lambda: slow.active == 1)
+        state.cancel()
+        with pytest.raises(ProgramError, match="cancelled") as raised:
+            await waiting
+        return str(raised.value), str(await asyncio.to_thread(state.error))
+
+    awaited, error = asyncio.run(main())
+    assert awaited == error == "the run was cancelled"
+    until(lambda: slow.active == 0)
+
+
+@pytest.mark.parametrize("jit", WAYS)
+def test_cancelling_who_awaits_a_run_stops_it(jit):
+    slow = Slow()
+
+    async def main() -> None:
+        state = await asyncio.to_thread(programs(jit), backend=Endpoint(slow))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(state, 0.2)
+        error = await asyncio.to_thread(state.error)
+        assert isinstance(error, ProgramError)
+
+    asyncio.run(main())
+    until(lambda: slow.active == 0)
+
+
+def test_an_awaited_run_may_raise_stop_iteration(scripted):
+    @sgc.function(jit=False)
+    def program(s):
+        s += "a" + sgc.gen("x")
+        next(iter(()))
+
+    async def main() -> None:
+        await asyncio.wait_for(program.arun(backend=scripted()), BOUND_S)
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(main())
+
+
+# -- options of a run -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jit", WAYS)
+def test_calls_show_text_as_it_comes(scripted, jit):
+    shown: dict[str, list[str]] = {"call": [], "arun": [], "run": [], "stream": []}
+    program, end = programs(jit), scripted()
+
+    def into(way: str) -> Any:
+        return lambda node, path, text: shown[way].append(text)
+
+    text = bounded(program("b", backend=end, on_text=into("call")).text)
+    asyncio.run(program.arun("b", backend=end, on_text=into("arun")))
+    bounded(program.run("b", backend=end, on_text=into("run")).text)
+    bounded(program.run("b", backend=end, on_text=into("stream"), stream=True).text)
+    assert {way: "".join(texts) for way, texts in shown.items()} == dict.fromkeys(shown, text)
+
+
+def test_arun_does_not_stream(scripted):
+    with pytest.raises(UsageError, match=r"run\(stream=True\)"):
+        asyncio.run(programs(True).arun(backend=scripted(), stream=True))
+
+
+def test_runs_of_several_texts_a_generation_are_interpreted(scripted):
+    @sgc.function
+    def program(s):
+        s += "a" + sgc.gen("x")
+        return len(s["x"])
+
+    end = scripted(lambda p, s: "reply")
+    state = program(backend=end, n=2)
+    assert (state.ret_value, state["x"]) == (2, ["reply", "reply"])
+    assert state.how.startswith("interpreted")
+    assert "gen(n=2)" in state.how
+    assert program.explain().startswith("program(…, n=2): interpreted")
+    (row,) = bounded(lambda: program.run_batch([{}], backend=end, n=2))
+    assert (row.ret_value, row.how[:11]) == (2, "interpreted")
+    assert program(backend=end).ret_value == 5
+    assert "has not been called" not in program.explain()
+
+
+def test_compiled_programs_draw_one_text_a_generation(scripted):
+    program, end = programs(True).compile(), scripted()
+    for run in (
+        lambda: program.run("b", backend=end, n=2),
+        lambda: program.run_batch([{"q": "b"}], backend=end, n=2),
+        lambda: asyncio.run(program.arun("b", backend=end, n=2)),
+    ):
+        with pytest.raises(UsageError, match=r"gen\(n=2\)"):
+            bounded(run)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"stop": 5}, {"stop": [5]}, {"stop": {"a": "b"}}, {"stop_regex": 5}, {"stop_regex": b"x"},
+        {"stop_token_ids": 5}, {"stop_token_ids": "ab"}, {"stop_token_ids": ["a"]},
+        {"stop_token_ids": [True]},
+    ],
+)  # fmt: skip
+def test_options_of_wrong_types_are_usage_errors(given):
+    (name,) = given
+    with pytest.raises(UsageError, match=name):
+        make_options(given)
+
+
+def test_options_of_right_types_are_taken():
+    found = make_options({"stop": ["a"], "stop_regex": "b", "stop_token_ids": (1, 2)})
+    assert (found.stop, found.stop_regex, found.stop_token_ids) == (("a",), ("b",), (1, 2))
+
+
+# -- following a run --------------------------------------------------------------------------
+
+
+class Gated(ScriptedBackend):
+    """A second piece that comes when it is let through."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda p, s: "first second")
+        self.gate = threading.Event()
+
+    async def generate(self, prompt: Any, sampling: Any, on_delta: Any = None) -> Generated:
+        if on_delta is not None:
+            on_delta("first ")
+        await asyncio.to_thread(self.gate.wait, BOUND_S)
+        if on_delta is not None:
+            on_delta("second")
+        return await super().generate(prompt, sampling)
+
+
+def test_a_piece_is_given_before_the_next_one_comes():
+    gated = Gated()
+
+    async def main() -> list[str]:
+        state = programs(True).run(backend=Endpoint(gated), stream=True)
+        pieces = state.text_async_iter("x")
+        first = await asyncio.wait_for(anext(pieces), BOUND_S / 2)
+        gated.gate.set()
+        return [first, *[piece async for piece in pieces]]
+
+    assert asyncio.run(main()) == ["first ", "second"]
+
+
+@pytest.mark.parametrize("how", ["call", "run", "stream"])
+def test_meta_data_of_all_text_is_empty(scripted, how):
+    program, end = programs(True), scripted()
+
+    async def main() -> list[Any]:
+        state = program(backend=end) if how == "call" else program.run(
+            backend=end, stream=how == "stream"
+        )  # fmt: skip
+        whole = [pair async for pair in state.text_async_iter(return_meta_data=True)]
+        named = [pair async for pair in state.text_async_iter("x", return_meta_data=True)]
+        assert named[-1][1]["finish_reason"]
+        return whole
+
+    pairs = asyncio.run(asyncio.wait_for(main(), BOUND_S))
+    assert "".join(text for text, _ in pairs) == "a reply 1"
+    assert all(meta == {} for _, meta in pairs)
+
+
+# -- values from outside ----------------------------------------------------------------------
+
+
+class Special(ScriptedBackend):
+    """Knows one special token, and keeps the prompts."""
+
+    def __init__(self, reply: str) -> None:
+        super().__init__(lambda p, s: reply)
+        self.prompts: list[Any] = []
+
+    async def capabilities(self) -> Any:
+        return replace(CAPABILITIES, special_tokens=("<|end|>",))
+
+    async def generate(self, prompt: Any, sampling: Any, on_delta: Any = None) -> Generated:
+        self.prompts.append(prompt)
+        return await super().generate(prompt, sampling, on_delta)
+
+
+def _is_plain(backend: Special) -> bool:
+    """Whether the last prompt has the special token, and only as plain text."""
+    (part,) = backend.prompts[-1]
+    at = part.text.index("<|end|>")
+    return any(start <= at and at + 7 <= end for start, end in part.literal)
+
+
+@pytest.mark.parametrize("row", [{"key": "<|end|>q"}, {"<|end|>q": 1}, {"key": ["<|end|>q"]}])
+def test_special_tokens_in_mappings_stay_plain_text(row):
+    @sgc.function(jit=False)
+    def program(s, row):
+        key, value = next(iter(row.items()))
+        s += (key if value == 1 else "".join(value)) + sgc.gen("x")
+
+    backend = Special("r")
+    bounded(program.run(row, backend=Endpoint(backend)).sync)
+    assert _is_plain(backend)
+
+
+def test_special_tokens_in_messages_stay_plain_text():
+    @sgc.function(jit=False)
+    def quoted(s, text):
+        s += "<" + text + ">" + sgc.gen("y")
+
+    @sgc.function(jit=False)
+    def program(s):
+        s += sgc.user("q") + sgc.assistant(sgc.gen("x"))
+        quoted(s.messages()[1]["content"])
+
+    backend = Special("a<|end|>b")
+    bounded(program.run(backend=Endpoint(backend)).sync)
+    assert _is_plain(backend)
+
+
+@pytest.mark.parametrize("way", ["name", "text", "nested", "path"])
+def test_a_reply_names_no_file(scripted, tmp_path, way):
+    path = tmp_path / "im.png"
+    path.write_bytes(PNG)
+
+    @sgc.function
+    def inner(s):
+        s += "f" + sgc.gen("x")
+        return s["x"]
+
+    @sgc.function(jit=False)
+    def program(s):
+        s += sgc.gen("x")
+        found: Any = {"name": lambda: s["x"], "text": s.text, "nested": lambda: inner().ret_value,
+                      "path": lambda: type(tmp_path)(s["x"])}[way]()  # fmt: skip
+        s += sgc.image(found) + sgc.gen("y")
+
+    end = scripted(lambda p, s: str(path))
+    with pytest.raises(UsageError, match="generated") as raised:
+        program.run(backend=end).sync()
+    assert "test_runs.py" in raised.value.where
+
+
+def test_a_program_names_files_of_its_own(scripted, tmp_path):
+    path = tmp_path / "im.png"
+    path.write_bytes(PNG)
+
+    @sgc.function(jit=False)
+    def program(s, given):
+        s += sgc.select("pick", [given]) + sgc.gen("x")
+        s += sgc.image(given) + sgc.image(s["pick"]) + sgc.image(f"{given}")
+
+    end = scripted(lambda p, s: "none")
+    assert program.run(str(path), backend=end).error() is None
+
+
+# -- arguments --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["run", "call"])
+def test_a_default_is_no_annotation(scripted, way):
+    @sgc.function
+    def program(s, temperature=0, k=""):
+        s += f"{temperature} {k}" + sgc.gen("x")
+
+    end = scripted(lambda p, s: "r")
+    run = program.run if way == "run" else program
+    assert run(0.7, ["a"], backend=end).text() == "0.7 ['a']r"
+
+
+def test_annotations_and_compiled_programs_keep_their_types(scripted):
+    @sgc.function
+    def annotated(s, k: int = 0):
+        s += f"{k}" + sgc.gen("x")
+
+    @sgc.function
+    def inferred(s, k=0):
+        s += f"{k}" + sgc.gen("x")
+
+    end = scripted()
+    with pytest.raises(ArgumentError, match="must be int"):
+        annotated.run("a", backend=end)
+    with pytest.raises(SgcError, match="must be int"):
+        inferred.compile().run("a", backend=end)
+
+
+def test_a_function_shows_its_parameters():
+    @sgc.function
+    def program(s, a, *rest, b=1, **options):
+        s += a
+
+    assert repr(program) == "<sgc.function program(a, *rest, b, **options)>"
+    assert repr(program.bind(a="x")) == "<sgc.function program(a=…, *rest, b, **options)>"
+
+
+def test_the_loop_still_runs():
+    async def nothing() -> str:
+        return "fine"
+
+    assert bounded(lambda: shared.run(nothing())) == "fine"
