@@ -179,9 +179,7 @@ TABLE: tuple[OpSpec, ...] = (
             _stream(),
             _static("name", Kind.TEXT, "the user's name for it", default=""),
             _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
-            _static(
-                "hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False
-            ),
+            _static("hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False),
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.TEXT),

@@ -1,7 +1,7 @@
 """What each op does at run time: one handler a row of the table of ops.
 
 A handler gets the run and a node whose operands exist, and gives the results in order.
-Those of ops that ask a backend are coroutines, in a table of their own.
+Those of ops that ask a backend or read files are coroutines, in a table of their own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node, operand_refs
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
-from sgc.runtime.executor.backend import Generated, RoleFormat, Sampling, Usage
-from sgc.runtime.executor.lowering import Plan, plan_constraint
+from sgc.runtime.executor.backend import Generated, Prompt, RoleFormat, Sampling, Usage
+from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
 from sgc.runtime.executor.media import Media, load_media, load_video, media
 from sgc.runtime.executor.options import check_parameter, decide_sampling, seed_of
 from sgc.runtime.executor.reasoning import split_reasoning
@@ -103,13 +103,18 @@ def _media(run: Instance, node: Node) -> Results:
     return (found,)
 
 
-def _image(run: Instance, node: Node) -> Results:
-    return _append_media(run, node, load_media(run.field(node, "value")))
+async def _image(run: Instance, node: Node) -> Results:
+    value = run.field(node, "value")
+    if not isinstance(value, Media):  # files are not read on the event loop
+        value = await asyncio.to_thread(load_media, value)
+    return _append_media(run, node, value)
 
 
-def _video(run: Instance, node: Node) -> Results:
-    frames = run.field(node, "frames")
-    return _append_media(run, node, load_video(run.field(node, "value"), frames))
+async def _video(run: Instance, node: Node) -> Results:
+    value, frames = run.field(node, "value"), run.field(node, "frames")
+    if not isinstance(value, Media):
+        value = await asyncio.to_thread(load_video, value, frames)
+    return _append_media(run, node, value)
 
 
 def _append_media(run: Instance, node: Node, found: Media) -> Results:
@@ -139,38 +144,43 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     given, sampling, plan = _decided(run, node)
     if not sampling.is_greedy:
         seed = seed_of(given, run.options, run.row, state.path, state.n_draws)
-        sampling = replace(sampling, seed=seed)
         plan = replace(plan, sampling=replace(plan.sampling, seed=seed))
     if state.gate is not None:
         await _pass_gate(state)
     prompt = run.prompt(state)
     shown = _Shown(run, node, state.path)
     is_hidden = node.op == "gen" and run.field(node, "hidden")
-    replies: tuple[Generated, ...]
-    start_s = time.monotonic()
+
+    def on_thrown(tried: Try) -> None:
+        request = _request_of(node, state, prompt, tried)
+        run.requests.append(replace(request, is_used=False))
+
+    tries: tuple[Try, ...]
     if n == 1:
         can_stream = run.on_text is not None and plan.can_stream and not is_hidden
-        replies = (await plan.generate(run.backend, prompt, shown.add if can_stream else None),)
+        on_delta = shown.add if can_stream else None
+        tries = (await plan.generate(run.backend, prompt, on_delta, on_thrown),)
     else:
         seeds = [
             seed_of(given, run.options, run.row, state.path, state.n_draws, i) for i in range(n)
         ]
-        replies = await plan.generate_n(run.backend, prompt, seeds)
+        tries = await plan.generate_n(run.backend, prompt, seeds, on_thrown)
     if given.get("keep_stop"):
-        replies = tuple(map(_with_stop, replies))
-    end_s = time.monotonic()
-    value = [reply.text for reply in replies] if is_list else replies[0].text
-    for reply in replies:
-        run.asked(
-            node,
-            Request(
-                "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
-                start_s, end_s, reply.usage, sampling=sampling, reply=reply, value=value,
-            ),
-        )  # fmt: skip
+        tries = tuple([replace(tried, reply=_with_stop(tried.reply)) for tried in tries])
+    texts = [tried.reply.text for tried in tries]
+    value = texts if is_list else texts[0]
+    for tried in tries:
+        run.asked(node, replace(_request_of(node, state, prompt, tried), value=value))
     if not is_hidden:
-        shown.finish(replies[0].text)
-    return state.draw(_generated_pieces(replies[0]), prompt), value
+        shown.finish(texts[0])
+    return state.draw(_generated_pieces(tries[0].reply), prompt), value
+
+
+def _request_of(node: Node, state: StreamState, prompt: Prompt, tried: Try) -> Request:
+    return Request(
+        "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
+        tried.start_s, tried.end_s, tried.reply.usage, sampling=tried.sampling, reply=tried.reply,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +358,8 @@ async def _commit(
         start_s = time.monotonic()
         usage: Usage = await run.backend.commit_prefix(prompt)
         end_s = time.monotonic()
-    except asyncio.CancelledError:
-        raise
-    except Exception as error:
-        run.fail(node, error)
+    except BaseException as error:
+        run.fail_unless_stopped(node, error)
         return
     run.requests.append(
         Request(
@@ -422,8 +430,6 @@ HANDLERS: dict[str, Handler] = {
     "role_begin": _role_begin,
     "role_end": _role_end,
     "media": _media,
-    "image": _image,
-    "video": _video,
     "separate_reasoning": _separate_reasoning,
     "append_span": _append_span,
     "fork": _fork,
@@ -441,4 +447,6 @@ ASKING: dict[str, AskingHandler] = {
     "gen": _gen,
     "gen_n": _gen_n,
     "select": _select,
+    "image": _image,
+    "video": _video,
 }

@@ -115,10 +115,8 @@ class Instance:
                 continue
             try:
                 results = HANDLERS[node.op](self, node)
-            except BaseException as error:
+            except BaseException as error:  # raised further, it would end the event loop
                 self.fail(node, error)
-                if not isinstance(error, Exception):
-                    raise
                 return
             self._complete(node, results)
         self._finish_if_done()
@@ -132,10 +130,8 @@ class Instance:
     async def _ask(self, node: Node) -> None:
         try:
             results = await ASKING[node.op](self, node)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            self.fail(node, error)
+        except BaseException as error:
+            self.fail_unless_stopped(node, error)
         else:
             if not self.finished.done():
                 self._complete(node, results)
@@ -260,6 +256,15 @@ class Instance:
         for task in self._tasks:
             task.cancel()
 
+    def fail_unless_stopped(self, node: Node, error: BaseException) -> None:
+        """What a task of this run does with any error: only its own end goes further.
+
+        A SystemExit of a user's callback would end the event loop, and with it every run.
+        """
+        if is_stopped(error):
+            raise error
+        self.fail(node, error)
+
     def cancel(self) -> None:
         """Stops everything; requests in flight are cancelled at the backend."""
         self.fail(None, ProgramError("the run was cancelled"))
@@ -271,6 +276,19 @@ class Instance:
         """Waits until cancelled requests have let go of the backend."""
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def is_stopped(error: BaseException) -> bool:
+    """Whether an error in a task says that the task itself was cancelled or thrown away."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    if isinstance(error, GeneratorExit):  # of a coroutine that is closed outside its loop
+        try:
+            return asyncio.current_task() is None
+        except RuntimeError:
+            return True
+    return False
 
 
 class _Pending:

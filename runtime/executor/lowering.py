@@ -7,19 +7,20 @@ is dropped.
 
 from __future__ import annotations
 
-import json
-import re
+import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import lru_cache
 
-from sgc.errors import BackendError, SgcError, UnsupportedParameter, UsageError
+from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.runtime.executor.backend import Backend, Capabilities, Generated, Prompt, Sampling
+from sgc.runtime.executor.patterns import Pattern
+from sgc.runtime.executor.schemas import schema_check
 from sgc.runtime.executor.seeds import draw_seed
 
 MAX_TRIES = 4
 
-Check = Callable[[str], bool]
 _NEUTRAL = {field.name: field.default for field in fields(Sampling)}
 # What makes no difference when a backend cannot do it.
 _UNSEEN = frozenset({"seed"})
@@ -30,45 +31,115 @@ class ConstraintFailed(BackendError):
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What a reply must meet. field: of `Sampling`, regex or json_schema; given: its value.
+
+    Both may be hostile, so nothing is done on the event loop.
+    """
+
+    field: str
+    given: str
+
+    @property
+    def what(self) -> str:
+        return "the pattern" if self.field == "regex" else "the JSON schema"
+
+    async def prepare(self) -> None:
+        """Raises UsageError for a pattern or a schema that is none."""
+        await asyncio.to_thread(_compiled, self)
+
+    async def meets(self, text: str) -> bool:
+        return await asyncio.to_thread(lambda: _compiled(self)(text))
+
+
+@lru_cache(maxsize=256)
+def _compiled(check: Check) -> Callable[[str], bool]:
+    if check.field == "regex":
+        return Pattern(check.given).is_whole
+    return schema_check(check.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One request of a generation: how it was asked, what came, and when (monotonic seconds)."""
+
+    sampling: Sampling
+    reply: Generated
+    start_s: float
+    end_s: float
+
+
+# Gets the tries whose replies did not meet the constraint.
+OnThrown = Callable[[Try], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """How a generation is asked for. check: whether a text meets what is not sent."""
+    """How a generation is asked for. check: what of it is not sent."""
 
     sampling: Sampling
     check: Check | None = None
-    what: str = ""
 
     @property
     def can_stream(self) -> bool:
         return self.check is None
 
     async def generate(
-        self, backend: Backend, prompt: Prompt, on_delta: Callable[[str], None] | None
-    ) -> Generated:
+        self,
+        backend: Backend,
+        prompt: Prompt,
+        on_delta: Callable[[str], None] | None,
+        on_thrown: OnThrown,
+    ) -> Try:
+        """The try whose reply is used."""
         if self.check is None:
-            return await backend.generate(prompt, self.sampling, on_delta)
-        return await self._checked(backend, prompt, self.sampling)
+            return await _try(backend, prompt, self.sampling, on_delta)
+        return await self._checked(self.check, backend, prompt, self.sampling, on_thrown)
 
     async def generate_n(
-        self, backend: Backend, prompt: Prompt, seeds: Sequence[int]
-    ) -> tuple[Generated, ...]:
+        self, backend: Backend, prompt: Prompt, seeds: Sequence[int], on_thrown: OnThrown
+    ) -> tuple[Try, ...]:
         samplings = [replace(self.sampling, seed=seed) for seed in seeds]
-        if self.check is None:
-            return await backend.generate_n(prompt, samplings)
-        return tuple([await self._checked(backend, prompt, each) for each in samplings])
+        if self.check is not None:
+            return tuple(
+                [
+                    await self._checked(self.check, backend, prompt, each, on_thrown)
+                    for each in samplings
+                ]
+            )
+        start_s = time.monotonic()
+        replies = await backend.generate_n(prompt, samplings)
+        end_s = time.monotonic()
+        both = zip(samplings, replies, strict=True)
+        return tuple([Try(sampling, reply, start_s, end_s) for sampling, reply in both])
 
-    async def _checked(self, backend: Backend, prompt: Prompt, sampling: Sampling) -> Generated:
-        assert self.check is not None
+    async def _checked(
+        self, check: Check, backend: Backend, prompt: Prompt, sampling: Sampling, thrown: OnThrown
+    ) -> Try:
+        await check.prepare()
         found = ""
         for number in range(MAX_TRIES):
-            reply = await backend.generate(prompt, _retried(sampling, number), None)
-            if self.check(reply.text):
-                return reply
-            found = reply.text
+            tried = await _try(backend, prompt, _retried(sampling, number))
+            if await check.meets(tried.reply.text):
+                return tried
+            thrown(tried)
+            found = tried.reply.text
         shown = found if len(found) <= 60 else found[:57] + "..."
         raise ConstraintFailed(
-            f"none of {MAX_TRIES} replies met {self.what}; the last was {shown!r}",
+            f"none of {MAX_TRIES} replies met {check.what}; the last was {shown!r}",
             hint="this backend cannot decode under a constraint; it is checked and asked again",
         )
+
+
+async def _try(
+    backend: Backend,
+    prompt: Prompt,
+    sampling: Sampling,
+    on_delta: Callable[[str], None] | None = None,
+) -> Try:
+    start_s = time.monotonic()
+    reply = await backend.generate(prompt, sampling, on_delta)
+    return Try(sampling, reply, start_s, time.monotonic())
 
 
 def _retried(sampling: Sampling, number: int) -> Sampling:
@@ -93,39 +164,14 @@ def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:
             f"{capabilities.model} cannot honour {', '.join(refused)}",
             hint="leave it out, or run on a backend that can; parameters are never dropped",
         )
-    if "regex" in given:
-        assert sampling.regex is not None
-        return Plan(replace(sampling, regex=None), _matches(sampling.regex), "the pattern")
-    assert sampling.json_schema is not None
-    check = _validates(sampling.json_schema)
-    return Plan(replace(sampling, json_schema=None), check, "the JSON schema")
-
-
-def _matches(pattern: str) -> Check:
-    compiled = re.compile(pattern)
-    return lambda text: compiled.fullmatch(text) is not None
-
-
-def _validates(schema: str) -> Check:
-    try:
-        import jsonschema
-    except ImportError as error:
-        raise SgcError(
-            "checking a JSON schema needs the package jsonschema, which is not installed",
-            hint="pip install jsonschema",
-        ) from error
-    parsed = json.loads(schema)
-    try:
-        validator = jsonschema.validators.validator_for(parsed)
-        validator.check_schema(parsed)
-    except jsonschema.SchemaError as error:
-        raise UsageError(f"the JSON schema is invalid: {error.message}") from error
-    check: Any = validator(parsed)
-
-    def is_valid(text: str) -> bool:
-        try:
-            return bool(check.is_valid(json.loads(text)))
-        except ValueError:
-            return False
-
-    return is_valid
+    if len(given) > 1:
+        raise UnsupportedParameter(
+            f"{capabilities.model} cannot honour regex and json_schema at once",
+            hint="leave one of them out; a reply is checked against one",
+        )
+    (name,) = given
+    constraint = getattr(sampling, name)
+    if not isinstance(constraint, str):
+        raise UsageError(f"{name} must be a text, found {constraint!r}")
+    sent = replace(sampling, regex=None) if name == "regex" else replace(sampling, json_schema=None)
+    return Plan(sent, Check(name, constraint))

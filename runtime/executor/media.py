@@ -11,8 +11,8 @@ import binascii
 import hashlib
 import io
 import os
+import stat
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sgc.errors import ArgumentError
@@ -69,7 +69,7 @@ def load_media(value: Any) -> Media:
     if isinstance(value, str) and value.startswith("data:"):
         return _of_data_url(value)
     if isinstance(value, (str, os.PathLike)):
-        return _of_file(os.fspath(value))
+        return _of_file(os.fsdecode(value))
     if callable(getattr(value, "save", None)):  # a PIL image
         buffer = io.BytesIO()
         value.save(buffer, format="PNG")
@@ -83,6 +83,11 @@ def load_video(value: Any, n_frames: int) -> Media:
     """`n_frames` frames of a video file, evenly spaced; needs OpenCV and Pillow."""
     if isinstance(value, Media):
         return value
+    if not isinstance(value, (str, os.PathLike)) or "://" in os.fsdecode(value):
+        raise ArgumentError(f"a video must be a path, found {value!r}")
+    path = os.fsdecode(value)
+    if os.path.exists(path):  # else OpenCV says whether it can make something of it
+        _check_file(path)
     try:
         import cv2  # optional packages, both
         import PIL  # noqa: F401
@@ -91,15 +96,13 @@ def load_video(value: Any, n_frames: int) -> Media:
             "reading a video needs OpenCV and Pillow, which are not installed",
             hint="pip install opencv-python-headless pillow",
         ) from error
-    if not isinstance(value, (str, os.PathLike)) or "://" in os.fspath(value):
-        raise ArgumentError(f"a video must be a path, found {value!r}")
-    capture = cv2.VideoCapture(os.fspath(value))
+    capture = cv2.VideoCapture(path)
     try:
         frames = _frames(cv2, capture, n_frames)
     finally:
         capture.release()
     if not frames:
-        raise ArgumentError(f"no frame of {os.fspath(value)} could be read as a video")
+        raise ArgumentError(f"no frame of {path} could be read as a video")
     return media(b"".join(frames), "video/png-frames", len(frames))
 
 
@@ -145,13 +148,54 @@ def _of_file(path: str) -> Media:
             f"images are not fetched by URL, found {path[:80]!r}",
             hint="download it yourself and pass its path or bytes",
         )
+    return media(_read_file(path))
+
+
+def _read_file(path: str) -> bytes:
+    """What is in a regular file, if it is of a size that is taken."""
+    _check_file(path)
     try:
-        size = os.path.getsize(path)
-        if size > MAX_MEDIA_BYTES:
-            raise ArgumentError(f"{path} has {size} bytes; at most {MAX_MEDIA_BYTES} are taken")
-        return media(Path(path).read_bytes())
+        with open(path, "rb", opener=_open) as file:
+            _check_mode(path, os.fstat(file.fileno()).st_mode)  # it may be another one by now
+            data = file.read(MAX_MEDIA_BYTES + 1)
     except OSError as error:
         raise ArgumentError(f"cannot read the image {path}: {error.strerror}") from error
+    if len(data) > MAX_MEDIA_BYTES:
+        raise ArgumentError(f"{path} has over {MAX_MEDIA_BYTES} bytes, the most that are taken")
+    return data
+
+
+def _open(path: str, flags: int) -> int:
+    """Does not wait for the other end of a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _check_file(path: str) -> None:
+    """Raises ArgumentError unless it is a regular file: pipes and devices may never end."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise ArgumentError(f"cannot read the image {path}: {error.strerror}") from error
+    except ValueError as error:  # no path at all, such as one with a null byte
+        raise ArgumentError(f"cannot read {path[:80]!r}: {error}") from error
+    _check_mode(path, mode)
+
+
+def _check_mode(path: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise ArgumentError(
+            f"cannot read {path}: it is {kind}", hint="name a regular file, or pass the bytes"
+        )
+
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 def _mime_of(data: bytes) -> str:

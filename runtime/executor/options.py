@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -50,7 +50,10 @@ DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run's seed, row key and sampling defaults, each replaced by a generation's own."""
+    """A run's seed, row key and sampling defaults, each replaced by a generation's own.
+
+    stop and stop_regex may be given as one text; any list is kept as a tuple.
+    """
 
     seed: int = 0
     row: str = "0"
@@ -76,8 +79,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         for name in _CHECKED:
             check_parameter(name, getattr(self, name))
-        for name in ("stop", "stop_regex"):
-            _texts(name, getattr(self, name))
+        for name, read in _LISTS.items():
+            object.__setattr__(self, name, read(name, getattr(self, name)))
 
 
 _CHECKED = tuple(field.name for field in fields(RunOptions) if field.name in RANGES)
@@ -125,11 +128,9 @@ def decide_sampling(
         else:
             check_parameter(name, value)
         values[name] = value
-    for name in ("stop", "stop_regex"):
+    for name, read in _LISTS.items():
         own = given.get(name)
-        values[name] = _texts(name, getattr(options, name) if own is None else own)
-    ids = given.get("stop_token_ids")
-    values["stop_token_ids"] = options.stop_token_ids if ids is None else tuple(ids)
+        values[name] = getattr(options, name) if own is None else read(name, own)
     values["regex"], own_stop = _pattern(given)
     values["stop"] += own_stop + chat_stop
     for name in ("json_schema", "ebnf"):
@@ -159,11 +160,33 @@ def seed_of(
 
 
 def _texts(name: str, given: Any) -> tuple[str, ...]:
-    texts = (given,) if isinstance(given, str) else tuple(given)
+    texts = (given,) if isinstance(given, str) else _items(name, given, "non-empty texts")
     for text in texts:
         if not isinstance(text, str) or not text:
             raise UsageError(f"{name} must be non-empty texts, found {text!r}")
     return texts
+
+
+def _token_ids(name: str, given: Any) -> tuple[int, ...]:
+    ids = _items(name, given, "a list of token ids")
+    for each in ids:
+        if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < 2**31:
+            raise UsageError(f"{name} must be a list of token ids, found {each!r} in it")
+    return ids
+
+
+def _items(name: str, given: Any, wanted: str) -> tuple[Any, ...]:
+    is_list = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+    if not is_list:
+        raise UsageError(f"{name} must be {wanted}, found {given!r}")
+    return tuple(given)
+
+
+_LISTS: Mapping[str, Callable[[str, Any], tuple[Any, ...]]] = {
+    "stop": _texts,
+    "stop_regex": _texts,
+    "stop_token_ids": _token_ids,
+}
 
 
 def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:

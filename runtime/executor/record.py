@@ -25,7 +25,8 @@ from sgc.runtime.executor.choices import select_meta
 class Request:
     """One request and its reply. Times in seconds of the monotonic clock.
 
-    kind: generate, score or commit; path and ordinal say which draw of which stream.
+    kind: generate, score or commit; path and ordinal say which draw of which stream. is_used:
+    a generation whose reply did not meet its constraint is asked again, which gives another one.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Request:
     method: str = ""
     value: Any = None  # what it gave: a text, or a list of them where several were drawn
     meta: Mapping[str, Any] | None = None  # what a method of the user's says of its choice
+    is_used: bool = True
 
     def identity(self) -> tuple[object, ...]:
         """What must be equal for two runs to have asked the same."""
@@ -88,7 +90,7 @@ def _top_rows(logprobs: Sequence[Sequence[Logprob] | None]) -> list[list[list[An
 
 def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
     """Meta info of the last draw of that name in that stream: a list where it drew several."""
-    found = [r for r in requests if r.name == name and r.path == path]
+    found = [r for r in requests if r.name == name and r.path == path and r.is_used]
     last = [r.meta_info() for r in found if r.ordinal == found[-1].ordinal]
     return None if not last else last[0] if len(last) == 1 else last
 

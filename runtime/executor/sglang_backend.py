@@ -21,6 +21,7 @@ from sgc.runtime.executor import sglang_wire as wire
 from sgc.runtime.executor.backend import Capabilities, Generated, Prompt, Sampling, Scored, Usage
 from sgc.runtime.executor.chat_templates import template_for, template_named
 from sgc.runtime.executor.sglang_http import HttpClient, NotFound
+from sgc.runtime.executor.sglang_stream import Shown
 
 TIMEOUT_S = 600.0
 MAX_IN_FLIGHT = 256
@@ -75,8 +76,11 @@ class SGLangBackend:
             return (await self._generate(prompt, sampling, 1))[0]
         await self.info()
         body = wire.generate_body(prompt, sampling, stream=True, sends_all=self._sends_all)
-        reply = await self._http.stream("generate", wire.encoded(body), on_delta)
-        return wire.generated_of(reply, sampling)
+        shown = Shown(on_delta, sampling.stop)
+        reply = await self._http.stream("generate", wire.encoded(body), shown)
+        found = wire.generated_of(reply, sampling)
+        shown.finish(found.text, reply["meta_info"])
+        return found
 
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]

@@ -69,9 +69,11 @@ class HttpClient:
         """The reply's body."""
         return await self._exchange("POST", path, body, _read_body)
 
-    async def stream(self, path: str, body: bytes, on_delta: Callable[[str], None]) -> Json:
-        """The last event of the reply, whose text so far is passed on as it grows."""
-        shown = Shown(on_delta)
+    async def stream(self, path: str, body: bytes, shown: Shown) -> Json:
+        """The last event of the reply; `shown` gets the text so far as it grows, but not the end.
+
+        The caller says what the final text is.
+        """
 
         async def read(response: aiohttp.ClientResponse) -> Json:
             return await self._read_events(response, shown)

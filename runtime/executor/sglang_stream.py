@@ -11,17 +11,55 @@ from sgc.runtime.executor.sglang_wire import Json, error_of, parsed, replies_of
 
 
 class Shown:
-    """Passes on the text of a stream as it grows; what was shown is never taken back."""
+    """Passes on the text of a stream as it grows; what was shown is never taken back.
 
-    def __init__(self, on_delta: Callable[[str], None]) -> None:
+    So what a server may take back is held until more text or the end decides: the beginning
+    of a stop string, and characters of which only some bytes have come.
+    """
+
+    def __init__(self, on_delta: Callable[[str], None], stop: tuple[str, ...] = ()) -> None:
         self._on_delta = on_delta
-        self.n_shown = 0
+        self._stop = stop
+        self._text = ""
+
+    @property
+    def n_shown(self) -> int:
+        return len(self._text)
 
     def update(self, text: str, meta: Json) -> None:
-        delta = text[self.n_shown :]
+        """Takes all of the text that came so far."""
+        settled = self._settled(text)
+        if settled.startswith(self._text):  # else the end says what is wrong
+            self._show(settled, meta)
+
+    def finish(self, text: str, meta: Json) -> None:
+        """Takes the final text; raises BackendError if it is not what was shown."""
+        if not text.startswith(self._text):
+            raise BackendError(
+                f"the server took back text that it had streamed: {self._text[-60:]!r} is no more "
+                f"in the final {text[-60:]!r}",
+                hint="run it without stream=True",
+            )
+        self._show(text, meta)
+
+    def _show(self, text: str, meta: Json) -> None:
+        delta, self._text = text[len(self._text) :], text
         if delta:
-            self.n_shown += len(delta)
             self._on_delta(Delta(delta, meta))
+
+    def _settled(self, text: str) -> str:
+        """The text without a tail that may be taken back."""
+        text = text.rstrip("\ufffd")
+        return text[: len(text) - max((_n_begun(text, each) for each in self._stop), default=0)]
+
+
+def _n_begun(text: str, stop: str) -> int:
+    """Length of the longest end of the text with which a stop string begins.
+
+    The whole string counts too: it may be cut off with the next event.
+    """
+    longest = min(len(stop), len(text))
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
 
 
 class Events:
@@ -54,9 +92,10 @@ class Events:
         if isinstance(event, dict) and "error" in event:
             raise error_of(event, "the server failed the request")
         (self._last,) = replies_of(event, 1)
-        text = self._last.get("text")
-        if isinstance(text, str):
-            self._shown.update(text, self._last["meta_info"])
+        text, meta = self._last.get("text"), self._last["meta_info"]
+        is_final = meta.get("finish_reason") is not None  # left to `Shown.finish`
+        if isinstance(text, str) and not is_final:
+            self._shown.update(text, meta)
 
     def result(self) -> Json | None:
         """The whole reply; None if the stream ended too early."""

@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,13 +143,14 @@ def ask_canned(*replies: Any, use: Any = None, info: bytes | None = None, **sett
     return asyncio.run(run())
 
 
-def streamed(*chunks: bytes, ends: bool = True, then: Any = ()) -> Any:
+def streamed(*chunks: bytes, ends: bool = True, then: Any = (), stop: tuple[str, ...] = ()) -> Any:
     """The deltas of a stream, its result or error, and the server."""
     deltas: list[str] = []
+    sampling = replace(GREEDY, stop=stop)
     found, canned = ask_canned(
         events(*chunks, ends=ends),
         *then,
-        use=lambda backend: backend.generate(PROMPT, GREEDY, deltas.append),
+        use=lambda backend: backend.generate(PROMPT, sampling, deltas.append),
     )
     return deltas, found, canned
 
@@ -405,11 +407,31 @@ def test_chunks_may_end_anywhere(size):
     assert (reply.text, reply.finish_reason) == ("é東😀!", FinishReason.STOP)
 
 
-def test_what_was_shown_is_not_taken_back():
-    deltas, reply, _ = streamed(event("ab"), event("abST"), event("ab", "stop"), DONE)
-    assert deltas == ["ab", "ST"]
-    assert reply.text == "ab"
-    assert streamed(event("aX"), event("abc", "stop"), DONE)[0] == ["aX", "c"]
+@pytest.mark.parametrize(
+    ("texts", "deltas"),
+    [
+        (["ab", "ab ST", "ab "], ["ab", " "]),  # the stop string, cut off at the end
+        (["ab", "ab STOP", "ab "], ["ab", " "]),  # as above, once it was all there
+        (["S", "SX", "SXSXS"], ["SX", "SX", "S"]),  # no stop string after all, then at the end
+        (["caf\ufffd", "café", "café!"], ["caf", "é", "!"]),  # a character in two pieces
+        (["x\ufffd", "x\ufffd"], ["x", "\ufffd"]),  # one that stays broken
+        (["aS\ufffd", "aSé"], ["a", "Sé"]),
+    ],
+)
+def test_what_may_be_taken_back_is_not_shown_before_it_is_settled(texts, deltas):
+    whole = [*map(event, texts), event(texts[-1], "stop"), DONE]
+    found, reply, _ = streamed(*whole, stop=("STOP", " STOP!"))
+    assert found == deltas
+    assert "".join(found) == reply.text == texts[-1]
+
+
+def test_a_text_that_is_not_what_was_shown_is_an_error():
+    deltas, error, _ = streamed(event("aX"), event("ab"), event("abc", "stop"), DONE)
+    assert deltas == ["aX"]
+    assert type(error) is BackendError
+    assert "took back text" in str(error)
+    deltas, error, _ = streamed(event("abc"), event("ab", "stop"), DONE)
+    assert (deltas, type(error)) == (["abc"], BackendError)
 
 
 def test_a_stream_may_end_without_its_mark_but_not_too_early():
