@@ -36,7 +36,9 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 bench: $(STAMP)
+	$(PIP) install -c constraints.txt -e '.[bench]'
 	$(BIN)/python -P benches/frontend.py
+	$(BIN)/python -P benches/programs.py
 
 clean:
 	rm -rf $(VENV)
