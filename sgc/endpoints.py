@@ -295,6 +295,11 @@ os.register_at_fork(after_in_child=_forget_default)
 def set_default_backend(endpoint: Endpoint | None) -> None:
     """The endpoint of runs that name none; None goes back to an embedded engine."""
     global _default
+    if endpoint is not None and not isinstance(endpoint, Endpoint):
+        raise UsageError(
+            f"backend must be an endpoint, found {endpoint!r}",
+            hint='e.g. sgc.RuntimeEndpoint("http://127.0.0.1:30000") or sgc.Runtime(model)',
+        )
     with _lock:
         _default = endpoint
 

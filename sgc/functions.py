@@ -6,11 +6,10 @@ import asyncio
 import functools
 import inspect
 import os
-import random
 import types as python_types
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from sgc.batch import (
@@ -26,6 +25,7 @@ from sgc.errors import ArgumentError, TraceError, UsageError
 from sgc.feed import arun_each, run_all, run_each
 from sgc.ir.graph import Graph, Loc
 from sgc.jit import Jit
+from sgc.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
 from sgc.runs import RunState
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
@@ -39,23 +39,6 @@ from sgc.threads import in_thread
 
 if TYPE_CHECKING:
     from sgc.program import Program
-
-OPTION_NAMES = frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
-
-# What else a run takes, by name, and what it is when it is not given.
-_DEFAULTS: dict[str, Any] = {"backend": None, "on_text": None, "stream": False, "use_thread": True}
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a call gave, told apart: arguments, options, and how and where to run."""
-
-    arguments: dict[str, Any]
-    options: RunOptions
-    backend: Any = None
-    on_text: OnText | None = None
-    stream: bool = False
-
 
 _NOT_PROGRAMS = {
     "an async function": inspect.iscoroutinefunction,
@@ -183,7 +166,7 @@ class Function:
         return start(self, given.arguments, backend, given.options, shared.loop, given.on_text)
 
     def _run_inside(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ProgramState:
-        options = (OPTION_NAMES | _DEFAULTS.keys()) - set(self.signature.names)
+        options = (OPTION_NAMES | HOW_DEFAULTS.keys()) - set(self.signature.names)
         refused = [name for name in kwargs if name in options]
         if refused:
             raise UsageError(
@@ -356,7 +339,7 @@ class Function:
         """The program's own parameters come first; what is left may be options."""
         own = {name: value for name, value in kwargs.items() if name in self.signature.names}
         rest = {name: value for name, value in kwargs.items() if name not in own}
-        how = {name: rest.pop(name) for name in list(rest) if name in _DEFAULTS}
+        how = {name: rest.pop(name) for name in list(rest) if name in HOW_DEFAULTS}
         chosen = {name: rest.pop(name) for name in list(rest) if name in OPTION_NAMES}
         arguments = self._bound(args, own | rest)
         self.signature.check_types(arguments)
@@ -409,47 +392,6 @@ class Function:
         """A parameter as `repr` shows it: with its stars, or with the argument bound to it."""
         stars = {self.signature.rest: "*", self.signature.options: "**"}.get(name, "")
         return f"{stars}{name}" + ("=…" if name in self.bind_arguments else "")
-
-
-def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a batch; raises UsageError for others."""
-    unknown = [name for name in given if name not in OPTION_NAMES]
-    if unknown:
-        raise UsageError(
-            f"unknown option {unknown[0]!r} of a batch",
-            hint=f"options: {', '.join(sorted(OPTION_NAMES))}; arguments go into the rows",
-        )
-    return dict(given)
-
-
-def make_options(given: Mapping[str, Any]) -> RunOptions:
-    """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
-
-    Without a seed one is drawn; the result tells which. Raises UsageError for values that an
-    option cannot have.
-    """
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if "max_new_tokens" in chosen:
-        chosen["max_tokens"] = chosen.pop("max_new_tokens")
-    for name in ("stop", "stop_regex"):
-        if name in chosen:
-            chosen[name] = _sequence(name, chosen[name], str)
-    if "stop_token_ids" in chosen:
-        chosen["stop_token_ids"] = _sequence("stop_token_ids", chosen["stop_token_ids"], int)
-    chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
-    return RunOptions(**chosen)
-
-
-def _sequence(name: str, given: Any, kind: type) -> tuple[Any, ...]:
-    """The items of an option that takes several texts, or one; or several whole numbers."""
-    if kind is str and isinstance(given, str):
-        return (given,)
-    is_several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
-    items = tuple(given) if is_several else ()
-    if not is_several or any(not isinstance(i, kind) or isinstance(i, bool) for i in items):
-        wanted = "a text or a list of texts" if kind is str else "a list of whole numbers"
-        raise UsageError(f"{name} must be {wanted}, found {given!r}")
-    return items
 
 
 @overload

@@ -132,7 +132,7 @@ class Program:
     def _batch(
         self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
     ) -> Batch:
-        from sgc.functions import known_options, make_options
+        from sgc.options import known_options, make_options
 
         chosen = make_options(known_options(options))
         _refuse_many(chosen)
@@ -177,7 +177,7 @@ class Program:
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], RunOptions]:
-        from sgc.functions import OPTION_NAMES, make_options
+        from sgc.options import OPTION_NAMES, make_options
 
         session = current_session()
         if session is not None:

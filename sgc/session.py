@@ -113,16 +113,19 @@ class Session(ABC):
         """Tells those who wait that a name was set."""
         return None
 
+    @abstractmethod
     def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
-        raise NotImplementedError
+        """A stream's text as it comes."""
 
+    @abstractmethod
     def text_async_iter(
         self, state: ProgramState, names: Any, with_meta: bool
     ) -> AsyncIterator[Any]:
-        raise NotImplementedError
+        """The same for coroutines."""
 
+    @abstractmethod
     def cancel(self) -> None:
-        raise NotImplementedError
+        """Stops the run."""
 
     def refuse_other_runs(self) -> None:
         """Stops where a program that is being traced would start another run."""

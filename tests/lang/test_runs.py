@@ -17,7 +17,7 @@ import pytest
 import sgc
 from sgc.endpoints import Endpoint
 from sgc.errors import ArgumentError, ProgramError, SgcError, UsageError
-from sgc.functions import make_options
+from sgc.options import make_options
 from sgc.runtime.executor.backend import Generated
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend

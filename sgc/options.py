@@ -1,0 +1,56 @@
+"""What a call gives besides the program's arguments: a run's options, and how to run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sgc.errors import UsageError
+from sgc.runtime.executor.instance import OnText
+from sgc.runtime.executor.options import RunOptions
+
+OPTION_NAMES = frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
+
+# What else a run takes, by name, and what it is when it is not given.
+HOW_DEFAULTS: dict[str, Any] = {
+    "backend": None, "on_text": None, "stream": False, "use_thread": True,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a call gave, told apart: arguments, options, and how and where to run."""
+
+    arguments: dict[str, Any]
+    options: RunOptions
+    backend: Any = None
+    on_text: OnText | None = None
+    stream: bool = False
+
+
+def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a batch; raises UsageError for others."""
+    unknown = [name for name in given if name not in OPTION_NAMES]
+    if unknown:
+        raise UsageError(
+            f"unknown option {unknown[0]!r} of a batch",
+            hint=f"options: {', '.join(sorted(OPTION_NAMES))}; arguments go into the rows",
+        )
+    return dict(given)
+
+
+def make_options(given: Mapping[str, Any]) -> RunOptions:
+    """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
+
+    Without a seed one is drawn; the result tells which. Raises UsageError for values that an
+    option cannot have.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if "max_new_tokens" in chosen:
+        chosen["max_tokens"] = chosen.pop("max_new_tokens")
+    if "row" in chosen and not isinstance(chosen["row"], str):
+        raise UsageError(f"row must be a text, the key of a row, found {chosen['row']!r}")
+    chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
+    return RunOptions(**chosen)
