@@ -112,7 +112,7 @@ def _check_parameter(state: ProgramState, name: str, value: Any) -> None:
             for pattern in (value,) if isinstance(value, str) else value:
                 if isinstance(pattern, str) and not has_marker(pattern):
                     re.compile(pattern)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{name} is no valid pattern: {error}", where=here()) from error
     except UsageError as error:
         error.where = error.where or here()

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sgc.signature import Parameter
 
 MAX_PROGRAMS = 32  # compiled for one function; beyond, new signatures are interpreted
+# Compiled at once for their values; further values only when they are seen again: rows that each
+# have a list of their own would cost more to compile than to interpret.
+EAGER_VALUES = 4
+MAX_SEEN = 4096
 MAX_STATIC_CHARS = 1_000_000  # of the static arguments of one signature
 
 Reads = tuple[tuple[str, ...], str]  # a fingerprint, and why it cannot be relied on
@@ -47,6 +51,7 @@ class Jit:
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}
         self._reasons: dict[str, Specialized] = {}
+        self._seen: set[int] = set()  # hashes of signatures seen once
 
     def specialize(
         self, arguments: Mapping[str, Any], guards: Reads | None = None
@@ -73,6 +78,14 @@ class Jit:
             found = self._lookup(key, shown, static, known, guards or self.guards())
         return found, {name: arguments[name] for name in known}
 
+    def _is_new(self, key: tuple[object, ...]) -> bool:
+        """Whether to wait for these values to come again before they are compiled for."""
+        if len(self._found) < EAGER_VALUES or hash(key) in self._seen:
+            return False
+        if len(self._seen) < MAX_SEEN:
+            self._seen.add(hash(key))
+        return True
+
     def _unguarded(self, found: Specialized) -> Specialized:
         """Remembers, for `explain`, the reasons of signatures that are never looked up."""
         with self._lock:
@@ -93,6 +106,8 @@ class Jit:
             before, found = self._found[key]
             if before == reads:
                 return found
+        elif static and self._is_new(key):
+            return Specialized(shown, None, "with these values it was called for the first time")
         elif len(self._found) >= MAX_PROGRAMS:
             why = f"{MAX_PROGRAMS} signatures of it are compiled already; the rest are interpreted"
             return Specialized(shown, None, why)

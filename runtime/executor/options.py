@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -135,6 +136,7 @@ def decide_sampling(
     values["stop"] += own_stop + chat_stop
     for name in ("json_schema", "ebnf"):
         values[name] = given.get(name)
+    _check_constraints(values)
     if given.get("logit_bias") is not None:
         values["logit_bias"] = parse_logit_bias(given["logit_bias"])
     if given.get("seed") is not None:
@@ -199,6 +201,20 @@ def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     if dtype not in DTYPES:
         raise UsageError(f"dtype must be one of {', '.join(DTYPES)}, found {dtype!r}")
     return DTYPES[dtype]
+
+
+def _check_constraints(values: Mapping[str, Any]) -> None:
+    """Refuses what no backend could decode under; literals were checked where they are written."""
+    try:
+        for pattern in (values["regex"], *values["stop_regex"]):
+            if pattern is not None:
+                re.compile(pattern)
+        if values["json_schema"] is not None:
+            json.loads(values["json_schema"])
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"a pattern is invalid: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"json_schema is no JSON: {error}") from error
 
 
 def _logprobs(given: Mapping[str, Any], options: RunOptions) -> LogprobsAsked | None:

@@ -242,3 +242,16 @@ def test_full_graph_makes_a_fallback_an_error(scripted):
 
     with pytest.raises(sgc.SgcError, match=r"full_graph is set: .*str\.strip of q"):
         program("x", backend=scripted())
+
+
+def test_values_that_differ_in_every_row_are_not_each_compiled(scripted):
+    @sgc.function
+    def program(s, q, choices):
+        s += q + sgc.select("c", choices=choices)
+
+    rows = [{"q": "q", "choices": [f"{i}", "x"]} for i in range(20)]
+    first = program.run_batch(rows, backend=scripted())
+    assert [state.how == "compiled" for state in first] == [True] * 4 + [False] * 16
+    again = program.run_batch(rows[:6], backend=scripted())
+    assert [state.how for state in again] == ["compiled"] * 6
+    assert [state["c"] for state in first[:6]] == [state["c"] for state in again]
