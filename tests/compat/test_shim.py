@@ -166,7 +166,7 @@ def test_a_runtime_of_ours_under_sglangs_name(sgl):
         assert sgl.global_config.default_backend is runtime
         runtime.endpoint.chat_template = get_chat_template("llama-3-instruct")
         assert runtime.endpoint.chat_template.name == "llama-3-instruct"
-        state = _chat(sgl).run("hi", max_new_tokens=4)
+        state = _chat(sgl).run("hi", max_new_tokens=4, ignore_eos=True)
         assert "<|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>" in state.text()
         assert runtime.token_usage.completion_tokens == 4
 
