@@ -65,6 +65,8 @@ class BatchOptions:
         is_number = isinstance(self.num_threads, int) and self.num_threads >= 1
         if self.num_threads != "auto" and not is_number:
             raise UsageError(f'num_threads must be "auto" or 1 or more, found {self.num_threads!r}')
+        if self.max_errors is not None and self.max_errors < 0:
+            raise UsageError(f"max_errors must be 0 or more, or None, found {self.max_errors!r}")
         if not isinstance(self.max_concurrency, int) or self.max_concurrency < 1:
             raise UsageError(f"max_concurrency must be 1 or more, found {self.max_concurrency!r}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import functools
 import inspect
 import os
@@ -341,7 +342,14 @@ class Function:
         rest = {name: value for name, value in kwargs.items() if name not in own}
         how = {name: rest.pop(name) for name in list(rest) if name in HOW_DEFAULTS}
         chosen = {name: rest.pop(name) for name in list(rest) if name in OPTION_NAMES}
-        arguments = self._bound(args, own | rest)
+        try:
+            arguments = self._bound(args, own | rest)
+        except ArgumentError as error:
+            known = [*self.signature.names, *OPTION_NAMES, *HOW_DEFAULTS]
+            for name in rest:
+                for close in difflib.get_close_matches(name, known, n=1):
+                    error.hint += f"; did you mean {close} instead of {name}?"
+            raise
         self.signature.check_types(arguments)
         how.pop("use_thread", None)
         return Given(arguments, make_options(chosen), **how)

@@ -644,3 +644,14 @@ def test_the_loop_still_runs():
         return "fine"
 
     assert bounded(lambda: shared.run(nothing())) == "fine"
+
+
+def test_a_misspelt_option_is_told_what_it_may_be(scripted):
+    @sgc.function
+    def program(s, q):
+        s += q + sgc.gen("a")
+
+    with pytest.raises(ArgumentError, match="did you mean temperature instead of temprature"):
+        program.run("q", temprature=1, backend=scripted())
+    with pytest.raises(UsageError, match="max_errors must be 0 or more"):
+        program.run_batch([("q",)], max_errors=-1, backend=scripted())
