@@ -16,6 +16,7 @@ from sgc.runtime.engine.tokenizer import Ids, Text
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_SEGMENTS = 16_384
 MAX_SPANS = 65_536
+MAX_SALT_BYTES = 64
 MAX_CHOICES = 4096
 MAX_HEADS = 4096
 MAX_JOINT_CHARS = 32 * 1024 * 1024  # choices or heads, each tokenized with the last run
@@ -74,6 +75,29 @@ def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Text | Ids
     """The prompt's segments; raises `RequestError` for anything out of bounds."""
     _check_count("prompt segments", len(prompt.segments), MAX_SEGMENTS)
     return [_checked_segment(segment, limits) for segment in prompt.segments]
+
+
+def check_salt(salt: bytes) -> None:
+    """Raises `RequestError` for one that is too long."""
+    _check_count("bytes in a cache salt", len(salt), MAX_SALT_BYTES)
+
+
+def checked_cut(segments: Sequence[Text | Ids], position: pb.Position) -> list[Text | Ids]:
+    """The segments up to a position; raises `RequestError` if it is not in them."""
+    index, offset = position.segment, position.offset
+    if index > len(segments) or (index == len(segments) and offset > 0):
+        raise invalid(f"reusable: segment {index}, of a prompt of {len(segments)}")
+    before = list(segments[:index])
+    if offset == 0:
+        return before
+    cut = segments[index]
+    length = len(cut.ids) if isinstance(cut, Ids) else len(cut.text)
+    if offset > length:
+        raise invalid(f"reusable: offset {offset} into a segment of {length}")
+    if isinstance(cut, Ids):
+        return [*before, Ids(cut.ids[:offset])]
+    literal = tuple((start, min(end, offset)) for start, end in cut.literal if start < offset)
+    return [*before, Text(cut.text[:offset], literal)]
 
 
 def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Text | Ids:

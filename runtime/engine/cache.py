@@ -1,5 +1,8 @@
 """The radix tree and the page pool as one memory: cached prefixes make room for new pages.
 
+A table of sequences can stand in for the tree, and nothing at all can be kept: the ablations
+of the paper.
+
 Owns no tensors. The scheduler reserves and releases here; a request publishes what it has
 computed, which shares it with everyone.
 """
@@ -8,15 +11,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from sgc.runtime.engine.list_cache import ListCache
+from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE
 from sgc.runtime.engine.pool import PagePool
-from sgc.runtime.engine.radix import NO_INTS, Ints, Node, RadixTree
+from sgc.runtime.engine.radix import NO_INTS, Ints, Match, Node, RadixTree
 
 
 class PrefixCache:
-    def __init__(self, pool_tokens: int) -> None:
-        self.tree = RadixTree()
+    """kind: "radix", "list" (`list_cache.py`) or "none". Raises ValueError for any other."""
+
+    def __init__(self, pool_tokens: int, kind: str = DEFAULT_CACHE) -> None:
+        if kind not in CACHES:
+            raise ValueError(f"cache must be one of {', '.join(CACHES)}, not {kind!r}")
+        self.keeps = kind != "none"
+        self.tree = ListCache(pool_tokens) if kind == "list" else RadixTree()
         self.pool = PagePool(pool_tokens)
         self.n_evicted = 0
+
+    def match(self, tokens: Ints, namespace: bytes) -> Match:
+        """The longest prefix that is held. Changes nothing."""
+        root = self.tree.root(namespace)
+        return self.tree.match(tokens, root) if self.keeps else Match(root, 0, 0)
 
     @property
     def n_available(self) -> int:
@@ -44,6 +59,11 @@ class PrefixCache:
             self.pool.release(pages[done.pages != pages])
         return done.node, done.pages
 
+    def demote(self, node: Node, n_kept: int) -> None:
+        """What leads to the node after `n_kept` tokens is not used again, as far as we know."""
+        if isinstance(self.tree, RadixTree):
+            self.tree.demote(node, n_kept)
+
     def flush(self) -> int:
         """Drops every cached prefix that is not locked; gives the number of tokens."""
         return self._evict(self.tree.n_evictable)
@@ -52,6 +72,11 @@ class PrefixCache:
         """`held`: the pages of running requests that are not in the tree."""
         self.tree.check()
         self.pool.check(self.tree.all_pages(), *held)
+
+    def check_locks(self, n_holders: int) -> None:
+        """Each running or pinned request holds one lock, down from its root."""
+        n_locks = sum(node.locks for node in self.tree.nodes() if node.parent is None)
+        assert n_locks == n_holders, f"{n_locks} locks of {n_holders} holders"
 
     def _evict(self, n: int) -> int:
         pages = self.tree.evict(n)

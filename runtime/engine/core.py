@@ -22,6 +22,7 @@ from sgc.runtime.engine.batch import StepBatch, build, sampled_rows, write_logpr
 from sgc.runtime.engine.cache import IntBuffer, PrefixCache
 from sgc.runtime.engine.choices import ChoiceTrie
 from sgc.runtime.engine.forward import Forward
+from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.request import (
     Commit,
@@ -45,7 +46,10 @@ StopCheckerFactory = Callable[[list[str]], StopChecker]
 
 @dataclass(slots=True)
 class Counters:
-    """Sums over finished requests, and over steps."""
+    """Sums over finished requests, and over steps. sampled_tokens: as they come.
+
+    forward_s: seconds in `Forward.run`, the wait for its result included.
+    """
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -54,6 +58,8 @@ class Counters:
     completion_tokens: int = 0
     positions_run: int = 0
     steps: int = 0
+    sampled_tokens: int = 0
+    forward_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +70,18 @@ class Stats:
     pool_tokens: int
     free_tokens: int
     cached_pool_tokens: int
+    evictable_tokens: int
     running_requests: int
     waiting_requests: int
+    parked_requests: int
 
 
 class EngineCore:
-    """chunk_tokens: positions a step may run, decodes included.
+    """chunk_tokens: positions a step may run, decodes included. policy: `names.POLICIES`.
 
-    check: verify every invariant after each step, at a cost.
+    check: verify every invariant after each step, at a cost. cache, shares_in_batch: for the
+    ablations (`names.CACHES`; whether requests wait for positions that others are computing).
+    headroom_tokens: pages kept free for what each running request may generate.
     """
 
     def __init__(
@@ -86,6 +96,10 @@ class EngineCore:
         max_waiting: int = 8192,
         make_stop_checker: StopCheckerFactory | None = None,
         check: bool = False,
+        policy: str = DEFAULT_POLICY,
+        cache: str = DEFAULT_CACHE,
+        shares_in_batch: bool = True,
+        headroom_tokens: int = 32,
     ) -> None:
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
@@ -93,6 +107,9 @@ class EngineCore:
         self._make_stop_checker = make_stop_checker
         self._checks = check
         self._chunk_tokens, self._max_running = chunk_tokens, max_running
+        self._policy, self._cache_kind = policy, cache
+        self._headroom_tokens = headroom_tokens
+        self._shares_in_batch = shares_in_batch and cache == "radix"
         self._counters = Counters()
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
@@ -101,8 +118,15 @@ class EngineCore:
         self._start()
 
     def _start(self) -> None:
-        self.cache = PrefixCache(self.limits.pool_tokens)
-        self.scheduler = Scheduler(self.cache, self._chunk_tokens, self._max_running)
+        self.cache = PrefixCache(self.limits.pool_tokens, self._cache_kind)
+        self.scheduler = Scheduler(
+            self.cache,
+            self._chunk_tokens,
+            self._max_running,
+            policy=self._policy,
+            shares_in_batch=self._shares_in_batch,
+            headroom_tokens=self._headroom_tokens,
+        )
 
     @property
     def has_work(self) -> bool:
@@ -147,7 +171,9 @@ class EngineCore:
         self._items = self.scheduler.choose()
         if self._items:
             batch = build(self._items)
+            started_s = time.perf_counter()
             logits = self._forward.run(batch.flat)
+            self._counters.forward_s += time.perf_counter() - started_s
             write_logprobs(batch, logits)
             drawn = sample(sampled_rows(batch, logits), _draws(batch))
             tokens = {work: t for (work, _), t in zip(batch.sampled, drawn, strict=True)}
@@ -189,8 +215,10 @@ class EngineCore:
             pool_tokens=self.limits.pool_tokens,
             free_tokens=self.cache.pool.n_free,
             cached_pool_tokens=self.cache.tree.n_tokens,
+            evictable_tokens=self.cache.tree.n_evictable,
             running_requests=running,
             waiting_requests=len(self._live) - running,
+            parked_requests=sum(w.state is State.PARKED for w in self._live.values()),
         )
 
     def check(self) -> None:
@@ -228,6 +256,7 @@ class EngineCore:
                 self.scheduler.publish(work)
 
     def _emit(self, tokens: dict[Work, int]) -> None:
+        self._counters.sampled_tokens += len(tokens)
         now = time.monotonic()
         for item in self._items:
             work = item.work

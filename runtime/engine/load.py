@@ -10,6 +10,7 @@ from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.detokenizer import StopChecker
 from sgc.runtime.engine.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
 from sgc.runtime.engine.forward import Forward
+from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -24,6 +25,10 @@ class WorkerConfig:
     max_context: int | None = None
     chunk_tokens: int = 512
     max_running: int = 256
+    max_waiting: int = 8192
+    policy: str = DEFAULT_POLICY
+    cache: str = DEFAULT_CACHE
+    shares_in_batch: bool = True
     dtype: str = "auto"
     check: bool = False
     threads: int | None = None
@@ -58,7 +63,7 @@ class _Model:
 
 def load(config: WorkerConfig) -> Loaded:
     """Raises with a message for the user if the model cannot be served."""
-    for name in ("pool_tokens", "max_context", "chunk_tokens", "max_running"):
+    for name in ("pool_tokens", "max_context", "chunk_tokens", "max_running", "max_waiting"):
         value = getattr(config, name)
         if value is not None and value < 1:
             raise ValueError(f"{name} must be 1 or more, not {value}")
@@ -74,6 +79,10 @@ def load(config: WorkerConfig) -> Loaded:
         vocab_size=model.vocab_size,
         chunk_tokens=config.chunk_tokens,
         max_running=config.max_running,
+        max_waiting=config.max_waiting,
+        policy=config.policy,
+        cache=config.cache,
+        shares_in_batch=config.shares_in_batch,
         make_stop_checker=lambda stop: StopChecker(tokenizer, stop),
         check=config.check,
     )

@@ -14,11 +14,13 @@ from sgc.runtime.engine.bounds import (
     check_choices,
     check_heads,
     check_positions,
+    check_salt,
     check_sampling,
+    checked_cut,
     checked_segments,
     invalid,
 )
-from sgc.runtime.engine.tokenizer import PROBES, Ids, Text, Tokenizer
+from sgc.runtime.engine.tokenizer import PROBES, Ids, Text, Tokenizer, common_prefix_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,31 @@ def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wp
         raise invalid("the request has no kind: expected generate, score or commit")
     segments = checked_segments(request.prompt, limits)
     if kind == "generate":
-        return _generate(segments, request.generate.sampling, tokenizer, limits)
-    if kind == "score":
+        work = _generate(segments, request.generate.sampling, tokenizer, limits)
+    elif kind == "score":
         check_choices(request.score.choices, request.prompt)
-        return _score(segments, request.score.choices, tokenizer, limits)
-    check_heads(request.commit.heads, request.prompt)
-    ids = tokenizer.encode_commit(segments, request.commit.heads)
+        work = _score(segments, request.score.choices, tokenizer, limits)
+    else:
+        work = _commit(segments, request.commit, request.prompt, tokenizer, limits)
+    if request.cache_salt:
+        check_salt(request.cache_salt)
+        work.namespace = request.cache_salt
+    if request.HasField("reusable"):
+        reusable = checked_cut(segments, request.reusable)
+        common = common_prefix_length([tokenizer.encode_prompt(reusable), work.tokens])
+        work.n_reusable = common
+    return work
+
+
+def _commit(
+    segments: list[Text | Ids],
+    commit: pb.Commit,
+    prompt: pb.Prompt,
+    tokenizer: Tokenizer,
+    limits: ServerLimits,
+) -> wpb.WorkerRequest:
+    check_heads(commit.heads, prompt)
+    ids = tokenizer.encode_commit(segments, commit.heads)
     check_positions(len(ids), limits)
     return wpb.WorkerRequest(tokens=ids, commit=wpb.CommitTokens())
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 NO_INTS: Ints = np.empty(0, np.int64)
 ITEM_BYTES = NO_INTS.itemsize
+_FIRST_TO_GO = 0  # a stamp before all others
 
 
 class Node:
@@ -34,7 +35,7 @@ class Node:
         self.children: dict[int, Node] = {}
         self.locks = 0
         self.stamp = 0
-        self.queued = False  # has an entry in the heap of eviction
+        self.queued: int | None = None  # the stamp of its entry in the heap of eviction
 
     def set_tokens(self, tokens: Ints) -> None:
         """Takes a copy."""
@@ -83,7 +84,7 @@ class RadixTree:
     def __init__(self) -> None:
         self._roots: dict[bytes, Node] = {}
         self._heap: list[tuple[int, int, Node]] = []  # stamp, tie break, leaf
-        self._pushes = 0
+        self._pushes = self._n_stale = 0
         self._clock = 0
         self.n_tokens = 0
         self.n_evictable = 0
@@ -159,6 +160,19 @@ class RadixTree:
         self._touch(node)
         return Inserted(node, np.concatenate(held))
 
+    def demote(self, node: Node, n_kept: int) -> None:
+        """A last use: what leads to the node's end after `n_kept` tokens is evicted first, as
+        far as it is unlocked and nothing more recent is below it."""
+        end = self._length(node)
+        step = node
+        while step.parent is not None and end > n_kept and self._is_done_with(step):
+            start = end - len(step)
+            if start < n_kept:
+                self._split(step, n_kept - start)
+            step.stamp = _FIRST_TO_GO
+            self._queue_if_evictable(step)
+            step, end = step.parent, start
+
     def path_pages(self, node: Node) -> Ints:
         """The pages from the root to the node's end."""
         runs: list[Ints] = []
@@ -176,7 +190,10 @@ class RadixTree:
         taken = [NO_INTS]
         while n > 0 and self._heap:
             stamp, _, node = heapq.heappop(self._heap)
-            node.queued = False
+            if stamp != node.queued:  # it was queued again, to go earlier
+                self._n_stale -= 1
+                continue
+            node.queued = None
             if stamp != node.stamp or not self._is_evictable(node):
                 self._queue_if_evictable(node)
                 continue
@@ -199,22 +216,25 @@ class RadixTree:
     def check(self) -> None:
         """Verifies every invariant; for tests and the worker's `check` option."""
         n_tokens = n_evictable = 0
-        queued = {id(node) for _, _, node in self._heap}
-        assert len(queued) == len(self._heap), "a node is queued twice"
+        queued = [id(node) for stamp, _, node in self._heap if stamp == node.queued]
+        assert len(set(queued)) == len(queued), "a node is queued twice"
         for node in self.nodes():
             n_tokens += len(node)
             n_evictable += len(node) if node.locks == 0 else 0
             assert len(node.tokens) == len(node.pages)
             assert node.parent is None or len(node) > 0, "an empty node"
             assert node.locks >= sum(c.locks for c in node.children.values()) >= 0
-            assert node.queued == (id(node) in queued)
-            assert node.queued or not self._is_evictable(node), "an evictable leaf is not queued"
+            assert (node.queued is not None) == (id(node) in queued)
+            if self._is_evictable(node):
+                assert node.queued is not None, "an evictable leaf is not queued"
+                assert node.queued <= node.stamp, "a leaf is queued too late"
             for key, child in node.children.items():
                 assert child.parent is node
                 assert key == child.tokens[0]
                 assert node.parent is None or node.stamp >= child.stamp, (
                     "a child outlives its parent"
                 )
+        assert len(queued) == len(self._heap) - self._n_stale
         assert n_tokens == self.n_tokens
         assert n_evictable == self.n_evictable
         pages = self.all_pages()
@@ -278,8 +298,26 @@ class RadixTree:
     def _is_evictable(self, node: Node) -> bool:
         return node.locks == 0 and not node.children and node.parent is not None
 
+    def _is_done_with(self, node: Node) -> bool:
+        return node.locks == 0 and all(c.stamp == _FIRST_TO_GO for c in node.children.values())
+
+    def _length(self, node: Node) -> int:
+        """How many tokens lead to the node's end."""
+        n, step = 0, node
+        while step.parent is not None:
+            n += len(step)
+            step = step.parent
+        return n
+
     def _queue_if_evictable(self, node: Node) -> None:
-        if self._is_evictable(node) and not node.queued:
-            self._pushes += 1
-            heapq.heappush(self._heap, (node.stamp, self._pushes, node))
-            node.queued = True
+        """One whose stamp has grown since it was queued is put right when its turn comes."""
+        if not self._is_evictable(node) or (node.queued is not None and node.queued <= node.stamp):
+            return
+        self._n_stale += node.queued is not None
+        self._pushes += 1
+        heapq.heappush(self._heap, (node.stamp, self._pushes, node))
+        node.queued = node.stamp
+        if 2 * self._n_stale > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[0] == entry[2].queued]
+            heapq.heapify(self._heap)
+            self._n_stale = 0

@@ -73,12 +73,17 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """id: unique among the unfinished. namespace: requests share a cache only within one."""
+    """id: unique among the unfinished. namespace: requests share a cache only within one.
+
+    n_reusable: later requests may begin with so many of the tokens, but not with more (the
+    compiler's last-use mark); None: with all, and what is generated.
+    """
 
     id: int
     tokens: Ints
     kind: Generate | Score | Commit
     namespace: bytes = b""
+    n_reusable: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,12 @@ class Work:
     prefilled_at: float | None = None
     keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
     followers: list[tuple[int, Work]] = field(default_factory=list)
+    # While it waits (`waiting.py`):
+    group: int | None = None  # that it arrived with; None: it had its turn
+    pin: Node | None = None  # the end of what is kept in the cache for it
+    n_known: int = 0
+    known_since: int = 0
+    prompt_bytes: bytes | None = None
     n_prompt: int = field(init=False)
     wants_logits: bool = field(init=False)  # whether its last position must be run, cached or not
 
@@ -176,6 +187,12 @@ class Work:
         """Positions still to run, those of its choices included."""
         n_todo = len(self.tokens) - self.n_computed
         return n_todo if self.trie is None else n_todo + self.trie.n_todo
+
+    @property
+    def n_left(self) -> int:
+        """How many tokens it may still generate."""
+        kind = self.request.kind
+        return kind.max_tokens - self.n_generated if isinstance(kind, Generate) else 0
 
     @property
     def is_decoding(self) -> bool:

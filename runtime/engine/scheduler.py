@@ -1,15 +1,18 @@
 """Decides what runs: whom to admit, which positions the next step takes, who gives way when
-memory is short. It owns no tensors and runs nothing.
+memory is short. It owns no tensors and runs nothing; who is next is `waiting.py`'s matter.
 
-First come, first served, with two twists. A request whose uncached prefix is being computed by
-a running one is parked until that part is done, so no position is computed twice; others may
-pass it. And when the pool is short, the youngest running request gives way: what it computed
-stays in the tree until evicted, and it goes on later from its prompt and what it generated.
+A request whose uncached prefix is being computed by a running one is parked until that part is
+done, so no position is computed twice; others may pass it. When the pool is short, the youngest
+running request gives way: what it computed stays in the tree until evicted, and it goes on
+later from its prompt and what it generated.
+
+What is cached of a waiting request is pinned: room for others is made of what nobody waits for,
+if there is any. So a batch that is known computes each shared prefix once, however it is
+ordered (the offline optimum: SGLang paper, theorem 3.1). Pins give way before running requests.
 """
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
@@ -18,8 +21,10 @@ import numpy as np
 from sgc.runtime.engine.cache import IntBuffer, PrefixCache
 from sgc.runtime.engine.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.inflight import InFlight
+from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.radix import Ints, Match, Node, common_prefix
 from sgc.runtime.engine.request import State, Work
+from sgc.runtime.engine.waiting import WaitingQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +52,49 @@ class Item:
 
 
 class Scheduler:
-    """chunk_tokens: positions a step may run."""
+    """chunk_tokens: positions a step may run. shares_in_batch: requests whose next positions
+    are being computed wait for them. headroom_tokens: kept free for each running request."""
 
-    def __init__(self, cache: PrefixCache, chunk_tokens: int, max_running: int) -> None:
+    def __init__(
+        self,
+        cache: PrefixCache,
+        chunk_tokens: int,
+        max_running: int,
+        *,
+        policy: str = DEFAULT_POLICY,
+        shares_in_batch: bool = True,
+        headroom_tokens: int = 32,
+    ) -> None:
         self.cache = cache
         self.chunk_tokens = chunk_tokens
         self.max_running = max_running
-        self.running: list[Work] = []  # oldest first
-        self.inflight = InFlight()
+        self.running: list[Work] = []  # in the order of arrival
+        self.waiting = WaitingQueue(policy, self._pin)
+        self._pinned: dict[Work, None] = {}
+        self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0
-        self._waiting: list[tuple[int, Work]] = []  # a heap by arrival; cancelled ones stay a while
-        self._n_stale = 0
+        self._headroom = headroom_tokens
 
     def add(self, work: Work) -> None:
-        work.state = State.WAITING
-        heapq.heappush(self._waiting, (work.order, work))
+        self.waiting.add(work)
 
     def admit(self, now: float) -> list[Work]:
         """Moves waiting requests to running while memory and places last."""
+        self.waiting.begin()
         admitted: list[Work] = []
-        if not self._waiting:
-            return admitted
-        promised = sum(work.n_todo_in_all for work in self.running)
-        while self._waiting and len(self.running) < self.max_running:
-            work = self._waiting[0][1]
-            match = self._match(work) if work.state is State.WAITING else None
-            if match is None:
-                heapq.heappop(self._waiting)
-                self._n_stale -= work.state is State.DONE
+        promised: int | None = None
+        while len(self.running) < self.max_running:
+            work = self.waiting.peek()
+            if work is None:
+                break
+            match = self._match(work)
+            if match is None or self.waiting.has_less(work, match.length):
                 continue
+            if promised is None:
+                promised = sum(map(self._n_promised, self.running))
             if not self._enter(work, match, promised):
                 break
-            heapq.heappop(self._waiting)
-            promised += work.n_todo_in_all
+            promised += self._n_promised(work)
             work.admitted_at = work.admitted_at or now
             admitted.append(work)
         return admitted
@@ -136,7 +151,7 @@ class Scheduler:
         """Puts the computed part of the sequence into the tree, for everyone."""
         assert work.node is not None
         start, end = work.n_published, work.n_computed
-        if start == end:
+        if start == end or not self.cache.keeps:
             return
         pages = work.pages.view[start:end]
         node, held = self.cache.insert(work.tokens.view[start:end], pages, work.node)
@@ -144,9 +159,12 @@ class Scheduler:
             pages[:] = held
         self.cache.tree.move_lock(work.node, node)
         work.node, work.n_published = node, end
+        self.waiting.grown(work, start, end)
 
     def publish_choices(self, work: Work) -> None:
         """Puts every choice into the tree, below the prompt."""
+        if not self.cache.keeps:
+            return
         assert work.trie is not None
         assert work.node is not None
         ends: dict[Branch | None, Node] = {None: work.node}
@@ -158,11 +176,14 @@ class Scheduler:
         """Frees what the request holds; what it computed stays cached while there is room."""
         if work.state is State.RUNNING:
             self.publish(work)
+            node, n_reusable = work.node, work.request.n_reusable
             self._let_go(work)
-        elif work.state is State.WAITING:
-            self._n_stale += 1
-        work.state = State.DONE
-        self._sweep()
+            if node is not None and n_reusable is not None:
+                self.cache.demote(node, n_reusable)
+            work.state = State.DONE
+        else:
+            self.waiting.cancel(work)
+            self._unpin(work)
         self._wake(work, all_of_them=True)
 
     def commit(self, work: Work) -> None:
@@ -173,6 +194,8 @@ class Scheduler:
     def check(self) -> None:
         self.cache.check(*(pages for work in self.running for pages in work.private_pages()))
         self.inflight.check(self.running)
+        self.waiting.check()
+        self.cache.check_locks(len(self.running) + len(self._pinned))
         orders = [work.order for work in self.running]
         assert orders == sorted(set(orders))
         for work in self.running:
@@ -189,8 +212,10 @@ class Scheduler:
         need = len(work.tokens) - match.length
         if work.trie is not None:
             need += work.trie.n_todo
-        # Room for each running request to decode one more, against admitting in vain.
-        if self.cache.n_available < need + promised + len(self.running):
+        need += promised
+        while self.cache.n_available < need and self._may_unpin():
+            self._unpin_last()
+        if self.cache.n_available < need:
             tree.unlock(node)
             assert self.running, "a request that fits the pool was not admitted to an idle engine"
             return False
@@ -198,7 +223,8 @@ class Scheduler:
         work.pages = IntBuffer(tree.path_pages(node))
         if work.cached_tokens is None:
             work.cached_tokens = match.length
-        work.state = State.RUNNING
+        self.waiting.admit(work)
+        self._unpin(work)
         if not self.running or self.running[-1].order < work.order:
             self.running.append(work)
         else:
@@ -206,13 +232,43 @@ class Scheduler:
         self.inflight.update(work)
         return True
 
+    def _n_promised(self, work: Work) -> int:
+        """The pages that are kept for a running request: for what it still has to compute, and
+        some for what it generates, lest another be admitted in vain."""
+        return work.n_todo_in_all + min(work.n_left, self._headroom)
+
+    def _pin(self, work: Work) -> int:
+        """Keeps what is cached of a waiting request; gives how much that is."""
+        match = self.cache.match(work.tokens.view[: work.n_matchable], work.request.namespace)
+        pin = self.cache.tree.lock(match) if match.length else None
+        self._unpin(work)
+        if pin is not None:
+            work.pin = pin
+            self._pinned[work] = None
+        return match.length
+
+    def _unpin(self, work: Work) -> None:
+        if work.pin is not None:
+            self.cache.tree.unlock(work.pin)
+            work.pin = None
+            del self._pinned[work]
+
+    def _may_unpin(self) -> bool:
+        """Whether waiting for a running request to end would not do."""
+        return bool(self._pinned) and (not self.running or self.waiting.is_due)
+
+    def _unpin_last(self) -> None:
+        """Gives up a prefix that is wanted by requests whose turn comes late."""
+        last = max(self._pinned, key=lambda work: (-work.n_known, work.known_since)).pin
+        for work in [work for work in self._pinned if work.pin is last]:
+            self._unpin(work)
+
     def _match(self, work: Work) -> Match | None:
         """What the cache has of it; None if it is parked, to follow a running request that is
         computing what it needs next."""
-        tree = self.cache.tree
         tokens = work.tokens.view[: work.n_matchable]
         while True:
-            match = tree.match(tokens, tree.root(work.request.namespace))
+            match = self.cache.match(tokens, work.request.namespace)
             if match.length == len(tokens):
                 return match
             leaders = self.inflight.at(match, tokens.item(match.length))
@@ -226,15 +282,10 @@ class Scheduler:
                 self.publish(leader)
                 self.inflight.update(leader)
 
-    def _sweep(self) -> None:
-        if 2 * self._n_stale > len(self._waiting):
-            self._waiting = [e for e in self._waiting if e[1].state is State.WAITING]
-            heapq.heapify(self._waiting)
-            self._n_stale = 0
-
     def _follow(self, work: Work, leader: Work) -> None:
         shared = common_prefix(work.tokens.view[: work.n_matchable], leader.tokens.view)
-        work.state = State.PARKED
+        self.waiting.park(work)
+        self._unpin(work)
         leader.followers.append((shared, work))
 
     def _wake(self, leader: Work, all_of_them: bool = False) -> None:
@@ -245,7 +296,7 @@ class Scheduler:
             if work.state is not State.PARKED:
                 continue
             if all_of_them or shared <= leader.n_computed:
-                self.add(work)
+                self.waiting.wake(work)
             else:
                 still.append((shared, work))
         leader.followers = still
@@ -273,6 +324,9 @@ class Scheduler:
         """Gives the item its pages, taking them from the youngest if need be; False if that
         is the item's own request."""
         pages = self.cache.reserve(item.n_positions)
+        while pages is None and self._pinned:
+            self._unpin_last()
+            pages = self.cache.reserve(item.n_positions)
         while pages is None:
             youngest = self.running[-1]
             items.pop(youngest, None)
@@ -288,7 +342,7 @@ class Scheduler:
         self.publish(work)
         self._let_go(work)
         self._wake(work, all_of_them=True)
-        self.add(work)
+        self.waiting.wake(work)
 
     def _let_go(self, work: Work) -> None:
         """Releases pages that are not in the tree, and the lock on those that are."""

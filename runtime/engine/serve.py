@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib.util
 import os
 import signal
+import ssl
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,26 +27,33 @@ from typing import Any, TypeVar
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine import garbage
 from sgc.runtime.engine.models import ModelSource, resolve
+from sgc.runtime.engine.names import (
+    CACHES,
+    DEFAULT_CACHE,
+    DEFAULT_POLICY,
+    DTYPES,
+    POLICIES,
+)
 from sgc.runtime.engine.template_child import start_probe
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.tokenizer_files import configured_eos_ids
 from sgc.runtime.engine.worker_link import WorkerDied, WorkerLink
 
 T = TypeVar("T")
-DTYPES = ("auto", "float32", "bfloat16")
 N_TOKENIZER_THREADS = 2
 MOST = {
     "pool_tokens": 100_000_000,
     "max_context": 1_000_000_000,
     "chunk_tokens": 1_000_000,
     "max_running": 100_000,
+    "max_waiting": 1_000_000,
     "threads": 1024,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """How to serve; None: decided by the model or the machine."""
+    """How to serve; None: decided by the model or the machine. metrics: `[host:]port`, or off."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -52,12 +61,17 @@ class ServerConfig:
     max_context: int | None = None
     chunk_tokens: int = 512
     max_running: int = 256
+    max_waiting: int = 8192
+    policy: str = DEFAULT_POLICY
+    cache: str = DEFAULT_CACHE
+    shares_in_batch: bool = True
     dtype: str = "auto"
     threads: int | None = None
     check: bool = False
     token_file: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    metrics: str = "off"
     exit_with_parent: bool = False
 
 
@@ -90,6 +104,7 @@ async def _serve(config: ServerConfig) -> int:
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
     check_exposure(address, security)
     check_free(address)
+    scraped = _metrics_address(config, security)
     source = resolve(config.model)
     link = WorkerLink(worker_config(config, source))
     stop = _stop_event(config.exit_with_parent)
@@ -111,9 +126,12 @@ async def _serve(config: ServerConfig) -> int:
         server = EngineServer(security)
         target = bind(server.grpc, address, security)
         await server.start(facts, shared)
-        garbage.collect_seldom()
-        print(f"listening on {target}", file=sys.stderr, flush=True)
-        death = await _first(link.wait_dead(), stop.wait())
+        with _metrics(config, scraped, security, facts, shared) as url:
+            garbage.collect_seldom()
+            if url:
+                print(f"metrics on {url}", file=sys.stderr)
+            print(f"listening on {target}", file=sys.stderr, flush=True)
+            death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
         if death is None:
             return 0
@@ -170,6 +188,10 @@ def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
         "max_context": config.max_context,
         "chunk_tokens": config.chunk_tokens,
         "max_running": config.max_running,
+        "max_waiting": config.max_waiting,
+        "policy": config.policy,
+        "cache": config.cache,
+        "shares_in_batch": config.shares_in_batch,
         "dtype": config.dtype,
         "check": config.check,
         "threads": config.threads,
@@ -188,6 +210,39 @@ def _assemble(
     threads = ThreadPoolExecutor(N_TOKENIZER_THREADS, "tokenize")
     facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
     return facts, Shared(tokenizer, link, limits, threads)
+
+
+def _metrics_address(config: ServerConfig, security: Any) -> Any:
+    """Where the metrics are served; None if nowhere."""
+    if config.metrics == "off":
+        return None
+    if importlib.util.find_spec("prometheus_client") is None:
+        raise UsageError(
+            "--metrics needs a package that is not installed: prometheus-client",
+            hint="pip install 'sgc[engine]'",
+        )
+    from sgc.runtime.engine.metrics_http import metrics_address
+
+    return metrics_address(config.metrics, security)
+
+
+@contextlib.contextmanager
+def _metrics(
+    config: ServerConfig, address: Any, security: Any, facts: Any, shared: Any
+) -> Iterator[str]:
+    """Serves the metrics meanwhile; gives their URL, or "" where they are off."""
+    if address is None:
+        yield ""
+        return
+    from sgc.runtime.engine.metrics_http import serving_metrics
+    from sgc.runtime.engine.server import info_of
+
+    tls = None
+    if config.tls_cert and config.tls_key:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(config.tls_cert, config.tls_key)
+    with serving_metrics(address, security, tls, shared.stats, info_of(facts), shared.tally) as url:
+        yield url
 
 
 async def _first(wanted: Any, stop: Any) -> Any:
@@ -238,12 +293,17 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--max-context", type=_positive, help="longest prompt and generation, in tokens")
     add("--chunk-tokens", type=_positive, default=defaults.chunk_tokens)
     add("--max-running", type=_positive, default=defaults.max_running)
+    add("--max-waiting", type=_positive, default=defaults.max_waiting)
+    add("--policy", choices=POLICIES, default=defaults.policy)
+    add("--cache", choices=CACHES, default=defaults.cache)
+    add("--no-shares-in-batch", dest="shares_in_batch", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--check", action="store_true", help="check the engine's books after every step")
     add("--token-file", type=Path, help="clients must present this token (else $SGC_TOKEN)")
     add("--tls-cert", type=Path, help="PEM certificate chain")
     add("--tls-key", type=Path, help="PEM private key")
+    add("--metrics", default=defaults.metrics, help="Prometheus metrics: [host:]port, or off")
     add(
         "--exit-with-parent",
         action="store_true",

@@ -80,8 +80,13 @@ def request_of(message: wpb.WorkerRequest) -> EngineRequest:
             kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
         case _:
             kind = Commit()
-    tokens = message.tokens
-    return EngineRequest(message.id, np.fromiter(tokens, np.int64, len(tokens)), kind)
+    return EngineRequest(
+        message.id,
+        np.fromiter(message.tokens, np.int64, len(message.tokens)),
+        kind,
+        message.namespace,
+        message.n_reusable if message.HasField("n_reusable") else None,
+    )
 
 
 def _generate_of(sampling: pb.Sampling) -> Generate:
@@ -161,4 +166,8 @@ def stats_message(stats: Stats) -> pb.Stats:
         cached_pool_tokens=stats.cached_pool_tokens,
         running_requests=stats.running_requests,
         waiting_requests=stats.waiting_requests,
+        evictable_tokens=stats.evictable_tokens,
+        parked_requests=stats.parked_requests,
+        sampled_tokens=sums.sampled_tokens,
+        forward_s=sums.forward_s,
     )

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 
@@ -88,17 +89,26 @@ def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
 
 def serve(channel: Channel, core: EngineCore) -> None:
     """Takes what has arrived, makes one step, says what came of it; until the socket ends."""
+    busy_s, started_s = 0.0, time.perf_counter()
     while channel.is_open:
         output = wpb.StepOutput()
-        for message in channel.receive(block=not core.has_work):
+        is_idle = not core.has_work
+        messages = channel.receive(block=is_idle)
+        if is_idle:
+            started_s = time.perf_counter()  # to wait is not to be busy
+        for message in messages:
             _take_in(core, message, output)
         if not channel.is_open:
             return
         if core.has_work:
             for update in _step(core):
                 add_update(output, update)
+        if output.HasField("stats"):
+            output.stats.busy_s = busy_s
         if output.ByteSize():
             channel.send(output)
+        ended_s = time.perf_counter()
+        busy_s, started_s = busy_s + ended_s - started_s, ended_s
 
 
 def _take_in(core: EngineCore, message: wpb.StepInput, output: wpb.StepOutput) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import cli, debug_option
+from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE, DEFAULT_POLICY, DTYPES, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
 
@@ -113,9 +114,22 @@ def verify_command(path: Path) -> None:
 @click.option("--pool-tokens", type=click.IntRange(min=1), help="Tokens whose KV fits in memory.")
 @click.option("--max-context", type=click.IntRange(min=1), help="Longest prompt and generation.")
 @click.option("--chunk-tokens", type=click.IntRange(min=1), default=512, show_default=True,
-              help="Most prompt tokens in one step.")  # fmt: skip
-@click.option("--dtype", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto",
-              show_default=True)  # fmt: skip
+              help="Most token positions in one step, prompts and generations.")  # fmt: skip
+@click.option("--max-running", type=click.IntRange(min=1), default=256, show_default=True,
+              help="Most requests that run at once.")  # fmt: skip
+@click.option("--max-waiting", type=click.IntRange(min=1), default=8192, show_default=True,
+              help="Most that wait; more are told to retry later.")  # fmt: skip
+@click.option("--policy", type=click.Choice(POLICIES), default=DEFAULT_POLICY, show_default=True,
+              help="Who is next: the longest cached prefix, depth first through the prompts, "
+              "first come first served, or random.")  # fmt: skip
+@click.option("--cache", type=click.Choice(CACHES), default=DEFAULT_CACHE, show_default=True,
+              help="What keeps prefixes; the others are for comparisons.")  # fmt: skip
+@click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
+              help="Compute a prefix that running requests share once.")  # fmt: skip
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
+@click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
+@click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
+              help="Prometheus metrics over HTTP. Not loopback: a token is required.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Check the cache's books after every step.")
 @debug_option
 def serve_command(**options: Any) -> None:
@@ -123,6 +137,21 @@ def serve_command(**options: Any) -> None:
     from sgc.cli.serve import serve
 
     serve(**options)
+
+
+@cli.command("top")
+@click.option("--engine", metavar="URI", default="grpc://127.0.0.1:30100", show_default=True,
+              help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH; token: SGC_TOKEN.")  # fmt: skip
+@click.option("--interval", metavar="SECONDS", type=click.FloatRange(min=0.05), default=1.0,
+              show_default=True)  # fmt: skip
+@click.option("--once", is_flag=True, help="One line, over one interval.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
+@debug_option
+def top_command(**options: Any) -> None:
+    """Shows what a running engine is doing, until interrupted."""
+    from sgc.cli.top import top
+
+    top(**options)
 
 
 @cli.command("version")

@@ -17,9 +17,14 @@ _MEANT = {
     "context_length": "max_context",
     "max_total_tokens": "pool_tokens",
     "chunked_prefill_size": "chunk_tokens",
+    "max_running_requests": "max_running",
+    "max_queued_requests": "max_waiting",
     "max_context": "max_context",
     "pool_tokens": "pool_tokens",
     "chunk_tokens": "chunk_tokens",
+    "max_running": "max_running",
+    "max_waiting": "max_waiting",
+    "policy": "policy",
     "check": "check",
 }
 _DTYPES = {
@@ -35,7 +40,7 @@ ep_size nnodes node_rank dist_init_addr dist_timeout api_key served_model_name
 skip_server_warmup watchdog_timeout trust_remote_code tokenizer_mode download_dir
 """
 _HOW_FAST = """
-mem_fraction_static max_running_requests max_queued_requests max_prefill_tokens schedule_policy
+mem_fraction_static max_prefill_tokens schedule_policy
 schedule_conservativeness stream_interval page_size disable_radix_cache attention_backend
 prefill_attention_backend decode_attention_backend sampling_backend mm_attention_backend
 grammar_backend attention_reduce_in_fp32 triton_attention_num_kv_splits

@@ -47,6 +47,7 @@ def make_model(n_pages: int, vocab: int = VOCAB) -> FakeModel:
 
 def make_core(*, pool: int = 4096, vocab: int = VOCAB, forward=None, **options) -> EngineCore:
     options.setdefault("max_context", 4096)
+    options.setdefault("headroom_tokens", 1)  # so that small pools lead to preemption
     return EngineCore(
         forward or make_model(pool, vocab),
         pool_tokens=pool,

@@ -1,0 +1,120 @@
+"""An engine core on a virtual clock: a step takes a fixed time and some more a position.
+
+For questions of order and waiting, whose answers must not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sgc.runtime.engine.core import EngineCore
+from sgc.runtime.engine.fake_model import FakeModel
+from sgc.runtime.engine.request import EngineRequest, Generate, State
+
+VOCAB = 512
+STEP_S = 0.030  # about a model of 0.5 billion parameters on two cores
+POSITION_S = 0.0004
+
+
+@dataclass(frozen=True)
+class Arrival:
+    at_s: float
+    tokens: tuple[int, ...]
+    max_tokens: int
+    kind: str
+
+
+@dataclass
+class Run:
+    """waits_s: from arrival to admission, by kind. passed: by how many admissions each request
+    was preceded since it came, and what the bound allowed."""
+
+    waits_s: dict[str, list[float]] = field(default_factory=dict)
+    passed: list[tuple[int, int]] = field(default_factory=list)
+    seconds: float = 0.0
+    hit_rate: float = 0.0
+
+    def percentile_s(self, kind: str, percent: float) -> float:
+        return float(np.percentile(self.waits_s[kind], percent))
+
+
+def run(arrivals: Sequence[Arrival], *, pool: int, grace: int, **options: object) -> Run:
+    """All of the arrivals to their end. grace: of the bound, for `Run.passed`."""
+    core = EngineCore(
+        FakeModel(pool, VOCAB),
+        pool_tokens=pool,
+        max_context=pool,
+        vocab_size=VOCAB,
+        **options,  # type: ignore[arg-type]
+    )
+    return _Driver(core, arrivals, grace).run()
+
+
+class _Driver:
+    def __init__(self, core: EngineCore, arrivals: Sequence[Arrival], grace: int) -> None:
+        self._core, self._grace = core, grace
+        self._todo = [(arrival.at_s, i, arrival) for i, arrival in enumerate(arrivals)]
+        heapq.heapify(self._todo)
+        self._now = 0.0
+        self._n_admitted = 0
+        self._came: dict[int, tuple[Arrival, int, int]] = {}  # admissions so far, who waited
+        self._result = Run()
+
+    def run(self) -> Run:
+        admit = self._core.scheduler.admit
+        self._core.scheduler.admit = lambda now: self._note(admit(now))  # type: ignore[method-assign]
+        while self._todo or self._core.has_work:
+            if not self._core.has_work:
+                self._now = max(self._now, self._todo[0][0])
+            self._take_in()
+            before = self._core.stats().counters.positions_run
+            self._core.step()
+            n_run = self._core.stats().counters.positions_run - before
+            self._now += STEP_S + POSITION_S * n_run
+        sums = self._core.stats().counters
+        self._result.seconds = self._now
+        self._result.hit_rate = sums.cached_tokens / sums.prompt_tokens
+        return self._result
+
+    def _take_in(self) -> None:
+        new = []
+        while self._todo and self._todo[0][0] <= self._now:
+            _, i, arrival = heapq.heappop(self._todo)
+            kind = Generate(arrival.max_tokens)
+            self._core.submit(EngineRequest(i, np.array(arrival.tokens, np.int64), kind))
+            new.append((i, arrival))
+        n_waiting = len(self._core.scheduler.waiting)
+        for i, arrival in new:
+            self._came[i] = (arrival, self._n_admitted, n_waiting)
+
+    def _note(self, admitted: list) -> list:  # type: ignore[type-arg]
+        for work in admitted:
+            assert work.state is State.RUNNING
+            if work.request.id not in self._came:
+                continue  # preempted before: it goes on
+            arrival, n_before, n_waiting = self._came.pop(work.request.id)
+            self._result.waits_s.setdefault(arrival.kind, []).append(self._now - arrival.at_s)
+            allowed = 2 * n_waiting + self._grace
+            self._n_admitted += 1
+            self._result.passed.append((self._n_admitted - n_before, allowed))
+        return admitted
+
+
+def flood(
+    seed: int, *, n: int, rate: float, n_groups: int = 1, cold: float = 0.05
+) -> list[Arrival]:
+    """Requests that share one of some hot prefixes of 512 tokens, and a few cold ones."""
+    rng = np.random.default_rng(seed)
+    hot = [tuple(rng.integers(3, VOCAB, 512).tolist()) for _ in range(n_groups)]
+    at_s = np.cumsum(rng.exponential(1 / rate, n))
+    arrivals = []
+    for t in at_s.tolist():
+        is_cold = rng.random() < cold
+        own = tuple(rng.integers(3, VOCAB, 528 if is_cold else 16).tolist())
+        tokens = own if is_cold else (*hot[rng.integers(n_groups)], *own)
+        arrivals.append(Arrival(t, tokens, 16, "cold" if is_cold else "hot"))
+    return arrivals
