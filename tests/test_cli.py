@@ -139,7 +139,9 @@ def test_bind_fixes_arguments(sgc_command, tmp_path):
     assert found == "a-b2\n"
 
 
-@pytest.mark.parametrize("name", ["", "compile", "run", "dump", "verify", "serve", "version"])
+@pytest.mark.parametrize(
+    "name", ["", "compile", "run", "dump", "verify", "serve", "top", "version"]
+)
 def test_help_is_there(sgc_command, name):
     code, out, _ = sgc_command(*filter(None, [name]), "--help")
     assert code == 0

@@ -38,6 +38,9 @@ class _Builder:
     def add_sequence(self, item: Item) -> None:
         """The next positions of prompt or generation; logits if they reach the end."""
         work, n = item.work, item.n_tokens
+        if item.is_decode:
+            self._add_decode(work)
+            return
         end = work.n_computed + n
         is_whole = end == len(work.tokens) and work.wants_logits
         logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
@@ -49,6 +52,12 @@ class _Builder:
             self.sampled.append((work, self.n_logits))
         elif work.trie is not None:
             self.targets += [(self.n_logits, target) for target in work.trie.first_targets()]
+        self.n_logits += 1
+
+    def _add_decode(self, work: Work) -> None:
+        pages = work.pages.view
+        self.rows.append(Row(work.tokens.last, len(pages) - 1, pages, FIRST))
+        self.sampled.append((work, self.n_logits))
         self.n_logits += 1
 
     def add_branch(self, work: Work, part: BranchPart) -> None:

@@ -104,6 +104,11 @@ class IntBuffer:
         """Valid until the next change."""
         return self._data[: self._n]
 
+    @property
+    def last(self) -> Ints:
+        """The last one, as a view."""
+        return self._data[self._n - 1 : self._n]
+
     def at(self, index: int) -> int:
         return self._data.item(index)
 

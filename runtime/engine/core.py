@@ -246,29 +246,31 @@ class EngineCore:
         self._counters.positions_run += batch.flat.n_tokens
         self._counters.steps += 1
         for item in self._items:
-            work, was_decoding = item.work, item.work.is_decoding
+            work = item.work
             work.n_computed += item.n_tokens
+            if item.is_decode:
+                continue  # shared when somebody asks for it, or when the request ends
             for part in item.parts:
                 part.branch.n_done += part.n_tokens
             if work.trie is not None:
                 work.trie.n_done += sum(part.n_tokens for part in item.parts)
-            if not was_decoding:
-                self.scheduler.publish(work)
+            self.scheduler.publish(work)
 
     def _emit(self, tokens: dict[Work, int]) -> None:
         self._counters.sampled_tokens += len(tokens)
         now = time.monotonic()
         for item in self._items:
             work = item.work
-            if work.prefilled_at is None and work.n_computed >= work.n_prompt:
+            if not item.is_decode and work.prefilled_at is None and work.n_todo == 0:
                 work.prefilled_at = now
+                self._count(work.prompt_usage())
             token = tokens.get(work)
             if token is not None:
                 self._append(work, token)
             elif work.n_todo_in_all == 0:
                 self._end(work, _final(work))
             if work.state is State.RUNNING:
-                self.scheduler.commit(work)
+                self.scheduler.commit(item)
 
     def _append(self, work: Work, token: int) -> None:
         work.tokens.append(token)
@@ -289,12 +291,17 @@ class EngineCore:
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
         """usage: what the request is told; None if it ends before its time."""
         del self._live[work.request.id]
-        counters, usage = self._counters, usage or work.usage_so_far()
-        counters.prompt_tokens += usage.prompt_tokens
-        counters.cached_tokens += usage.cached_tokens
-        counters.computed_tokens += usage.computed_tokens
-        counters.completion_tokens += usage.completion_tokens
+        counted = Usage() if work.prefilled_at is None else work.prompt_usage()
+        self._count(usage or work.usage_so_far(), counted)
         self.scheduler.leave(work)
+
+    def _count(self, usage: Usage, counted: Usage = Usage()) -> None:
+        """counted: the part of it that is in the sums already, as a prompt is once computed."""
+        counters = self._counters
+        counters.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens
+        counters.cached_tokens += usage.cached_tokens - counted.cached_tokens
+        counters.computed_tokens += usage.computed_tokens - counted.computed_tokens
+        counters.completion_tokens += usage.completion_tokens
 
 
 _GREEDY = Draw(SamplingParams())  # whatever else was asked, the largest logit wins

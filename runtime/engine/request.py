@@ -203,12 +203,19 @@ class Work:
         own = [self.pages.view[self.n_published :]]
         return own if self.trie is None else own + self.trie.all_pages()
 
+    def prompt_usage(self) -> Usage:
+        """Its prompt's share in the totals, once that is computed."""
+        cached = self.cached_tokens or 0
+        return Usage(self.n_prompt, cached, self.n_prompt - cached)
+
     def usage_so_far(self) -> Usage:
         """Its share in the totals when it leaves, wherever it stands; no times."""
         if self.cached_tokens is None:
             return Usage()
         n_trie = 0 if self.trie is None else self.trie.n_done
-        n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
+        n_prompt = self.n_prompt
+        if self.prefilled_at is None:  # else all of it was computed, once
+            n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
         return Usage(
             n_prompt + n_trie,
             self.cached_tokens,

@@ -23,7 +23,7 @@ from sgc.runtime.engine.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.inflight import InFlight
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.radix import Ints, Match, Node, common_prefix
-from sgc.runtime.engine.request import State, Work
+from sgc.runtime.engine.request import Generate, State, Work
 from sgc.runtime.engine.waiting import WaitingQueue
 
 
@@ -38,11 +38,15 @@ class BranchPart:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a step runs of one request: positions of its sequence, then of its choices."""
+    """What a step runs of one request: positions of its sequence, then of its choices.
+
+    is_decode: it is one token that it has generated.
+    """
 
     work: Work
     n_tokens: int
     parts: tuple[BranchPart, ...] = ()
+    is_decode: bool = False
 
     @property
     def n_positions(self) -> int:
@@ -53,7 +57,8 @@ class Item:
 
 class Scheduler:
     """chunk_tokens: positions a step may run. shares_in_batch: requests whose next positions
-    are being computed wait for them. headroom_tokens: kept free for each running request."""
+    are being computed wait for them. headroom_tokens: kept free for each running
+    request at first; then as many as requests came to generate."""
 
     def __init__(
         self,
@@ -73,7 +78,7 @@ class Scheduler:
         self._pinned: dict[Work, None] = {}
         self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0
-        self._headroom = headroom_tokens
+        self._headroom = float(headroom_tokens)
 
     def add(self, work: Work) -> None:
         self.waiting.add(work)
@@ -101,30 +106,29 @@ class Scheduler:
 
     def choose(self) -> list[Item]:
         """The next step's positions, their pages reserved: decodes first, then the oldest."""
-        works = self._in_turn()
-        items = self._wanted(works)
+        items = self._wanted()
         pages = self.cache.reserve(sum(item.n_positions for item in items))
         if pages is None:
-            return self._choose_when_short(works)
+            return self._choose_when_short(items)
         at = 0
         for item in items:
-            _hand_out(item, pages[at : at + item.n_positions])
-            at += item.n_positions
+            if item.is_decode:
+                item.work.pages.append(pages.item(at))
+                at += 1
+            else:
+                _hand_out(item, pages[at : at + item.n_positions])
+                at += item.n_positions
         return items
 
-    def _in_turn(self) -> list[Work]:
-        """The running requests, those that decode first."""
+    def _wanted(self) -> list[Item]:
+        """What the step would run if memory were no matter."""
         decoding: list[Work] = []
         others: list[Work] = []
         for work in self.running:
             (decoding if work.is_decoding else others).append(work)
-        return decoding + others
-
-    def _wanted(self, works: list[Work]) -> list[Item]:
-        """What the step would run if memory were no matter."""
-        items: list[Item] = []
-        budget = self.chunk_tokens
-        for work in works:
+        items = [Item(work, 1, (), True) for work in decoding[: self.chunk_tokens]]
+        budget = self.chunk_tokens - len(items)
+        for work in others:
             if budget == 0:
                 break
             item = self._take(work, budget)
@@ -132,19 +136,13 @@ class Scheduler:
             budget -= item.n_positions
         return items
 
-    def _choose_when_short(self, works: list[Work]) -> list[Item]:
-        """As `choose`, one request at a time, the youngest giving way to the others."""
+    def _choose_when_short(self, wanted: list[Item]) -> list[Item]:
+        """What can be had of it, one request at a time, the youngest giving way to the others."""
         items: dict[Work, Item] = {}
-        budget = self.chunk_tokens
-        for work in works:
-            if budget == 0:
-                break
-            if work.state is not State.RUNNING:
-                continue  # gave way to an older one just now
-            item = self._take(work, budget)
-            if self._reserve(item, items):
-                items[work] = item
-                budget -= item.n_positions
+        for item in wanted:
+            # Another may have given way to an older one just now.
+            if item.work.state is State.RUNNING and self._reserve(item, items):
+                items[item.work] = item
         return list(items.values())
 
     def publish(self, work: Work) -> None:
@@ -176,6 +174,7 @@ class Scheduler:
         """Frees what the request holds; what it computed stays cached while there is room."""
         if work.state is State.RUNNING:
             self.publish(work)
+            self._learn(work)
             node, n_reusable = work.node, work.request.n_reusable
             self._let_go(work)
             if node is not None and n_reusable is not None:
@@ -186,10 +185,12 @@ class Scheduler:
             self._unpin(work)
         self._wake(work, all_of_them=True)
 
-    def commit(self, work: Work) -> None:
+    def commit(self, item: Item) -> None:
         """To be called when a running request has progressed."""
-        self.inflight.update(work)
-        self._wake(work)
+        # The second token generated, and those after it, change nothing for others to share.
+        if not item.is_decode or item.work.followers:
+            self.inflight.update(item.work)
+            self._wake(item.work)
 
     def check(self) -> None:
         self.cache.check(*(pages for work in self.running for pages in work.private_pages()))
@@ -235,7 +236,13 @@ class Scheduler:
     def _n_promised(self, work: Work) -> int:
         """The pages that are kept for a running request: for what it still has to compute, and
         some for what it generates, lest another be admitted in vain."""
-        return work.n_todo_in_all + min(work.n_left, self._headroom)
+        n_expected = max(1, round(self._headroom) - work.n_generated)
+        return work.n_todo_in_all + min(work.n_left, n_expected)
+
+    def _learn(self, work: Work) -> None:
+        """A request that ends: how much others of its like may generate."""
+        if isinstance(work.request.kind, Generate):
+            self._headroom += (work.n_generated - self._headroom) / 16
 
     def _pin(self, work: Work) -> int:
         """Keeps what is cached of a waiting request; gives how much that is."""

@@ -54,7 +54,7 @@ class EngineFacts:
 
 class EngineServicer(engine_pb2_grpc.EngineServicer):
     def __init__(self, facts: EngineFacts, shared: Shared) -> None:
-        self._info = _info(facts)
+        self._info = info_of(facts)
         self._shared = shared
 
     async def Session(
@@ -79,7 +79,7 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
         self, request: pb.StatsRequest, context: grpc.aio.ServicerContext
     ) -> pb.Stats:
         try:
-            return await self._shared.link.stats()
+            return await self._shared.stats()
         except WorkerDied as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             raise
@@ -130,7 +130,8 @@ def engine_version() -> str:
         return "0+source"
 
 
-def _info(facts: EngineFacts) -> pb.Info:
+def info_of(facts: EngineFacts) -> pb.Info:
+    """What the engine says of itself."""
     ready, chat, tokenizer = facts.ready, facts.chat, facts.tokenizer
     roles = {
         name: pb.RoleFormat(prefix=role.prefix, suffix=role.suffix)

@@ -12,9 +12,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import RequestError, ServerLimits, invalid
 from sgc.runtime.engine.outbox import Outbox
 from sgc.runtime.engine.prepare import Prepared, n_chars, prepare_all
+from sgc.runtime.engine.tally import Tally
 from sgc.runtime.engine.tokenizer import Tokenizer
 from sgc.runtime.engine.updates import handler
 from sgc.runtime.engine.worker_link import WorkerLink
@@ -33,6 +35,14 @@ class Shared:
     threads: Executor
     n_active: int = 0
     sessions: set[Session] = field(default_factory=set)
+    tally: Tally = field(default_factory=Tally)
+
+    async def stats(self) -> pb.Stats:
+        """The step process's counts and ours; raises `WorkerDied`. Waits for a step to end."""
+        stats = await self.link.stats()
+        self.tally.write(stats)
+        stats.in_flight_requests, stats.sessions = self.n_active, len(self.sessions)
+        return stats
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +98,7 @@ class Session:
     def close(self) -> None:
         """Cancels whatever is unfinished."""
         for request_id in list(self._active):
-            self._drop(request_id)
+            self._cancel(request_id)
         for task in self._tasks:
             task.cancel()
         self._shared.sessions.discard(self)
@@ -98,7 +108,7 @@ class Session:
     def _take(self, frame: pb.ClientFrame) -> None:
         accepted = [request for request in frame.requests if self._admit(request)]
         for request_id in frame.cancels:
-            self._drop(request_id)
+            self._cancel(request_id)
         accepted = [request for request in accepted if request.id in self._active]
         small: list[pb.Request] = []
         n_small = 0
@@ -116,8 +126,9 @@ class Session:
 
     def _admit(self, request: pb.Request) -> bool:
         limits = self._shared.limits
+        self._shared.tally.requests += 1
         if request.id in self._active:
-            self._drop(request.id)
+            self._cancel(request.id)
             reason = f"id {request.id} is used by an unfinished request; both are dropped"
             self._refuse(request.id, invalid(reason))
             return False
@@ -172,6 +183,11 @@ class Session:
                     result.work, handler(self, result, self._shared.tokenizer)
                 )
 
+    def _cancel(self, request_id: int) -> None:
+        if request_id in self._active:
+            self._drop(request_id)
+            self._shared.tally.cancelled += 1
+
     def _drop(self, request_id: int) -> None:
         active = self._active.pop(request_id, None)
         if active is None:
@@ -186,8 +202,20 @@ class Session:
 
     # Output.
 
-    def finish(self, request_id: int) -> pb.Reply:
-        """The final reply to a request, for the caller to fill in now."""
+    def finish(self, request_id: int, kind: str, update: wpb.Update) -> pb.Reply:
+        """The final reply to a request, for the caller to fill in now; update: its last one."""
+        tally = self._shared.tally
+        tally.finished += 1
+        if tally.watch is not None:
+            tally.watch(kind, update.usage)
+        return self._last_reply(request_id)
+
+    def fail(self, request_id: int, error: pb.Error) -> None:
+        """The step process could not do it, or would not."""
+        self._shared.tally.fail(error.code)
+        self._last_reply(request_id).error.CopyFrom(error)
+
+    def _last_reply(self, request_id: int) -> pb.Reply:
         if self._active.pop(request_id, None) is not None:
             self._shared.n_active -= 1
         self._has_output.set()
@@ -200,4 +228,5 @@ class Session:
 
     def _refuse(self, request_id: int, error: RequestError) -> None:
         self._has_output.set()
+        self._shared.tally.fail(error.code)
         self._outbox.add(request_id).error.CopyFrom(error.to_message())

@@ -20,11 +20,15 @@ class Replies(Protocol):
 
     def send_delta(self, request_id: int, text: str) -> None: ...
 
-    def finish(self, request_id: int) -> pb.Reply: ...
+    def finish(self, request_id: int, kind: str, update: wpb.Update) -> pb.Reply: ...
+
+    def fail(self, request_id: int, error: pb.Error) -> None: ...
 
 
 class _Handler:
     """A commit's updates; the base of the others."""
+
+    kind = "commit"
 
     def __init__(self, replies: Replies, prepared: Prepared) -> None:
         self._replies = replies
@@ -33,27 +37,31 @@ class _Handler:
 
     def __call__(self, update: wpb.Update) -> None:
         if update.HasField("error"):
-            self._replies.finish(self._id).error.CopyFrom(update.error)
+            self._replies.fail(self._id, update.error)
         else:
             self._progress(update)
 
     def _progress(self, update: wpb.Update) -> None:
         if update.final:
-            self._replies.finish(self._id).committed.usage.CopyFrom(update.usage)
+            self._replies.finish(self._id, self.kind, update).committed.usage.CopyFrom(update.usage)
 
 
 class _ScoreHandler(_Handler):
+    kind = "score"
+
     def _progress(self, update: wpb.Update) -> None:
         if not update.final:
             return
         choices = list(zip(self._work.score.choices, update.choices, strict=True))
-        scored = self._replies.finish(self._id).scored
+        scored = self._replies.finish(self._id, self.kind, update).scored
         scored.usage.CopyFrom(update.usage)
         for asked, found in choices:
             scored.choices.add(ids=asked.ids, logprobs=found.logprobs)
 
 
 class _GenerateHandler(_Handler):
+    kind = "generate"
+
     def __init__(self, replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> None:
         super().__init__(replies, prepared)
         self._streams = prepared.request.generate.stream
@@ -77,7 +85,7 @@ class _GenerateHandler(_Handler):
         final = self._text.finish(update.matched, ended_by_id)
         if self._streams and len(final.text) > self._n_sent:
             self._replies.send_delta(self._id, final.text[self._n_sent :])
-        generated = self._replies.finish(self._id).generated
+        generated = self._replies.finish(self._id, self.kind, update).generated
         generated.text = final.text
         generated.ids.extend(self._text.ids)
         generated.kept = final.n_kept

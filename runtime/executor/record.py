@@ -97,7 +97,10 @@ def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too."""
+    """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too.
+
+    queue_s, prefill_s, decode_s: the engine's, of requests that may have run side by side.
+    """
 
     requests: int
     commits: int
@@ -106,6 +109,9 @@ class Stats:
     computed_tokens: int
     completion_tokens: int
     wall_s: float
+    queue_s: float = 0.0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
 
     @staticmethod
     def of(requests: tuple[Request, ...], wall_s: float) -> Stats:
@@ -117,7 +123,15 @@ class Stats:
             computed_tokens=sum(request.usage.computed_tokens for request in requests),
             completion_tokens=sum(request.usage.completion_tokens for request in requests),
             wall_s=wall_s,
+            queue_s=sum(request.usage.queue_s for request in requests),
+            prefill_s=sum(request.usage.prefill_s for request in requests),
+            decode_s=sum(request.usage.decode_s for request in requests),
         )
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of prompt tokens that were cached."""
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from sgc.ir.types import JSON, Type
 from sgc.program import Program, compile_function, load
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.timeline import chrome_trace
 
 
@@ -213,7 +213,24 @@ def to_json(result: RunResult) -> dict[str, Any]:
             {"name": stream.name, "text": stream.text, "variables": dict(stream.variables)}
             for stream in result.streams
         ],
-        "stats": asdict(result.stats) | {"seed": result.seed},
+        "stats": {
+            **asdict(result.stats),
+            "hit_rate": round(result.stats.hit_rate, 4),
+            "seed": result.seed,
+            "by_request": [_timing(request) for request in result.requests],
+        },
+    }
+
+
+def _timing(request: Request) -> dict[str, Any]:
+    """What one request took: `wall_s` here, the other times in the engine."""
+    return {
+        "kind": request.kind,
+        "name": request.name,
+        "stream": request.path,
+        "line": str(request.loc or ""),
+        "wall_s": request.end_s - request.start_s,
+        **asdict(request.usage),
     }
 
 
@@ -223,6 +240,7 @@ def summary(result: RunResult) -> str:
     noun = "request" if stats.requests == 1 else "requests"
     return (
         f"{stats.requests} {noun}, {stats.prompt_tokens} prompt tokens "
-        f"({stats.cached_tokens} cached, {stats.computed_tokens} computed), "
+        f"({stats.cached_tokens} cached, {stats.computed_tokens} computed, "
+        f"{stats.hit_rate:.0%} hit), "
         f"{stats.completion_tokens} generated, {stats.wall_s:.2f} s, seed {result.seed}"
     )

@@ -69,6 +69,9 @@ def run(shipped: Tokenizer, body: Callable[[Setup], Coroutine[Any, Any, None]]) 
             setup.session.close()
             assert setup.shared.n_active == 0
             assert not setup.shared.sessions
+            tally = setup.shared.tally
+            ended = tally.finished + tally.refused + tally.cancelled + tally.failed
+            assert tally.requests == ended
 
     asyncio.run(main())
 

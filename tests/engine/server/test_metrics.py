@@ -1,0 +1,307 @@
+"""Metrics: what they are called and say, who may read them, and that a scrape stops nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sgc.errors import ContextExceeded, UsageError
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine import metrics_http
+from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.listen import Address, Security
+from sgc.runtime.engine.metrics import RequestMetrics, StatsCollector, StatsSource
+from sgc.runtime.engine.metrics_http import metrics_address, serving_metrics
+from sgc.runtime.engine.tally import Tally
+from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
+from sgc.runtime.executor.engine_backend import EngineBackend
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "observability.md"
+HELLO: Prompt = (TextRun("Hello, how are you today?"),)
+GREEDY = Sampling(max_tokens=10, temperature=0.0, ignore_eos=True)
+ENDLESS = Sampling(max_tokens=3000, ignore_eos=True)
+INFO = pb.Info(engine_version="1", model="m", dtype="float32", device="cpu")
+Values = dict[tuple[str, ...], float]
+
+
+def values_of(text: str) -> Values:
+    """(name, label values in the order of their names) -> value."""
+    found: Values = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[(sample.name, *(sample.labels[k] for k in sorted(sample.labels)))] = sample.value
+    return found
+
+
+def fetch(url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> str:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=10, context=tls) as answer:
+        return str(answer.read().decode())
+
+
+async def stats_of_zeros() -> pb.Stats:
+    return pb.Stats()
+
+
+@contextlib.contextmanager
+def metrics(ask=stats_of_zeros, token=None, tls=None) -> Iterator[str]:
+    """In the running loop, on a port of its own."""
+    address = Address("127.0.0.1", 0)
+    with serving_metrics(address, Security(token), tls, ask, INFO, Tally()) as url:
+        yield url
+
+
+# What they say.
+
+
+def test_statistics_become_metrics() -> None:
+    stats = pb.Stats(
+        prompt_tokens=100, cached_tokens=60, computed_tokens=40, sampled_tokens=7, steps=5,
+        forward_s=0.5, busy_s=0.75, finished_requests=3, refused_requests=2,
+        cancelled_requests=1, pool_tokens=1000, free_tokens=700, cached_pool_tokens=250,
+        evictable_tokens=200, waiting_requests=4, parked_requests=1,
+    )  # fmt: skip
+
+    class Known(StatsSource):
+        def __init__(self) -> None: ...
+
+        def latest(self) -> tuple[pb.Stats, float]:
+            return stats, 0.25
+
+    registry = CollectorRegistry()
+    registry.register(StatsCollector(Known(), INFO))
+    found = values_of(generate_latest(registry).decode())
+    assert found[("sgc_engine_info", "cpu", "float32", "m", "1")] == 1
+    assert found[("sgc_stats_age_seconds",)] == 0.25
+    outcomes = ("finished", "refused", "cancelled", "failed")
+    assert [found[("sgc_requests_total", o)] for o in outcomes] == [3, 2, 1, 0]
+    assert [found[("sgc_pool_tokens", s)] for s in ("free", "evictable", "held")] == [700, 200, 100]
+    assert found[("sgc_cached_tokens_total",)] + found[("sgc_computed_tokens_total",)] == 100
+    assert found[("sgc_generated_tokens_total",)] == 7
+    assert found[("sgc_forward_seconds_total",)] == 0.5
+    assert found[("sgc_waiting_requests",)] == 4
+
+
+def test_times_and_tokens_are_distributed_by_kind() -> None:
+    registry = CollectorRegistry()
+    observe = RequestMetrics(registry).observe
+    usage = pb.Usage(prompt_tokens=100, cached_tokens=64, computed_tokens=36, completion_tokens=11,
+                     queue_s=0.5, prefill_s=0.25, decode_s=2)  # fmt: skip
+    observe("generate", usage)
+    observe("score", pb.Usage(prompt_tokens=9, queue_s=1, decode_s=0.5))
+    observe("commit", pb.Usage(prompt_tokens=9, queue_s=1))
+    found = values_of(generate_latest(registry).decode())
+    assert found[("sgc_request_queue_seconds_sum", "generate")] == 0.5
+    assert found[("sgc_time_to_first_token_seconds_sum",)] == 0.75
+    assert found[("sgc_time_per_output_token_seconds_sum",)] == 0.2
+    assert found[("sgc_request_cached_tokens_bucket", "generate", "64.0")] == 1
+    assert found[("sgc_request_cached_tokens_bucket", "generate", "32.0")] == 0
+    assert found[("sgc_request_decode_seconds_sum", "score")] == 0.5
+    assert found[("sgc_request_queue_seconds_count", "commit")] == 1
+    assert found[("sgc_time_to_first_token_seconds_count",)] == 1
+
+
+def test_failures_are_told_from_refusals() -> None:
+    tally = Tally()
+    for code in pb.ErrorCode.values():
+        tally.fail(code)
+    assert (tally.failed, tally.refused) == (2, len(pb.ErrorCode.values()) - 2)
+
+
+# An engine.
+
+
+@pytest.fixture(scope="module")
+def scraped() -> Iterator[tuple[EmbeddedEngine, str]]:
+    """An engine with metrics, and their URL."""
+    arguments = ["--metrics", "0", "--max-context", "4096", "--pool-tokens", "20000"]
+    with EmbeddedEngine("fake", arguments) as engine:
+        found = re.search(r"metrics on (http://127\.0\.0\.1:\d+/metrics)", engine.stderr_tail)
+        assert found, engine.stderr_tail
+        yield engine, found[1]
+
+
+def test_an_engine_counts_what_became_of_its_requests(
+    scraped: tuple[EmbeddedEngine, str],
+) -> None:
+    engine, url = scraped
+
+    async def main() -> pb.Stats:
+        async with EngineBackend(engine.uri) as backend:
+            await backend.generate(HELLO, GREEDY)
+            await backend.generate(HELLO, GREEDY)
+            await backend.score(HELLO, (" yes", " no"))
+            await backend.commit_prefix(HELLO)
+            with pytest.raises(ContextExceeded):
+                await backend.generate((TextRun("word " * 5000),), GREEDY)
+            endless = asyncio.create_task(backend.generate(HELLO, ENDLESS))
+            while (await backend.stats()).running_requests == 0:
+                await asyncio.sleep(0.005)
+            endless.cancel()
+            while (stats := await backend.stats()).running_requests or not stats.cancelled_requests:
+                await asyncio.sleep(0.005)
+            return stats
+
+    stats = asyncio.run(main())
+    ended = (stats.finished_requests, stats.refused_requests)
+    assert (*ended, stats.cancelled_requests, stats.failed_requests) == (4, 1, 1, 0)
+    assert stats.requests == 6
+    assert stats.in_flight_requests == 0
+    assert stats.prompt_tokens == stats.cached_tokens + stats.computed_tokens
+    assert stats.sampled_tokens == stats.completion_tokens >= 20
+    assert 0 < stats.forward_s < stats.busy_s
+    assert stats.free_tokens + stats.evictable_tokens == stats.pool_tokens
+    assert stats.evictable_tokens == stats.cached_pool_tokens
+
+    found = values_of(fetch(url))
+    assert found[("sgc_requests_total", "finished")] == 4
+    assert found[("sgc_cached_tokens_total",)] == stats.cached_tokens
+    assert found[("sgc_generated_tokens_total",)] == stats.sampled_tokens
+    assert found[("sgc_request_prefill_seconds_count", "generate")] == 2
+    assert found[("sgc_request_queue_seconds_count", "commit")] == 1
+    assert found[("sgc_time_to_first_token_seconds_count",)] == 2
+    assert found[("sgc_stats_age_seconds",)] < 1
+
+
+def test_what_the_docs_name_exists(scraped: tuple[EmbeddedEngine, str]) -> None:
+    names = set(re.findall(r"^# TYPE (\w+)", fetch(scraped[1]), flags=re.MULTILINE))
+    text = DOCS.read_text(encoding="utf-8")
+    named = set(re.findall(r"\bsgc_\w+", text)) - {"sgc_cached_", "sgc_computed_"}
+    named = {name for name in named if not name.endswith("_")}
+    assert len(named) > 15
+    assert named <= names
+    for name in names:
+        assert name.startswith("sgc_")
+        assert not name.endswith(("_s", "_ms", "_count"))
+
+
+# Who may read them, and what they cost others.
+
+
+def test_addresses_are_checked_before_anything_is_started() -> None:
+    assert metrics_address("0", Security()) == Address("127.0.0.1", 0)
+    assert metrics_address("0.0.0.0:0", Security("secret")) == Address("0.0.0.0", 0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for text, words in (
+            ("0.0.0.0:0", "no token is set"),
+            ("unix:/tmp/x", r"expected \[host:\]port or off"),
+            ("on", "expected host:port"),
+            (str(taken.getsockname()[1]), "is in use"),
+        ):
+            with pytest.raises(UsageError, match=words):
+                metrics_address(text, Security())
+
+
+def test_a_token_is_asked_for_where_there_is_one() -> None:
+    async def main() -> None:
+        with metrics(token="secret") as url:
+            for token in (None, "wrong", "secret\xe9"):
+                with pytest.raises(urllib.error.HTTPError, match="401"):
+                    await asyncio.to_thread(fetch, url, token)
+            assert "sgc_steps_total" in await asyncio.to_thread(fetch, url, "secret")
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_tls(tmp_path: Path) -> None:
+    key, cert = str(tmp_path / "key"), str(tmp_path / "cert")
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    extension = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert]
+    subprocess.run([*command.split(), *extension], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cert, key)
+
+    async def main() -> None:
+        with metrics(tls=tls) as url:
+            assert url.startswith("https://")
+            trusting = ssl.create_default_context(cafile=cert)
+            text = await asyncio.to_thread(fetch, url, None, trusting)
+            assert "sgc_steps_total" in text
+            with pytest.raises((urllib.error.URLError, ConnectionError)):
+                await asyncio.to_thread(fetch, url.replace("https", "http"))
+
+    asyncio.run(main())
+
+
+def test_in_a_long_step_the_last_known_counts_are_given_and_one_question_is_put() -> None:
+    async def main() -> None:
+        asked, answer = [], asyncio.Event()
+        answer.set()
+
+        async def ask() -> pb.Stats:
+            asked.append(time.monotonic())
+            await answer.wait()
+            return pb.Stats(steps=len(asked))
+
+        source = StatsSource(ask, asyncio.get_running_loop(), timeout_s=0.02)
+        assert (await asyncio.to_thread(source.latest))[0].steps == 1
+        answer.clear()
+        for _ in range(3):
+            stats, age_s = await asyncio.to_thread(source.latest)
+            assert stats.steps == 1
+        assert age_s >= 0.06
+        assert len(asked) == 2
+        answer.set()
+        assert (await asyncio.to_thread(source.latest))[0].steps > 1
+
+    asyncio.run(main())
+
+
+def test_the_event_loop_goes_on_during_a_scrape_that_gets_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics_http, "MAX_SCRAPES", 2)
+
+    async def never() -> pb.Stats:
+        await asyncio.Event().wait()
+        return pb.Stats()
+
+    async def main() -> None:
+        with metrics(never) as url:
+            scrapes = [asyncio.create_task(asyncio.to_thread(fetch, url)) for _ in range(2)]
+            longest_s, last_s = 0.0, time.monotonic()
+            while not all(scrape.done() for scrape in scrapes):
+                await asyncio.sleep(0.001)
+                longest_s = max(longest_s, time.monotonic() - last_s)
+                last_s = time.monotonic()
+            assert longest_s < 0.5
+            for scrape in scrapes:
+                assert values_of(scrape.result())[("sgc_stats_age_seconds",)] >= 1
+
+    asyncio.run(main())
+
+
+def test_who_says_nothing_takes_no_place_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_http, "MAX_SCRAPES", 1)
+    monkeypatch.setattr(metrics_http._Handler, "timeout", 0.2)
+
+    async def main() -> None:
+        with metrics() as url:
+            port = int(url.split(":")[2].split("/")[0])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            await asyncio.sleep(0.05)
+            with pytest.raises((urllib.error.URLError, ConnectionError)):
+                await asyncio.to_thread(fetch, url)
+            assert await asyncio.wait_for(reader.read(), 5) == b""  # hung up on
+            writer.close()
+            assert "sgc_steps_total" in await asyncio.to_thread(fetch, url)
+
+    asyncio.run(main())
