@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
 from workloads import Call, Program
+
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.request import Commit, EngineRequest, Generate, Score
 

@@ -50,13 +50,21 @@ class Rate:
 
 
 def measure(
-    shape: str, seed: int, n: int, *, policy: str, pool: float, width: int | None, scale: float = 1
+    shape: str,
+    seed: int,
+    n: int,
+    *,
+    policy: str,
+    pool: float,
+    width: int | None,
+    scale: float = 1,
+    least: int = 8,
 ) -> Rate:
-    """One run on an empty cache."""
+    """One run on an empty cache. least: how many of the longest sequences the pool holds."""
     everything = _run(shape, seed, n, scale, pool_tokens=4_000_000, policy="fcfs", width=None)[1]
     longest = max(len(a.call.prompt) + len(a.output) + _n_choices(a) for a in everything)
     n_distinct = best_of(everything).prompt_tokens - best_of(everything).cached_tokens
-    tokens = max(8 * longest, int(pool * n_distinct))
+    tokens = max(least * longest, int(pool * n_distinct))
     core, asked = _run(shape, seed, n, scale, pool_tokens=tokens, policy=policy, width=width)
     counters = core.stats().counters
     n_prompt = sum(len(a.call.prompt) for a in asked)
