@@ -41,6 +41,7 @@ from sgc.runtime.engine.sampler import Draw, sample
 from sgc.runtime.engine.scheduler import Item, Scheduler
 from sgc.runtime.engine.validate import Limits, problem_of
 
+_NO_USAGE = Usage()
 StopCheckerFactory = Callable[[list[str]], StopChecker]
 
 
@@ -161,6 +162,7 @@ class EngineCore:
         work = self._live.get(request_id)
         if work is not None:
             self._forget(work)
+        self._outbox = [update for update in self._outbox if update.id != request_id]
 
     def step(self) -> list[Update]:
         """Runs one batch, if anything can run, and says what came of it.
@@ -295,7 +297,7 @@ class EngineCore:
         self._count(usage or work.usage_so_far(), counted)
         self.scheduler.leave(work)
 
-    def _count(self, usage: Usage, counted: Usage = Usage()) -> None:
+    def _count(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
         """counted: the part of it that is in the sums already, as a prompt is once computed."""
         counters = self._counters
         counters.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens

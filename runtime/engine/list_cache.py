@@ -83,8 +83,6 @@ class ListCache:
 
     def move_lock(self, node: Node, below: Node) -> None:
         """Moves one lock to a longer sequence; the shorter one is not kept for itself."""
-        if node is below:
-            return
         self._lock(below)
         self.unlock(node)
         if node.locks == 0 and node.parent is not None:
@@ -172,7 +170,6 @@ class ListCache:
         node.locks += 1
         if node.parent is not None:
             node.parent.locks += 1
-        self._touch(node)
 
     def _touch(self, node: Node) -> None:
         self._clock += 1

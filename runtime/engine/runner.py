@@ -1,127 +1,61 @@
 """Runs a Hugging Face causal LM on the engine's flat batches: a `Forward`.
 
-The model's own code does everything but attention, which it looks up by name: ours writes
-K and V into the pool and attends over pages. Only safetensors are loaded, no remote code is
-run, nothing is fetched. A model that does not fit is refused when it is loaded
+The model is computed by our own code where that knows its kind (`fused.py`), else by its own
+(`stock.py`); attention is ours, over the pool's pages. Only safetensors are loaded, no remote
+code is run, nothing is fetched. A model that does not fit is refused when it is loaded
 (`self_check.py`), never served wrongly.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    AutoConfig,
-    AutoModelForCausalLM,
-)
-from transformers.utils import logging
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
-from sgc.kernels.interface import Heads, PagedAttention, Ragged, write
+from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.torch_cpu import TorchCpuAttention
 from sgc.runtime.engine.forward import FlatBatch
+from sgc.runtime.engine.fused import FusedModel, is_understood
+from sgc.runtime.engine.kv_pool import KVPool, Step
+from sgc.runtime.engine.packed import pack_linears
+from sgc.runtime.engine.stock import ATTENTION, StockModel
+from sgc.runtime.engine.tuning import keep_freed_memory
 
-ATTENTION = "sgc_pool"
 MAX_POOL_TOKENS = 65536
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_log = logging.getLogger(__name__)
+
+Compute = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Step], torch.Tensor]
+"""(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
 
 
 class UnsupportedModel(ValueError):
     """A model that would not be served faithfully."""
 
 
-@dataclass(slots=True)
-class KVPool:
-    """Each layer's K and V: [n_pages, n_kv_heads, head_dim], made when the layer first runs."""
-
-    n_pages: int
-    layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
-
-    def layer(
-        self, index: int, k: torch.Tensor, v: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """k, v: [n_tokens, n_kv_heads, head_dim], an example of what it will hold."""
-        pools = self.layers.get(index)
-        if pools is None:
-            pools = (
-                k.new_empty(self.n_pages, *k.shape[1:]),
-                v.new_empty(self.n_pages, *v.shape[1:]),
-            )
-            self.layers[index] = pools
-        return pools
-
-    @property
-    def token_bytes(self) -> int:
-        """What one page takes in all layers that have run."""
-        sizes = [t[0].numel() * t.element_size() for pools in self.layers.values() for t in pools]
-        return sum(sizes)
-
-
-@dataclass(slots=True)
-class _Step:
-    """What the attention function needs of the batch that is being run."""
-
-    attention: PagedAttention
-    plan: Any
-    slots: torch.Tensor
-    pool: KVPool
-
-
-# Some models drop keyword arguments on the way to their layers, so this is no argument. One
-# batch runs at a time in a process.
-_step: _Step | None = None
-
-
-def _attend(
-    module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    scaling: float | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    s_aux: torch.Tensor | None = None,
-    **_: Any,
-) -> tuple[torch.Tensor, None]:
-    """The function that models call. query, key, value: [1, n_heads, n_tokens, head_dim]."""
-    step = _step
-    assert step is not None, "the model was run outside of a batch"
-    assert query.shape[0] == 1, "a flat batch has one row"
-    q, k, v = (t[0].transpose(0, 1) for t in (query, key, value))
-    k_pool, v_pool = step.pool.layer(int(module.layer_idx), k, v)  # type: ignore[arg-type]
-    write(k_pool, v_pool, step.slots, k, v)
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    heads = Heads(float(scale), sliding_window or None, softcap, s_aux)
-    out = step.attention.attend(q, k_pool, v_pool, step.plan, heads)
-    return out[None], None
-
-
-def _no_mask(*_: Any, **__: Any) -> None:
-    """Models build no mask: the attention function knows which pages a row has."""
-
-
-AttentionInterface.register(ATTENTION, _attend)
-AttentionMaskInterface.register(ATTENTION, _no_mask)
-
-
 class ModelRunner:
-    """A transformers model with a pool of `n_pages` tokens."""
+    """A model computed in some way, with a pool of `n_pages` tokens."""
 
     device_name = "cpu"
 
-    def __init__(self, model: Any, n_pages: int) -> None:
-        self.model = model
+    def __init__(self, model: Any, compute: Compute, n_pages: int) -> None:
+        """model: what `compute` was made of."""
+        self.model: Any = model if isinstance(compute, StockModel) else None
+        self.name = type(model).__name__
+        self.config = model.config.get_text_config()
+        self.dtype: torch.dtype = model.dtype
         self.pool = KVPool(n_pages)
-        self.vocab_size = int(model.get_output_embeddings().weight.shape[0])
-        self.max_context = _max_context(model.config.get_text_config())
-        self._attention = TorchCpuAttention()
+        self.vocab_size = int(model.get_output_embeddings().out_features)
+        self.max_context = max_context_of(self.config)
+        self.attention: PagedAttention = TorchCpuAttention()
+        self._compute = compute
 
     @property
     def pool_tokens(self) -> int:
@@ -129,7 +63,7 @@ class ModelRunner:
 
     @property
     def dtype_name(self) -> str:
-        return str(self.model.dtype).removeprefix("torch.")
+        return str(self.dtype).removeprefix("torch.")
 
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
         logits: npt.NDArray[np.float32] = self.logits(batch).float().numpy()
@@ -138,21 +72,10 @@ class ModelRunner:
     @torch.inference_mode()
     def logits(self, batch: FlatBatch) -> torch.Tensor:
         """[n_logits, vocab]"""
-        global _step
         ragged = Ragged(_tensor(batch.row_starts), _tensor(batch.pages), _tensor(batch.page_starts))
-        plan = self._attention.plan(ragged)
-        _step = _Step(self._attention, plan, _tensor(batch.slots), self.pool)
-        try:
-            output = self.model(
-                input_ids=_tensor(batch.token_ids)[None],
-                position_ids=_tensor(batch.positions)[None],
-                use_cache=False,
-                logits_to_keep=_tensor(batch.logit_index),
-            )
-        finally:
-            _step = None
-        logits: torch.Tensor = output.logits[0]
-        return logits
+        step = Step(self.attention, self.attention.plan(ragged), _tensor(batch.slots), self.pool)
+        tokens, positions = _tensor(batch.token_ids), _tensor(batch.positions)
+        return self._compute(tokens, positions, _tensor(batch.logit_index), step)
 
 
 # A model this small is no faster on two threads (2 cores, torch 2.13), and far slower where
@@ -169,17 +92,12 @@ def load_model(
     threads: int | None = None,
 ) -> ModelRunner:
     """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16"."""
-    from sgc.runtime.engine.self_check import check_model
-
     if threads is not None:
         torch.set_num_threads(threads)
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
-    model = _load(folder, dtype)
-    if threads is None and model.num_parameters() < ONE_THREAD_BELOW:
-        torch.set_num_threads(1)
-    runner = runner_of(model, 1)
-    check_model(runner)
+    keep_freed_memory()
+    runner = _checked_runner(folder, dtype, has_choice_of_threads=threads is None)
     if max_context is not None:
         if max_context > runner.max_context:
             raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
@@ -191,13 +109,52 @@ def load_model(
 
 
 def runner_of(model: Any, n_pages: int) -> ModelRunner:
-    """A runner for a model in memory, which from now on attends over the runner's pool.
+    """A runner for a model in memory, computed in the fastest way there is for it.
 
-    The choice is noted in the model's configuration: do not share that with other models.
+    It takes the model over, which is of no other use afterwards.
     """
-    model.eval()
-    model.set_attn_implementation(ATTENTION)
-    return ModelRunner(model, n_pages)
+    return _ways(model)[0](model, n_pages)
+
+
+def fused_runner(model: Any, n_pages: int) -> ModelRunner:
+    return ModelRunner(model, FusedModel(model), n_pages)
+
+
+def packed_runner(model: Any, n_pages: int) -> ModelRunner:
+    runner = ModelRunner(model, StockModel(model), n_pages)
+    pack_linears(model)
+    return runner
+
+
+def stock_runner(model: Any, n_pages: int) -> ModelRunner:
+    return ModelRunner(model, StockModel(model), n_pages)
+
+
+def _ways(model: Any) -> list[Callable[[Any, int], ModelRunner]]:
+    """In which a model can be computed, the fastest first."""
+    fused = [fused_runner] if is_understood(model) else []
+    return [*fused, packed_runner, stock_runner]
+
+
+def _checked_runner(folder: str, dtype: str, has_choice_of_threads: bool) -> ModelRunner:
+    from sgc.runtime.engine.self_check import check_model, own_answers
+
+    model = _load(folder, dtype)
+    if has_choice_of_threads and model.num_parameters() < ONE_THREAD_BELOW:
+        torch.set_num_threads(1)
+    own = own_answers(model)
+    *faster, slowest = _ways(model)
+    for way in faster:
+        runner = way(model, 1)
+        try:
+            check_model(runner, own)
+            return runner
+        except UnsupportedModel as error:
+            _log.warning("%s fails its check, trying without: %s", way.__name__, error)
+            model = _load(folder, dtype)
+    runner = slowest(model, 1)
+    check_model(runner, own)
+    return runner
 
 
 def default_pool_tokens(token_bytes: int) -> int:
@@ -219,7 +176,7 @@ def _memory_bytes() -> int:
 
 
 def _load(folder: str, dtype: str) -> Any:
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     common = {"local_files_only": True, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(folder, **common)
     try:
@@ -239,7 +196,7 @@ def _load(folder: str, dtype: str) -> Any:
         raise UnsupportedModel(f"{names} is not supported: {reason} ({folder})") from error
 
 
-def _max_context(config: Any) -> int:
+def max_context_of(config: Any) -> int:
     """The longest context in which each position's K and V depend on its own prefix alone."""
     longest = int(getattr(config, "max_position_embeddings", None) or 32768)
     rope = getattr(config, "rope_parameters", None) or {}

@@ -290,22 +290,29 @@ class Scheduler:
                 self.inflight.update(leader)
 
     def _follow(self, work: Work, leader: Work) -> None:
-        shared = common_prefix(work.tokens.view[: work.n_matchable], leader.tokens.view)
         self.waiting.park(work)
         self._unpin(work)
-        leader.followers.append((shared, work))
+        leader.followers.append((_n_shared(work, leader), work))
 
     def _wake(self, leader: Work, all_of_them: bool = False) -> None:
+        """Those whose shared part is computed go on. Of those that go on alike, the first does,
+        and the others follow it: they would find that out one by one."""
         if not leader.followers:
             return
         still: list[tuple[int, Work]] = []
-        for shared, work in leader.followers:
+        firsts: dict[tuple[int, int], Work] = {}
+        for shared, work in sorted(leader.followers, key=lambda follower: follower[1].order):
             if work.state is not State.PARKED:
                 continue
-            if all_of_them or shared <= leader.n_computed:
+            if not all_of_them and shared > leader.n_computed:
+                still.append((shared, work))
+                continue
+            next_token = work.tokens.at(shared) if shared < work.n_matchable else -1 - work.order
+            first = firsts.setdefault((shared, next_token), work)
+            if first is work:
                 self.waiting.wake(work)
             else:
-                still.append((shared, work))
+                first.followers.append((_n_shared(work, first), work))
         leader.followers = still
 
     def _take(self, work: Work, budget: int) -> Item:
@@ -373,6 +380,11 @@ def _hand_out(item: Item, pages: Ints) -> None:
     for part in item.parts:
         part.branch.pages.extend(pages[at : at + part.n_tokens])
         at += part.n_tokens
+
+
+def _n_shared(work: Work, leader: Work) -> int:
+    """How many of its tokens it may take from what the leader has or will have computed."""
+    return common_prefix(work.tokens.view[: work.n_matchable], leader.tokens.view)
 
 
 def _by_order(work: Work) -> int:

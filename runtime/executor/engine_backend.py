@@ -44,6 +44,7 @@ from sgc.runtime.executor.engine_probe import reason_unreachable
 from sgc.runtime.executor.engine_stream import OnDelta, Stream
 
 CONNECT_TIMEOUT_S = 5.0
+UNARY_TIMEOUT_S = 60.0
 MAX_TRIES = 6
 FIRST_BACKOFF_S = 0.05
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -193,7 +194,7 @@ class EngineBackend:
         stub = await self._connected()
         call: Callable[..., Awaitable[Any]] = getattr(stub, method)
         try:
-            return await call(request, metadata=self._metadata, timeout=60.0)
+            return await call(request, metadata=self._metadata, timeout=UNARY_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             raise self._error_of(error) from error
 
@@ -242,6 +243,11 @@ class EngineBackend:
             return Overloaded(f"the engine at {self._uri} refused: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return BackendError(f"what answers at {self._uri} is no engine of this version")
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return EngineUnavailable(
+                f"the engine at {self._uri} did not answer within {UNARY_TIMEOUT_S:g} s",
+                hint="it may be in a very long step; try again, or smaller --chunk-tokens",
+            )
         return self._unreachable(f"{code.name}: {details}")
 
     def _unreachable(self, why: str) -> EngineUnavailable:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sgc.kernels import torch_cpu
+from sgc.kernels import partial, parts
 from sgc.kernels.interface import Heads, Ragged, write
 from sgc.kernels.reference import ReferenceAttention
 from sgc.kernels.torch_cpu import TorchCpuAttention
@@ -67,14 +70,86 @@ def test_half_precision_is_close() -> None:
 
 
 def test_groups_are_cut_by_length_and_size(monkeypatch) -> None:
-    monkeypatch.setattr(torch_cpu, "MAX_GROUP_TOKENS", 100)
+    monkeypatch.setattr(parts, "MAX_GROUP_PAGES", 100)
     q, k, v, ragged = make_batch(4, 2)
     fast = TorchCpuAttention()
     plan = fast.plan(ragged)
-    sizes = sorted(tuple(group.pages.shape) for group in plan.groups)
-    assert sizes == [(1, 90), (2, 2), (2, 44)]
+    groups = [part for part in plan.full if part.n_queries == 1]
+    assert sorted((g.n_rows, len(g.pages) // g.n_rows) for g in groups) == [
+        (1, 90),
+        (2, 2),
+        (2, 44),
+    ]
     expected = ReferenceAttention().attend(q, k, v, ragged, Heads(0.3))
     torch.testing.assert_close(fast.attend(q, k, v, plan, Heads(0.3)), expected)
+
+
+@st.composite
+def ragged_batches(draw) -> tuple[Ragged, int]:
+    """Rows that share prefixes of a few documents as requests do, decodes and chunks mixed;
+    and how many pages there are. Pages come in any order."""
+    n_docs = draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    docs = rng.permutation(n_docs * 40).reshape(n_docs, 40)
+    next_page, rows, n_new = n_docs * 40, [], []
+    for _ in range(draw(st.integers(1, 8))):
+        n_shared = draw(st.sampled_from([0, 0, 3, 20, 40]))
+        n_own = draw(st.integers(0 if n_shared else 1, 12))
+        own = np.arange(next_page, next_page + n_own)
+        next_page += n_own
+        rows.append(np.concatenate([docs[draw(st.integers(0, n_docs - 1)), :n_shared], own]))
+        n_new.append(draw(st.sampled_from([1, 1, 2, n_own or 1, len(rows[-1])])))
+    n_new = [min(n, len(row)) for n, row in zip(n_new, rows, strict=True)]
+    starts = [torch.tensor([0, *sizes]).cumsum(0) for sizes in (n_new, map(len, rows))]
+    return Ragged(starts[0], torch.from_numpy(np.concatenate(rows)), starts[1]), next_page
+
+
+@given(
+    ragged_batches(),
+    st.sampled_from([(4, 4), (4, 2), (6, 1)]),
+    st.sampled_from([(1, 1), (3, 20), (32, 512)]),
+    st.sampled_from([None, None, 1, 5, 30]),
+    st.sampled_from([None, None, 1.5]),
+    st.booleans(),
+    st.sampled_from([torch.float32, torch.bfloat16]),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_batch_agrees_with_the_reference(
+    batch, n_heads, thresholds, window, softcap, has_sinks, dtype
+) -> None:
+    ragged, n_pages = batch
+    torch.manual_seed(0)
+    k, v = torch.randn(2, n_pages, n_heads[1], 8).to(dtype)
+    q = torch.randn(int(ragged.row_starts[-1]), n_heads[0], 8).to(dtype)
+    sinks = torch.linspace(-1, 2, n_heads[0]) if has_sinks else None
+    heads = Heads(0.4, window, softcap, sinks)
+    fast = TorchCpuAttention(*thresholds)
+    expected = ReferenceAttention().attend(q, k, v, ragged, heads)
+    got = fast.attend(q, k, v, fast.plan(ragged), heads)
+    allowed = 1e-5 if dtype == torch.float32 else 0.03
+    torch.testing.assert_close(got, expected, atol=allowed, rtol=allowed)
+
+
+def test_what_rows_share_is_attended_to_once() -> None:
+    prefix = torch.randperm(200)
+    rows = [torch.cat([prefix, torch.tensor([200 + 2 * i, 201 + 2 * i])]) for i in range(6)]
+    stranger = torch.arange(300, 340)
+    pages = [*rows[:3], stranger, *rows[3:]]
+    starts = torch.tensor([0, *map(len, pages)]).cumsum(0)
+    ragged = Ragged(torch.arange(8), torch.cat(pages), starts)
+    shared, own, alone = TorchCpuAttention().plan(ragged).full
+    assert (shared.n_rows, shared.n_queries, len(shared.pages)) == (1, 6, 200)
+    assert (own.n_rows, len(own.pages), own.is_first) == (6, 12, False)
+    assert (alone.n_rows, len(alone.pages), alone.is_first) == (1, 40, True)
+    assert len(TorchCpuAttention(min_pages=201).plan(ragged).full) == 2
+
+
+def test_without_torchs_private_kernel_all_is_the_same(monkeypatch) -> None:
+    q, k, v, ragged = make_batch(4, 2)
+    monkeypatch.setattr(partial, "_FLASH", None)
+    fast = TorchCpuAttention(1, 1)
+    expected = ReferenceAttention().attend(q, k, v, ragged, Heads(0.3))
+    torch.testing.assert_close(fast.attend(q, k, v, fast.plan(ragged), Heads(0.3)), expected)
 
 
 def test_shapes_are_checked() -> None:

@@ -228,3 +228,10 @@ def test_a_commit_of_nothing_is_done_at_once(lab) -> None:
     outcome = only(lab, lab.make_core(), [], Commit())
     assert outcome.last.error is None
     assert outcome.last.usage.prompt_tokens == 0
+
+
+def test_a_refusal_of_a_cancelled_request_is_not_told(lab) -> None:
+    core = lab.make_core()
+    core.submit(lab.request(1, [5, 9999], Commit()))
+    core.cancel(1)
+    assert core.step() == []

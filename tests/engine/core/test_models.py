@@ -20,9 +20,11 @@ from sgc.runtime.engine.runner import (
     UnsupportedModel,
     default_pool_tokens,
     load_model,
+    packed_runner,
     runner_of,
+    stock_runner,
 )
-from sgc.runtime.engine.self_check import check_model
+from sgc.runtime.engine.self_check import check_model, own_answers
 
 VOCAB = 199
 COMMON = {
@@ -184,7 +186,10 @@ def test_scores_are_the_models_own(lab, name) -> None:
 @pytest.mark.parametrize("name", [*MODELS, "GptOss"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_self_check_accepts_what_is_right(name, dtype) -> None:
-    check_model(runner_of(make_model(name, dtype), 1))
+    for way in (runner_of, packed_runner, stock_runner):
+        model = make_model(name, dtype)
+        own = own_answers(model)
+        check_model(way(model, 1), own)
 
 
 @pytest.mark.parametrize(
@@ -192,15 +197,18 @@ def test_the_self_check_accepts_what_is_right(name, dtype) -> None:
     [("Mistral", "sliding_window"), ("GptOss", "s_aux"), ("Gemma", "scaling")],
 )
 def test_the_self_check_refuses_what_attends_otherwise(monkeypatch, name, ignored) -> None:
-    from sgc.runtime.engine import runner
+    from sgc.runtime.engine import stock
 
     def deaf(*args, **kwargs):
         kwargs[ignored] = 0.01 if ignored == "scaling" else None
-        return runner._attend(*args, **kwargs)
+        return stock._attend(*args, **kwargs)
 
-    monkeypatch.setitem(transformers.AttentionInterface._global_mapping, runner.ATTENTION, deaf)
+    monkeypatch.setitem(transformers.AttentionInterface._global_mapping, stock.ATTENTION, deaf)
+    model = make_model(name)
+    own = own_answers(model)
+    runner = stock_runner(model, 1)
     with pytest.raises(UnsupportedModel, match=f"{name}ForCausalLM is not supported: its logits"):
-        check_model(runner_of(make_model(name), 1))
+        check_model(runner, own)
 
 
 def save(folder, model) -> str:
@@ -247,7 +255,7 @@ def test_pickled_weights_are_not_loaded(tmp_path) -> None:
 
 
 def test_contexts_that_depend_on_the_batch_are_cut() -> None:
-    from sgc.runtime.engine.runner import _max_context
+    from sgc.runtime.engine.runner import max_context_of
 
     config = transformers.LlamaConfig(
         max_position_embeddings=4096,
@@ -258,9 +266,9 @@ def test_contexts_that_depend_on_the_batch_are_cut() -> None:
             "original_max_position_embeddings": 512,
         },
     )
-    assert _max_context(config) == 512
-    assert _max_context(transformers.LlamaConfig(max_position_embeddings=4096)) == 4096
-    assert _max_context(transformers.Llama4TextConfig(attention_chunk_size=64)) == 64
+    assert max_context_of(config) == 512
+    assert max_context_of(transformers.LlamaConfig(max_position_embeddings=4096)) == 4096
+    assert max_context_of(transformers.Llama4TextConfig(attention_chunk_size=64)) == 64
 
 
 def test_the_default_pool_is_bounded() -> None:

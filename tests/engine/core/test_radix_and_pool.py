@@ -1,131 +1,47 @@
-"""The radix tree and the pool against a naive cache: a dictionary from prefixes to pages."""
+"""The radix tree, the list that can stand in for it, and the pool: cases of note, and lists of
+operations that hypothesis makes shorter when they fail (`test_fuzz.py` runs many more)."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from engine.core.cache_fuzz import CacheFuzz, Dice
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sgc.runtime.engine.cache import PrefixCache
+from sgc.runtime.engine.list_cache import ListCache
 from sgc.runtime.engine.pool import PagePool
 from sgc.runtime.engine.radix import Match, RadixTree
 
-POOL = 40
-runs = st.lists(st.integers(0, 2), min_size=1, max_size=12)
-spaces = st.sampled_from([b"", b"other"])
 
-
-class AgainstNaive(RuleBasedStateMachine):
-    """prefixes: (namespace, tokens…) -> page; a stamp and a number of locks for each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cache = PrefixCache(POOL)
-        self.pages: dict[tuple, int] = {}
-        self.stamps: dict[tuple, int] = {}
-        self.locks: list[tuple] = []  # (node, key)
-        self.clock = 0
-
-    def _touch(self, key: tuple) -> None:
-        self.clock += 1
-        for end in range(2, len(key) + 1):
-            self.stamps[key[:end]] = self.clock
-
-    def _known(self, key: tuple) -> int:
-        n = 0
-        while n + 2 <= len(key) and key[: n + 2] in self.pages:
-            n += 1
-        return n
-
-    def _evict_naively(self, n: int) -> None:
-        for _ in range(n):
-            locked = {key[:end] for _, key in self.locks for end in range(2, len(key) + 1)}
-            inner = {key[:-1] for key in self.pages}
-            leaves = [key for key in self.pages if key not in inner and key not in locked]
-            oldest = min(leaves, key=lambda key: self.stamps[key])
-            del self.pages[oldest], self.stamps[oldest]
-
-    @rule(tokens=runs, space=spaces)
-    def match(self, tokens: list[int], space: bytes) -> None:
-        tree = self.cache.tree
-        found = tree.match(np.array(tokens), tree.root(space))
-        assert found.length == self._known((space, *tokens))
-
-    @rule(tokens=runs, space=spaces)
-    def lock_and_insert(self, tokens: list[int], space: bytes) -> None:
-        """As a request does: lock what is known, reserve, insert the rest, keep the lock."""
-        tree, key = self.cache.tree, (space, *tokens)
-        found = tree.match(np.array(tokens), tree.root(space))
-        node = tree.lock(found)
-        held = key[: 1 + found.length]
-        self.locks.append((node, held))
-        self._touch(held)
-        n_new = len(tokens) - found.length
-        n_evictable, n_free = tree.n_evictable, self.cache.pool.n_free
-        new = self.cache.reserve(n_new)
-        if new is None:
-            assert n_new > n_evictable + n_free
-            return
-        self._evict_naively(max(0, n_new - n_free))
-        end, pages = self.cache.insert(np.array(tokens[found.length :], np.int64), new, node)
-        tree.move_lock(node, end)
-        self.locks[-1] = (end, key)
-        for i, page in enumerate(pages):
-            self.pages[key[: 2 + found.length + i]] = int(page)
-        self._touch(key)
-        assert tree.path_pages(end).tolist() == [
-            self.pages[key[:n]] for n in range(2, len(key) + 1)
-        ]
-
-    @rule(tokens=runs, space=spaces)
-    def insert_twice(self, tokens: list[int], space: bytes) -> None:
-        """What is known already keeps its pages, and the duplicates are freed."""
-        tree, key = self.cache.tree, (space, *tokens)
-        n_free = self.cache.pool.n_free
-        if n_free < len(tokens):
-            return
-        known = self._known(key)
-        new = self.cache.reserve(len(tokens))
-        _, pages = self.cache.insert(np.array(tokens), new, tree.root(space))
-        assert self.cache.pool.n_free == n_free - (len(tokens) - known)
-        for i, page in enumerate(pages.tolist()):
-            assert self.pages.setdefault(key[: 2 + i], page) == page
-        self._touch(key)
-
-    @rule(which=st.integers(0, 100))
-    def unlock(self, which: int) -> None:
-        if self.locks:
-            node, key = self.locks.pop(which % len(self.locks))
-            self.cache.tree.unlock(node)
-            self._touch(key)
-
-    @rule(n=st.integers(1, 10))
-    def evict(self, n: int) -> None:
-        n = min(n, self.cache.tree.n_evictable)
-        freed = self.cache.tree.evict(n)
-        assert len(freed) == n
-        self.cache.release(freed)
-        self._evict_naively(n)
-
-    @invariant()
-    def agrees(self) -> None:
-        self.cache.check()
-        assert self.cache.tree.n_tokens == len(self.pages)
-        assert sorted(self.cache.tree.all_pages()) == sorted(self.pages.values())
-
-
-AgainstNaive.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, database=None
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@given(
+    numbers=st.lists(st.integers(0, 999), min_size=100, max_size=400),
+    kind=st.sampled_from(["radix", "list"]),
 )
-TestAgainstNaive = AgainstNaive.TestCase
+def test_what_operations_do_is_what_a_dictionary_would_do(numbers, kind) -> None:
+    CacheFuzz(Dice(numbers), kind).run(30)
+
+
+# -- the tree --
+
+
+def grown(*runs: tuple[range, range]) -> RadixTree:
+    """Tokens and their pages, inserted one after the other."""
+    tree = RadixTree()
+    for tokens, pages in runs:
+        tree.insert(np.array(tokens), np.array(pages), tree.root())
+    return tree
+
+
+def find(tree, *tokens: int) -> Match:
+    return tree.match(np.array(tokens, np.int64), tree.root())
 
 
 def test_a_match_changes_nothing_and_a_lock_splits() -> None:
-    tree = RadixTree()
-    tree.insert(np.arange(10), np.arange(10), tree.root())
-    found = tree.match(np.array([0, 1, 2, 9]), tree.root())
+    tree = grown((range(10), range(10)))
+    found = find(tree, 0, 1, 2, 9)
     assert (found.length, found.used, found.at_end) == (3, 3, False)
     assert len(list(tree.nodes())) == 2
     node = tree.lock(found)
@@ -135,41 +51,176 @@ def test_a_match_changes_nothing_and_a_lock_splits() -> None:
     tree.check()
 
 
-def test_check_sees_a_broken_tree() -> None:
-    tree = RadixTree()
-    tree.insert(np.arange(4), np.arange(4), tree.root())
-    leaf = tree.match(np.arange(4), tree.root()).node
-    leaf.locks = 1
+def test_who_locked_the_end_of_a_node_holds_it_after_a_split() -> None:
+    tree = grown((range(6), range(6)))
+    end = tree.lock(find(tree, *range(6)))
+    middle = tree.lock(find(tree, 0, 1, 2))
+    assert tree.path_pages(end).tolist() == list(range(6))
+    tree.unlock(end)
+    assert tree.evict(6).tolist() == [3, 4, 5]
+    assert tree.path_pages(middle).tolist() == [0, 1, 2]
+
+
+def test_a_last_use_goes_before_what_is_older() -> None:
+    tree = grown((range(4), range(4)), (range(10, 14), range(4, 8)))
+    recent = find(tree, *range(10, 14)).node
+    tree.demote(recent, 1)
+    tree.check()
+    assert tree.evict(3).tolist() == [5, 6, 7]
+    assert find(tree, *range(10, 14)).length == 1
+    assert sorted(tree.evict(4).tolist()) == [0, 1, 2, 3]  # what was kept is the more recent
+
+
+def test_many_last_uses_leave_the_order_of_the_others() -> None:
+    """Also when most of what is queued for eviction is out of date and is swept out."""
+    tree, order = RadixTree(), np.random.default_rng(3).permutation(300).tolist()
+    last_used = order[::3] + order[1::3]
+    for i in order:
+        tree.insert(np.array([i]), np.array([i]), tree.root())
+    for i in last_used:
+        tree.demote(find(tree, i).node, 0)
+    assert sorted(tree.evict(200).tolist()) == sorted(last_used)
+    assert len(tree._heap) == 300
+    tree.insert(np.array([300]), np.array([300]), tree.root())
+    assert len(tree._heap) == 101, "what is out of date was not swept out"
+    tree.check()
+    assert tree.evict(101).tolist() == [*order[2::3], 300]
+
+
+@pytest.mark.parametrize("why", ["locked", "continued"])
+def test_a_last_use_leaves_what_others_use(why) -> None:
+    tree = grown((range(6), range(6)), (range(10, 12), range(6, 8)))
+    end = tree.lock(find(tree, *range(6)))
+    if why == "locked":
+        tree.lock(find(tree, 0, 1, 2, 3))
+    else:
+        tree.insert(np.array([0, 1, 2, 3, 9]), np.array([20, 21, 22, 23, 8]), tree.root())
+    tree.unlock(end)
+    tree.demote(end, 0)
+    tree.check()
+    assert sorted(tree.evict(2).tolist()) == [4, 5]
+    assert find(tree, *range(6)).length == 4
+    assert tree.evict(1).tolist() == [7]
+
+
+def _lock_in_passing(tree: RadixTree) -> None:
+    find(tree, 1, 2, 3).node.locks = 1
+
+
+def _outlive(tree: RadixTree) -> None:
+    find(tree, 1, 2, 3, 4).node.stamp = 99
+
+
+def _count_wrong(tree: RadixTree) -> None:
+    tree.n_evictable += 1
+
+
+def _share_a_page(tree: RadixTree) -> None:
+    find(tree, 1, 2, 3, 4).node.pages = np.array([1])
+
+
+def _lose_a_page(tree: RadixTree) -> None:
+    find(tree, 1, 2, 3).node.pages = np.array([1, 2])
+
+
+def _forget_a_leaf(tree: RadixTree) -> None:
+    tree._heap.clear()
+
+
+BREAKS = [_lock_in_passing, _outlive, _count_wrong, _share_a_page, _lose_a_page, _forget_a_leaf]
+
+
+@pytest.mark.parametrize("break_it", BREAKS)
+def test_check_sees_a_broken_tree(break_it) -> None:
+    tree = grown((range(1, 4), range(3)), (range(1, 5), range(4)))
+    tree.check()
+    break_it(tree)
     with pytest.raises(AssertionError):
         tree.check()
 
 
-def test_unlocking_too_often_is_our_bug() -> None:
-    tree = RadixTree()
+@pytest.mark.parametrize("make", [RadixTree, lambda: ListCache(4)])
+def test_unlocking_too_often_is_our_bug(make) -> None:
+    tree = make()
     node = tree.lock(Match(tree.root(), 0, 0))
     tree.unlock(node)
     with pytest.raises(AssertionError, match="more often"):
         tree.unlock(node)
 
 
-def test_eviction_does_not_scan_the_tree() -> None:
+def test_eviction_does_not_scan_the_tree(monkeypatch) -> None:
     """Evicting n leaves one at a time looks at each a bounded number of times."""
-    tree = RadixTree()
-    n = 2000
+    tree, n, looked = RadixTree(), 2000, 0
     for i in range(n):
         tree.insert(np.array([i, 7]), np.array([2 * i, 2 * i + 1]), tree.root())
-    looked = 0
     original = tree._is_evictable
 
-    def counting(node):  # type: ignore[no-untyped-def]
+    def counting(node):
         nonlocal looked
         looked += 1
         return original(node)
 
-    tree._is_evictable = counting  # type: ignore[method-assign]
+    monkeypatch.setattr(tree, "_is_evictable", counting)
     for _ in range(2 * n):
         assert len(tree.evict(1)) == 1
     assert looked <= 8 * n
+
+
+# -- the list --
+
+
+def test_the_list_shares_pages_and_evicts_whole_sequences() -> None:
+    cache = PrefixCache(12, "list")
+    for tokens in ([1, 2, 3, 4], [1, 2, 5], [1, 2, 3, 4, 6]):
+        pages = cache.reserve(len(tokens))
+        cache.insert(np.array(tokens), pages, cache.tree.root())
+    assert cache.tree.n_tokens == 6
+    assert len(list(cache.tree.nodes())) == 1 + 2  # the first is the beginning of the third
+    cache.check()
+    assert len(cache.tree.evict(1)) == 1  # the 5; the rest is the other's too
+    assert cache.match(np.array([1, 2, 5]), b"").length == 2
+    assert len(cache.tree.evict(1)) == 5
+
+
+def test_the_list_evicts_what_was_used_longest_ago() -> None:
+    """And no more sequences than it must."""
+    tree = ListCache(20)
+    for i in (0, 1, 2, 3, 0, 4):
+        tree.insert(np.array([i, i]), np.array([2 * i, 2 * i + 1]), tree.root())
+    held = tree.lock(find(tree, 1, 1))
+    tree.unlock(tree.lock(find(tree, 2, 2)))
+    assert [tree.evict(1).tolist() for _ in range(4)] == [[6, 7], [0, 1], [8, 9], [4, 5]]
+    assert tree.evict(9).tolist() == []
+    tree.unlock(held)
+    assert tree.evict(9).tolist() == [2, 3]
+
+
+def test_a_list_keeps_no_beginnings_of_what_it_has() -> None:
+    """A request that publishes bit by bit leaves one sequence; another's beginning stays its."""
+    tree = ListCache(9)
+    node = tree.lock(find(tree))
+    for n in range(1, 9):
+        end = tree.insert(np.array([n]), np.array([n]), node).node
+        tree.move_lock(node, end)
+        node = end
+    other = tree.lock(find(tree, 1, 2, 3))
+    assert len(list(tree.nodes())) == 1 + 2
+    tree.move_lock(other, tree.insert(np.array([4]), np.array([0]), other).node)
+    assert len(list(tree.nodes())) == 1 + 2
+    tree.check()
+
+
+def test_check_sees_a_broken_list() -> None:
+    tree = ListCache(9)
+    tree.insert(np.arange(4), np.arange(4), tree.root())
+    tree.insert(np.array([0, 1, 7]), np.array([8, 8, 4]), tree.root())
+    tree.check()
+    find(tree, 0, 1, 7).node.pages[1] = 5
+    with pytest.raises(AssertionError):
+        tree.check()
+
+
+# -- the pool --
 
 
 def test_pool_gives_each_page_once_and_notices_leaks() -> None:

@@ -1,0 +1,134 @@
+"""Who is measured, and on what: the peers, the tasks of a repetition, the ways to ask one.
+
+Used by `peers.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+import models
+from shapes import SHAPES, Shape, chats
+from texts import rows
+
+OURS = "sgc"
+PROBE = Shape(n_chats=1, n_turns=1, n_shared=0, n_own=32, n_out=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """variable: names its Python; None: this one. ways_to_select: None if it runs no programs."""
+
+    name: str
+    driver: str
+    variable: str | None
+    ways_to_select: tuple[str, ...] | None = ("score",)
+    wants_priming: bool = False
+
+    @property
+    def python(self) -> str | None:
+        return os.environ.get(self.variable) if self.variable else sys.executable
+
+
+PEERS = [
+    Peer(OURS, "sgc_engine.py", None),
+    Peer("vllm", "vllm_engine.py", "SGC_PEER_VLLM", ("score", "first")),
+    Peer("openvino", "openvino_engine.py", "SGC_PEER_OPENVINO", ("choice",), wants_priming=True),
+    Peer("transformers", "transformers_engine.py", None, None),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A workload of one repetition. amount: how many of the unit it is.
+
+    command: makes what is sent. A peer that is asked twice gets prompts of another variant the
+    second time, as it holds those of the first in its cache.
+    """
+
+    name: str
+    command: Callable[[int], dict[str, Any]]
+    unit: str
+    amount: float
+    is_program: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A peer and how it is asked; the name is the one that is reported."""
+
+    name: str
+    peer: str
+    variant: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def tasks(
+    workloads: Sequence[str], programs: Sequence[str], model: str, rep: int,
+    n_rows: int, divisor: int,
+) -> list[Task]:  # fmt: skip
+    """What a repetition asks; its seed is in every prompt."""
+    found = []
+    for index, workload in enumerate(workloads):
+        if workload == "W5":
+            found += [_program(name, 1000 * index + rep + 100, n_rows) for name in programs]
+            continue
+        shape = SHAPES[workload].made_smaller(divisor)
+        found.append(_chats(workload, shape, vocab_size(model), [index, rep + 100]))
+    return found
+
+
+def _chats(name: str, shape: Shape, vocab_size: int, seed: list[int]) -> Task:
+    def command(variant: int) -> dict[str, Any]:
+        return {"kind": "chats", "chats": chats(shape, vocab_size, [*seed, variant])}
+
+    return Task(name, command, "tok/s", shape.n_generated, is_program=False)
+
+
+def _program(name: str, seed: int, n_rows: int) -> Task:
+    def command(variant: int) -> dict[str, Any]:
+        texts = rows(name, seed + 100_000 * variant, n_rows)
+        return {"kind": "program", "program": name, "texts": texts}
+
+    return Task(name, command, "rows/s", n_rows, is_program=True)
+
+
+def cases(task: Task, running: Sequence[str]) -> list[Case]:
+    """Every way in which the running peers are asked a task."""
+    found = []
+    for peer in PEERS:
+        if peer.name not in running:
+            continue
+        if not task.is_program:
+            found.append(Case(peer.name, peer.name))
+            if peer.wants_priming and task.name == "W1":
+                found.append(Case(f"{peer.name} primed", peer.name, 1, {"is_primed": True}))
+        elif peer.ways_to_select:
+            found += _program_cases(task, peer.name, peer.ways_to_select)
+    return found
+
+
+def _program_cases(task: Task, peer: str, ways: tuple[str, ...]) -> list[Case]:
+    if "select" not in task.name:
+        return [Case(peer, peer, 0, {"select": ways[0]})]
+    return [
+        Case(peer if way == "score" else f"{peer} {way}", peer, variant, {"select": way})
+        for variant, way in enumerate(ways)
+    ]
+
+
+def probe(model: str) -> dict[str, Any]:
+    """The first command of a driver: one token after a short prompt."""
+    return {"kind": "chats", "chats": chats(PROBE, vocab_size(model), [99])}
+
+
+def vocab_size(model: str) -> int:
+    size: int = models.SPECS[model]["vocab_size"]
+    return size

@@ -1,0 +1,55 @@
+"""What the drivers of asynchronous engines share: chats that go on independently, programs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from protocol import Chats, Tally
+
+
+class AsyncioPeer:
+    """A peer with `generate` and `select` as `programs_asyncio.Engine` wants them."""
+
+    folder: str  # of the model, for its tokenizer
+    way_to_select = "score"
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+
+    async def generate(self, ids: list[int], n_out: int, tally: Tally) -> list[int]:
+        raise NotImplementedError
+
+    async def select(self, ids: list[int], choices: list[list[int]], tally: Tally) -> int:
+        raise NotImplementedError("this peer's driver does not select")
+
+    def run_chats(self, chats: Chats) -> Tally:
+        return self.loop.run_until_complete(self._run_chats(chats))
+
+    def run_program(self, program: str, texts: list[str], select: str) -> Tally:
+        import programs_asyncio  # its `tokenizers` is not needed by token workloads
+
+        tally, self.way_to_select = Tally(), select
+        self.loop.run_until_complete(
+            programs_asyncio.run_rows(self, self.folder, program, texts, tally)
+        )
+        return tally
+
+    async def _run_chats(self, chats: Chats) -> Tally:
+        tally = Tally()
+        tally.first_ids = list(await asyncio.gather(*(self._chat(t, tally) for t in chats)))
+        return tally
+
+    async def _chat(self, turns: list[dict[str, Any]], tally: Tally) -> int:
+        history: list[int] = []
+        first_id = -1
+        for turn in turns:
+            history += turn["ids"]
+            made = await self.generate(history, turn["n_out"], tally)
+            assert len(made) == turn["n_out"], f"{len(made)} ids, not {turn['n_out']}"
+            history += made
+            first_id = made[0] if first_id < 0 else first_id
+        return first_id
+
+    def close(self) -> None:
+        self.loop.close()

@@ -1,0 +1,128 @@
+"""What repetitions amount to: medians, paired ratios with their confidence intervals, a plot.
+
+A result is one answer of a driver with its "workload", "peer" and "rep". Used by `peers.py`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+N_BOOTSTRAP = 10_000
+N_COLUMNS = 4
+Result = dict[str, Any]
+
+
+def summary(results: list[Result], ours: str) -> dict[str, dict[str, Any]]:
+    """{workload: {peer: figures}}; "times" is ours over that peer, above 1 if ours is faster."""
+    found: dict[str, dict[str, Any]] = {}
+    for workload in dict.fromkeys(each["workload"] for each in results):
+        of = [each for each in results if each["workload"] == workload]
+        ours_by_rep = {each["rep"]: each for each in of if each["peer"] == ours}
+        found[workload] = {
+            peer: _figures([each for each in of if each["peer"] == peer], ours_by_rep, peer == ours)
+            for peer in sorted({each["peer"] for each in of}, key=lambda name: (name != ours, name))
+        }
+    return found
+
+
+def _figures(rows: list[Result], ours: dict[int, Result], is_ours: bool) -> dict[str, Any]:
+    values = [row["value"] for row in rows]
+    figures = {
+        "unit": rows[0]["unit"],
+        "median": _short(statistics.median(values)),
+        "best": _short(max(values)),
+        "all": [_short(value) for value in values],
+        "peak_rss_mb": round(max(row["peak_rss_mb"] for row in rows)),
+        "cores": _short(statistics.median(row["cores"] for row in rows)),
+        "others_cores": _short(statistics.median(row["others_cores"] for row in rows)),
+        "cached_share": _cached_share(rows),
+    }
+    pairs = [(ours[row["rep"]], row) for row in rows if row["rep"] in ours]
+    if pairs and not is_ours:
+        ratios = np.array([a["value"] / b["value"] for a, b in pairs])
+        figures["times"], figures["times_95"] = paired_ratio(ratios)
+        figures["same_first_ids"] = _agreement(pairs)
+    return figures
+
+
+def paired_ratio(ratios: np.ndarray) -> tuple[float, list[float]]:
+    """The geometric mean of ratios of the same repetitions; its 95 % bootstrap interval."""
+    logs = np.log(ratios)
+    draw = np.random.default_rng(0).integers(0, len(logs), (N_BOOTSTRAP, len(logs)))
+    low, high = np.quantile(np.exp(logs[draw].mean(1)), [0.025, 0.975])
+    return _short(np.exp(logs.mean())), [_short(low), _short(high)]
+
+
+def _agreement(pairs: list[tuple[Result, Result]]) -> float | None:
+    """Of the answers' first ids, how many are ours: the peers run the same model."""
+    same = [
+        a == b
+        for ours, peer in pairs
+        if ours["variant"] == peer["variant"]
+        for a, b in zip(ours["first_ids"], peer["first_ids"], strict=True)
+    ]
+    return _short(sum(same) / len(same)) if same else None
+
+
+def _cached_share(rows: list[Result]) -> float | None:
+    if any(row["n_cached"] is None for row in rows):
+        return None
+    return _short(sum(row["n_cached"] for row in rows) / sum(row["n_prompt"] for row in rows))
+
+
+def _short(value: Any) -> float:
+    return float(f"{float(value):.4g}")
+
+
+def table(rows: dict[str, dict[str, Any]]) -> str:
+    """The summary of a model as lines to read."""
+    lines = []
+    for workload, peers in rows.items():
+        for peer, figures in peers.items():
+            times = ""
+            if "times" in figures:
+                low, high = figures["times_95"]
+                times = f"   ours is {figures['times']:g} times it ({low:g} to {high:g})"
+            lines.append(
+                f"{workload:19} {peer:24} {figures['median']:>9g} {figures['unit']}{times}"
+            )
+    return "\n".join(lines)
+
+
+def plot(models: dict[str, dict[str, dict[str, Any]]], ours: str, path: Path) -> None:
+    """A panel a workload of a model, a bar a peer; the line spans the repetitions."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    panels = [(m, w, peers) for m, found in models.items() for w, peers in found.items()]
+    n_rows = -(-len(panels) // N_COLUMNS)
+    figure, axes = pyplot.subplots(
+        n_rows, N_COLUMNS, figsize=(4.2 * N_COLUMNS, 2.2 * n_rows), squeeze=False
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (model, workload, peers) in zip(axes.flat, panels, strict=False):
+        _draw(axis, peers, ours)
+        axis.set_title(f"{workload} on {model}", fontsize=10)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def _draw(axis: Any, peers: dict[str, dict[str, Any]], ours: str) -> None:
+    names = list(reversed(peers))
+    medians = [peers[name]["median"] for name in names]
+    pairs = list(zip(names, medians, strict=True))
+    below = [median - min(peers[name]["all"]) for name, median in pairs]
+    above = [max(peers[name]["all"]) - median for name, median in pairs]
+    colors = ["#c8553d" if name == ours else "#4878a8" for name in names]
+    bars = axis.barh(names, medians, color=colors, xerr=[below, above], ecolor="#333333")
+    axis.bar_label(bars, fmt="%.4g", padding=3)
+    axis.set_xlabel(peers[names[0]]["unit"])
+    axis.margins(x=0.25)
+    axis.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,100 @@
+"""Seeded texts: pseudo-words, and what the programs of workload W5 are made of.
+
+Imports nothing but the standard library, so that the interpreter of any peer can read it.
+Used by `models.py` (what the tokenizer learns from), `programs_w5.py` and `programs_asyncio.py`.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import accumulate
+
+ONSETS = ["b", "br", "c", "ch", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "l", "m", "n"]
+ONSETS += ["p", "pl", "qu", "r", "s", "sh", "st", "t", "th", "tr", "v", "w", "z"]
+NUCLEI = ["a", "e", "i", "o", "u", "ai", "ea", "ou", "oo"]
+CODAS = ["", "", "", "n", "r", "l", "s", "t", "m", "nd", "st", "ck"]
+N_WORDS = 40_000
+
+
+def words(seed: int = 0, n_words: int = N_WORDS) -> list[str]:
+    """Distinct pronounceable words, of one to four syllables."""
+    draw = random.Random(seed)
+    found: dict[str, None] = {}
+    while len(found) < n_words:
+        n_syllables = draw.choices((1, 2, 3, 4), (1, 4, 4, 2))[0]
+        syllables = (
+            draw.choice(ONSETS) + draw.choice(NUCLEI) + draw.choice(CODAS)
+            for _ in range(n_syllables)
+        )
+        found["".join(syllables)] = None
+    return list(found)
+
+
+class Prose:
+    """Sentences of those words, the early ones more frequent, as in Zipf's law."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = random.Random(f"prose {seed}")
+        self._words = words()
+        self._weights = list(accumulate(1 / (rank + 10) for rank in range(len(self._words))))
+
+    def text(self, n_words: int) -> str:
+        """Sentences of twelve words."""
+        drawn = self._draw.choices(self._words, cum_weights=self._weights, k=n_words)
+        parts = [drawn[start : start + 12] for start in range(0, n_words, 12)]
+        return " ".join(" ".join(part).capitalize() + "." for part in parts)
+
+
+# What the programs say. Lengths are in tokens.
+DIMENSIONS = ("Clarity", "Originality", "Evidence", "Structure", "Style", "Persuasion")
+JUDGE_HEAD = "Please evaluate the following essay.\n"
+JUDGE_ASK = "Evaluate it by this metric: {}. Be short and say what could be better.\nJudgment:"
+JUDGE_END = "In summary,"
+N_JUDGMENT, N_SUMMARY = 16, 32
+
+TREE_HEAD = "Think step by step and answer the question.\nQuestion: "
+TREE_PLAN = "Plan number {}: to answer this question, first"
+TREE_SOLVE = "\nWorking out the plan, way {}:"
+TREE_RATE = "\nHow good is this on a scale of one to ten?"
+TREE_END = "\nThe best of these ways says:"
+N_PLANS, N_WAYS, N_PLAN, N_SOLVE, N_RATE, N_BEST = 3, 2, 24, 24, 4, 16
+
+CHAIN_HEAD = "Answer the question by reasoning in several ways.\nQuestion: "
+CHAIN_ASK = "Chain of reasoning {}: let us think step by step."
+CHAIN_END = "\nAll in all, the best answer is:"
+N_CHAINS, N_CHAIN, N_ANSWER = 5, 32, 16
+
+SHOT_HEAD = "Choose the subject of each text.\n"
+SHOT_ASK = "Text: {}\nSubject:"
+CHOICES = (" nature and science", " history and politics", " games and sports", " art and music")
+N_SHOTS = 8
+
+TEMPLATES = [
+    JUDGE_HEAD, JUDGE_ASK, JUDGE_END, TREE_HEAD, TREE_PLAN, TREE_SOLVE, TREE_RATE, TREE_END,
+    CHAIN_HEAD, CHAIN_ASK, CHAIN_END, SHOT_HEAD, SHOT_ASK, *CHOICES, *DIMENSIONS,
+]  # fmt: skip
+
+
+def few_shots(seed: int) -> str:
+    """The examples that every row of the few-shot program begins with."""
+    prose, draw = Prose(seed), random.Random(seed)
+    asked = (SHOT_ASK.format(prose.text(36)) + draw.choice(CHOICES) for _ in range(N_SHOTS))
+    return SHOT_HEAD + "\n".join(asked) + "\n"
+
+
+N_WORDS_OF = {
+    "essay_judge": 180,
+    "tree_of_thought": 70,
+    "multi_chain": 70,
+    "few_shot_select": 36,
+}
+
+
+def rows(program: str, seed: int, n_rows: int) -> list[str]:
+    """One text a row: an essay, a question, or the few shots and a text to choose for."""
+    prose = Prose(seed)
+    texts = [prose.text(N_WORDS_OF[program]) for _ in range(n_rows)]
+    if program == "few_shot_select":
+        shots = few_shots(seed + 10_000)
+        texts = [shots + SHOT_ASK.format(text) for text in texts]
+    return texts

@@ -1,0 +1,63 @@
+"""Which rows of a ragged batch begin with the same pages, so that their shared beginning can be
+attended to once for all of them (cascade attention, as in Hydragen and FlashInfer). On the
+host, in numpy; called once a step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefix:
+    """rows: [n], ascending, whose contexts all begin with the same n_pages pages."""
+
+    rows: Ints
+    n_pages: int
+
+
+def shared_prefixes(
+    pages: Ints, page_starts: Ints, n_before: Ints, *, min_pages: int, min_saved: int
+) -> list[SharedPrefix]:
+    """Disjoint sets of rows that share at least `min_pages` pages, where that saves at least
+    `min_saved` reads of a page.
+
+    n_before: [n_rows], the pages before each row's new tokens: all that can be shared.
+    """
+    rows = np.flatnonzero(n_before >= min_pages)
+    if (len(rows) - 1) * min_pages < 1:
+        return []
+    # Rows that share that much agree in the last of these pages.
+    alike: dict[int, list[int]] = defaultdict(list)
+    for row, page in zip(rows, pages[page_starts[rows] + min_pages - 1].tolist(), strict=True):
+        alike[int(page)].append(int(row))
+    found: list[SharedPrefix] = []
+    for members in alike.values():
+        left = np.array(members)
+        while len(left) > 1:
+            prefix = _best_with_first(left, pages, page_starts, n_before)
+            if prefix.n_pages < min_pages or (len(prefix.rows) - 1) * prefix.n_pages < min_saved:
+                break
+            found.append(prefix)
+            left = np.setdiff1d(left, prefix.rows, assume_unique=True)
+    return found
+
+
+def _best_with_first(rows: Ints, pages: Ints, page_starts: Ints, n_before: Ints) -> SharedPrefix:
+    """The prefix of the first row that, shared with some of the others, saves most."""
+    n = int(n_before[rows[0]])
+    first = pages[page_starts[rows[0]] : page_starts[rows[0]] + n]
+    at = page_starts[rows][:, None] + np.arange(n)
+    same = pages[np.minimum(at, len(pages) - 1)] == first
+    common = np.where(same.all(1), n, same.argmin(1))
+    common = np.minimum(common, n_before[rows])
+    order = np.argsort(-common, kind="stable")
+    saved = np.arange(len(rows)) * common[order]
+    n_pages = int(common[order[saved.argmax()]])
+    return SharedPrefix(rows[common >= n_pages], n_pages)
