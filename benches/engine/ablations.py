@@ -24,7 +24,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parent))
 
 import models
-from drive import Drive
+from drive import Drive, be_tuned
 from peers import machine
 from workloads import Call, Program, make
 
@@ -181,6 +181,7 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    be_tuned()
     runner = load_model(str(models.make(options.model, options.folder)), pool_tokens=65536)
     found = table(runner, options)
     if options.out:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from workloads import Call, Program
 
+from sgc.runtime.engine import tuning
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.request import Commit, EngineRequest, Generate, Score
+
+
+def be_tuned() -> None:
+    """Starts this program again in the environment that a step process has."""
+    added = tuning.environment(os.environ)
+    if added:
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **added})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
 import models
 import virtual_clock as clock
+from drive import be_tuned
 from peers import machine
 
 from sgc.runtime.engine import turns
@@ -132,6 +133,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    be_tuned()
     found = {"machine": machine(), "virtual": simulated(options.seeds)}
     found["real"] = {options.model: real(options.model, options.folder)}
     if options.out:

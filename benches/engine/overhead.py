@@ -23,6 +23,7 @@ import numpy.typing as npt
 sys.path.append(str(Path(__file__).resolve().parent))
 
 import models
+from drive import be_tuned
 from peers import machine
 
 from sgc.runtime.engine.core import EngineCore
@@ -129,6 +130,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/models"))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    be_tuned()
     rows = steps()
     for row in rows:
         print(

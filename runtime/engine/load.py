@@ -12,7 +12,6 @@ from sgc.runtime.engine.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, Fa
 from sgc.runtime.engine.forward import Forward
 from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
-from sgc.runtime.engine.tuning import wait_briefly
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,6 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
 
 
 def _real(config: WorkerConfig, folder: str) -> _Model:
-    wait_briefly()  # before torch is there
     from sgc.runtime.engine.runner import load_model
 
     runner = load_model(

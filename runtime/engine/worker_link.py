@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine import child
+from sgc.runtime.engine import child, tuning
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_PART_BYTES = 32 * 1024 * 1024
@@ -52,13 +52,14 @@ class WorkerLink:
     def spawn(self) -> None:
         """Starts the process; it loads its model while the caller does other things."""
         ours, theirs = socket.socketpair()
+        environment = child.environment()
         with theirs:
             arguments = ["--fd", str(theirs.fileno()), "--config", json.dumps(dict(self._config))]
             self._process = subprocess.Popen(
                 [*self._command, *arguments],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=child.environment(),
+                env=environment | tuning.environment(environment),
                 start_new_session=True,  # a terminal's Ctrl-C is the server's to handle
             )
         self._socket = ours

@@ -12,13 +12,22 @@ from sgc.runtime.engine import tuning
 
 @pytest.mark.parametrize(
     ("given", "spins"),
-    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    [({}, "30000"), ({"GOMP_SPINCOUNT": "7"}, None), ({"OMP_WAIT_POLICY": "active"}, None)],
 )
-def test_idle_threads_wait_as_the_user_says(monkeypatch, given, spins) -> None:
-    environment: dict[str, str] = dict(given)
-    monkeypatch.setattr(tuning.os, "environ", environment)
-    tuning.wait_briefly()
-    assert environment.get("GOMP_SPINCOUNT") == spins
+def test_idle_threads_wait_as_the_user_says(given, spins) -> None:
+    assert tuning.environment(given).get("GOMP_SPINCOUNT") == spins
+
+
+@pytest.mark.parametrize(
+    ("given", "tunables"),
+    [
+        ({}, "glibc.malloc.hugetlb=1"),
+        ({"GLIBC_TUNABLES": "a.b=3"}, "a.b=3:glibc.malloc.hugetlb=1"),
+        ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}, None),
+    ],
+)  # fmt: skip
+def test_memory_is_in_huge_pages_unless_the_user_says(given, tunables) -> None:
+    assert tuning.environment(given).get("GLIBC_TUNABLES") == tunables
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc")
