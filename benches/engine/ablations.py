@@ -23,6 +23,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
+import bars
 import models
 from drive import Drive, be_tuned
 from peers import machine
@@ -187,6 +188,13 @@ def main() -> None:
     if options.out:
         about = {"machine": machine(), "model": options.model, "options": _plain(options)}
         options.out.write_text(json.dumps({**about, "shapes": found}, indent=1) + "\n")
+        bars.draw(
+            options.out.with_suffix(".png"),
+            f"Time without a part of the engine, times that of the whole (model {options.model})",
+            list(found),
+            {n: [rows[n]["times_slower"] for rows in found.values()] for n in WITHOUT},
+            "times slower",
+        )
 
 
 def _plain(options: argparse.Namespace) -> dict[str, Any]:

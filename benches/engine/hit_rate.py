@@ -21,6 +21,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
+import bars
 from drive import Asked, Drive
 from offline import Optimum, optimum
 from workloads import SHAPES, make
@@ -139,6 +140,15 @@ def main() -> None:
         print(arrival, {policy: round(100 * mean, 2) for policy, mean in means.items()})
     if options.out:
         options.out.write_text(json.dumps({"programs": options.programs, "rows": rows}, indent=1))
+        shown = [row for row in rows if row["pool"] == POOLS[1] and row["arrival"] == "online"]
+        bars.draw(
+            options.out.with_suffix(".png"),
+            "Cached prompt tokens, of the offline optimum; 32 programs in flight, pool a quarter "
+            "of the distinct positions",
+            [row["shape"] for row in shown],
+            {policy: [100 * row[policy] for row in shown] for policy in POLICIES},
+            "%",
+        )
 
 
 if __name__ == "__main__":
