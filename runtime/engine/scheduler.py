@@ -26,6 +26,10 @@ from sgc.runtime.engine.radix import Ints, Match, Node, common_prefix
 from sgc.runtime.engine.request import Generate, State, Work
 from sgc.runtime.engine.waiting import WaitingQueue
 
+# Where a prompt is cut, it is at a multiple of this: attention over other lengths takes up to
+# twice as long (torch's CPU kernel, bfloat16).
+ALIGNED = 32
+
 
 @dataclass(frozen=True, slots=True)
 class BranchPart:
@@ -319,6 +323,8 @@ class Scheduler:
         """As much of a request as the budget allows."""
         n_todo = work.n_todo
         n_tokens = min(n_todo, budget)
+        if n_tokens < n_todo and n_tokens >= 2 * ALIGNED:
+            n_tokens -= (work.n_computed + n_tokens) % ALIGNED
         if work.trie is None or n_tokens < n_todo:
             return Item(work, n_tokens)
         return Item(work, n_tokens, self._parts(work.trie, budget - n_tokens))

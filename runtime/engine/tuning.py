@@ -35,9 +35,10 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def keep_freed_memory() -> None:
-    """Results of up to 32 MiB are made in memory that was freed before, up to 64 MiB of it,
-    and not in new pages that the system must clear (a tenth to a quarter of a prefill step)."""
+    """Results of up to 32 MiB are made in memory that was freed before, up to 512 MiB of it,
+    and not in new pages that the system must find and clear: a tenth of a prefill step, and on a
+    virtual machine, whose host must find them too, twice the step and more."""
     if sys.platform != "linux" or not hasattr(libc := ctypes.CDLL(None), "mallopt"):
         return
     libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
-    libc.mallopt(_M_TRIM_THRESHOLD, 64 << 20)
+    libc.mallopt(_M_TRIM_THRESHOLD, 512 << 20)
