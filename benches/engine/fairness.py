@@ -3,7 +3,7 @@
     python -P benches/engine/fairness.py [--model S] [--folder FOLDER] [--seeds 5] [--out FILE.json]
 
 First on a virtual clock (`tests/virtual_clock.py`), where the figures are the same on every
-machine; then once for real, on a model, with arrivals at 1.1 times what it can take. Policies:
+machine; then once for real, on a model, with arrivals at 1.2 times what it takes. Policies:
 lpm with the bound on waiting, lpm without it, first come first served.
 """
 
@@ -32,6 +32,7 @@ from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.request import EngineRequest, Generate
 
 NEVER = 10**9
+OVERLOAD = 1.2
 POLICIES = {"lpm": ("lpm", turns.GRACE), "unbounded": ("lpm", NEVER), "fcfs": ("fcfs", NEVER)}
 FLOODS: dict[str, dict[str, Any]] = {
     "one hot prefix": {"n": 1500, "rate": 30, "n_groups": 1, "pool": 16384, "max_running": 32},
@@ -88,10 +89,12 @@ def real(name: str, folder: Path) -> dict[str, Any]:
     from sgc.runtime.engine.runner import load_model
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=16384)
-    rate = 400 / _flood_run(runner, "fcfs", clock.flood(7, n=400, rate=1e6)).seconds
-    arrivals = clock.flood(8, n=1500, rate=1.1 * rate)
+    at_once = clock.flood(7, n=400, rate=1e6)
+    _flood_run(runner, "fcfs", at_once)  # warms up
+    rate = OVERLOAD * 400 / _flood_run(runner, "fcfs", at_once).seconds
+    arrivals = clock.flood(8, n=2000, rate=rate)
     found = {policy: _summary([_flood_run(runner, policy, arrivals)]) for policy in POLICIES}
-    print(f"{name}, for real, {1.1 * rate:.0f} arrivals a second")
+    print(f"{name}, for real, {rate:.0f} arrivals a second")
     for policy, row in found.items():
         print(f"  {policy:10} {_line(row)}")
     return found
