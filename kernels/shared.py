@@ -41,18 +41,27 @@ def shared_prefixes(
     for members in alike.values():
         left = np.array(members)
         while len(left) > 1:
-            prefix = _best_with_first(left, pages, page_starts, n_before)
-            if prefix.n_pages < min_pages or (len(prefix.rows) - 1) * prefix.n_pages < min_saved:
-                break
-            found.append(prefix)
-            left = np.setdiff1d(left, prefix.rows, assume_unique=True)
+            # Who is first may share less with all than others share among themselves.
+            some = {0, len(left) // 2, len(left) - 1}
+            prefix = max(
+                (_best_with(int(i), left, pages, page_starts, n_before) for i in some),
+                key=lambda prefix: (len(prefix.rows) - 1) * prefix.n_pages,
+            )
+            is_worth_it = (len(prefix.rows) - 1) * prefix.n_pages >= min_saved
+            if prefix.n_pages >= min_pages and is_worth_it:
+                found.append(prefix)
+                left = np.setdiff1d(left, prefix.rows, assume_unique=True)
+            else:  # others may still share more than the first does
+                left = left[1:]
     return found
 
 
-def _best_with_first(rows: Ints, pages: Ints, page_starts: Ints, n_before: Ints) -> SharedPrefix:
-    """The prefix of the first row that, shared with some of the others, saves most."""
-    n = int(n_before[rows[0]])
-    first = pages[page_starts[rows[0]] : page_starts[rows[0]] + n]
+def _best_with(
+    which: int, rows: Ints, pages: Ints, page_starts: Ints, n_before: Ints
+) -> SharedPrefix:
+    """The prefix of one of the rows that, shared with some of the others, saves most."""
+    n = int(n_before[rows[which]])
+    first = pages[page_starts[rows[which]] : page_starts[rows[which]] + n]
     at = page_starts[rows][:, None] + np.arange(n)
     same = pages[np.minimum(at, len(pages) - 1)] == first
     common = np.where(same.all(1), n, same.argmin(1))

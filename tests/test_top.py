@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -182,3 +183,25 @@ def test_an_engine_that_ends_is_told() -> None:
         _, err = process.communicate(timeout=20)
         assert process.returncode == 1
         assert "error: no engine at unix:" in err
+
+
+def test_an_answer_that_takes_longer_than_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next question follows at once; the wait between them is not less than nothing."""
+    from sgc.cli import top as module
+
+    moments = iter(range(100))
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise KeyboardInterrupt
+
+    clock = SimpleNamespace(monotonic=lambda: 10.0 * next(moments), sleep=sleep)
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module, "_ask", lambda endpoint: Snapshot(next(moments), busy(10)))
+    with EmbeddedEngine("fake", ["--pool-tokens", "2000"]) as engine, pytest.raises(SystemExit):
+        main(["top", "--engine", engine.uri, "--interval", "1"])
+    assert len(slept) == 3

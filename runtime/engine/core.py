@@ -188,13 +188,20 @@ class EngineCore:
         return updates
 
     def fail(self, message: str) -> None:
-        """After `step` raised: ends the requests of its batch, all of them if there was none."""
-        error = EngineError(pb.ERROR_CODE_INTERNAL, message)
-        works = [item.work for item in self._items] or list(self._live.values())
+        """After `step` raised: ends the requests of its batch; without one, starts anew."""
+        works = [item.work for item in self._items]
         self._items = []
+        half_gone = [w for w in works if w.state is State.RUNNING and not self._is_live(w)]
+        if not works or half_gone:  # not the model's doing: something here is broken
+            self.reset(message)
+            return
+        error = EngineError(pb.ERROR_CODE_INTERNAL, message)
         for work in works:
-            if work.state is not State.DONE:
+            if self._is_live(work):
                 self._end(work, Update(work.request.id, final=True, error=error))
+
+    def _is_live(self, work: Work) -> bool:
+        return self._live.get(work.request.id) is work
 
     def reset(self, message: str) -> None:
         """The last resort: ends every request and starts with an empty cache."""
@@ -287,8 +294,8 @@ class EngineCore:
     def _end(self, work: Work, update: Update) -> None:
         if update.choices:
             self.scheduler.publish_choices(work)
+        self._outbox.append(update)  # first: whatever happens then, it is told
         self._forget(work, update.usage)
-        self._outbox.append(update)
 
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
         """usage: what the request is told; None if it ends before its time."""

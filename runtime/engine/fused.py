@@ -151,7 +151,8 @@ class FusedModel:
         self._embedding = body.embed_tokens.weight.detach()
         self._rotary = body.rotary_emb
         self._norm = _Norm.of(body.norm)
-        self._head = Linear.of(model.lm_head)
+        is_tied = model.lm_head.weight is body.embed_tokens.weight
+        self._head = Linear.of(model.lm_head, is_read_elsewhere=is_tied)
         self._layers: list[_Layer] = []
         while len(body.layers):  # each is freed when it is taken over: weights are held once
             self._layers.append(_Layer(len(self._layers), body.layers[0], family))

@@ -51,8 +51,11 @@ class Linear:
             self._weight = reorder(self._weight.contiguous(), _ROWS_HINT)
 
     @classmethod
-    def of(cls, *modules: nn.Linear) -> Linear:
-        """One for several that read the same input: their outputs stand side by side."""
+    def of(cls, *modules: nn.Linear, is_read_elsewhere: bool = False) -> Linear:
+        """One for several that read the same input: their outputs stand side by side.
+
+        is_read_elsewhere: the weight, as that of an embedding.
+        """
         biases = [module.bias.detach() for module in modules if module.bias is not None]
         assert len(biases) in (0, len(modules)), "some of the layers have a bias, others none"
         if len(modules) == 1:
@@ -60,7 +63,7 @@ class Linear:
         else:
             bias = torch.cat(biases) if biases else None
             linear = cls(torch.cat([module.weight.detach() for module in modules]), bias)
-        if linear._is_packed:
+        if linear._is_packed and not is_read_elsewhere:
             for module in modules:
                 _page_out(module.weight)
         return linear
@@ -96,10 +99,10 @@ class Linear:
 class PackedModule(nn.Module):
     """Stands in a model where an `nn.Linear` stood."""
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, linear: nn.Linear, is_read_elsewhere: bool = False) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        self._linear = Linear.of(linear)
+        self._linear = Linear.of(linear, is_read_elsewhere=is_read_elsewhere)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.numel() == 0:  # oneDNN has no such thing
@@ -114,7 +117,8 @@ def pack_linears(model: Any) -> None:
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Linear and child.weight.dtype == torch.bfloat16:
-                setattr(parent, name, PackedModule(child))
+                is_tied = child.weight is model.get_input_embeddings().weight
+                setattr(parent, name, PackedModule(child, is_tied))
 
 
 def _page_out(weight: torch.Tensor) -> None:

@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 NO_INTS: Ints = np.empty(0, np.int64)
 ITEM_BYTES = NO_INTS.itemsize
 _FIRST_TO_GO = 0  # a stamp before all others
+_MIN_ROOTS = 64
 
 
 class Node:
@@ -85,6 +86,7 @@ class RadixTree:
         self._roots: dict[bytes, Node] = {}
         self._heap: list[tuple[int, int, Node]] = []  # stamp, tie break, leaf
         self._pushes = self._n_stale = 0
+        self._max_roots = _MIN_ROOTS  # at which those of nobody are forgotten
         self._clock = 0
         self.n_tokens = 0
         self.n_evictable = 0
@@ -92,6 +94,9 @@ class RadixTree:
     def root(self, namespace: bytes = b"") -> Node:
         root = self._roots.get(namespace)
         if root is None:
+            if len(self._roots) >= self._max_roots:
+                self._roots = {n: r for n, r in self._roots.items() if r.locks or r.children}
+                self._max_roots = 2 * len(self._roots) + _MIN_ROOTS
             root = self._roots[namespace] = Node(NO_INTS, NO_INTS, None)
         return root
 

@@ -151,6 +151,7 @@ class Work:
     cached_tokens: int | None = None  # None: never admitted
     admitted_at: float | None = None
     prefilled_at: float | None = None
+    choice_ends: list[Node] = field(default_factory=list)  # in the tree, longest paths first
     keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
     followers: list[tuple[int, Work]] = field(default_factory=list)
     # While it waits (`waiting.py`):

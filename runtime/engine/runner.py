@@ -145,13 +145,14 @@ def _checked_runner(folder: str, dtype: str, has_choice_of_threads: bool) -> Mod
     own = own_answers(model)
     *faster, slowest = _ways(model)
     for way in faster:
-        runner = way(model, 1)
         try:
+            runner = way(model, 1)
             check_model(runner, own)
             return runner
-        except UnsupportedModel as error:
+        except (UnsupportedModel, AssertionError, RuntimeError) as error:
             _log.warning("%s fails its check, trying without: %s", way.__name__, error)
-            model = _load(folder, dtype)
+        del model  # before it is in memory a second time
+        model = _load(folder, dtype)
     runner = slowest(model, 1)
     check_model(runner, own)
     return runner

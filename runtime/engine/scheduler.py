@@ -29,6 +29,8 @@ from sgc.runtime.engine.waiting import WaitingQueue
 # Where a prompt is cut, it is at a multiple of this: attention over other lengths takes up to
 # twice as long (torch's CPU kernel, bfloat16).
 ALIGNED = 32
+# So many steps the next request waits for running ones to end before others' pins give way.
+MAX_HELD_BACK = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Scheduler:
         self.running: list[Work] = []  # in the order of arrival
         self.waiting = WaitingQueue(policy, self._pin)
         self._pinned: dict[Work, None] = {}
+        self._n_held_back = 0  # steps in a row in which the next one found no room
         self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0
         self._headroom = float(headroom_tokens)
@@ -173,16 +176,18 @@ class Scheduler:
         for branch in work.trie.branches:
             under = ends[branch.parent]
             ends[branch], _ = self.cache.insert(branch.tokens, branch.pages.cut(0), under)
+        work.choice_ends = [ends[branch] for branch in reversed(work.trie.branches)]
 
     def leave(self, work: Work) -> None:
         """Frees what the request holds; what it computed stays cached while there is room."""
         if work.state is State.RUNNING:
             self.publish(work)
             self._learn(work)
-            node, n_reusable = work.node, work.request.n_reusable
+            ends, n_reusable = [*work.choice_ends, work.node], work.request.n_reusable
             self._let_go(work)
-            if node is not None and n_reusable is not None:
-                self.cache.demote(node, n_reusable)
+            for end in ends:
+                if end is not None and n_reusable is not None:
+                    self.cache.demote(end, n_reusable)
             work.state = State.DONE
         else:
             self.waiting.cancel(work)
@@ -218,6 +223,7 @@ class Scheduler:
         if work.trie is not None:
             need += work.trie.n_todo
         need += promised
+        self._n_held_back = self._n_held_back + 1 if self.cache.n_available < need else 0
         while self.cache.n_available < need and self._may_unpin():
             self._unpin_last()
         if self.cache.n_available < need:
@@ -265,8 +271,9 @@ class Scheduler:
             del self._pinned[work]
 
     def _may_unpin(self) -> bool:
-        """Whether waiting for a running request to end would not do."""
-        return bool(self._pinned) and (not self.running or self.waiting.is_due)
+        """Whether waiting for a running request to end would not do, or has been too long."""
+        is_over = self._n_held_back > MAX_HELD_BACK or not self.running or self.waiting.is_due
+        return bool(self._pinned) and is_over
 
     def _unpin_last(self) -> None:
         """Gives up a prefix that is wanted by requests whose turn comes late."""
@@ -344,10 +351,11 @@ class Scheduler:
         """Gives the item its pages, taking them from the youngest if need be; False if that
         is the item's own request."""
         pages = self.cache.reserve(item.n_positions)
-        while pages is None and self._pinned:
-            self._unpin_last()
-            pages = self.cache.reserve(item.n_positions)
         while pages is None:
+            if self._pinned:  # also those of who has just given way
+                self._unpin_last()
+                pages = self.cache.reserve(item.n_positions)
+                continue
             youngest = self.running[-1]
             items.pop(youngest, None)
             self._preempt(youngest)

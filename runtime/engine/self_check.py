@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sgc.kernels.torch_cpu import TorchCpuAttention
+from sgc.kernels.interface import Heads
+from sgc.kernels.torch_cpu import Plan, TorchCpuAttention
 from sgc.runtime.engine.forward import Row, flatten
 from sgc.runtime.engine.kv_pool import KVPool
 from sgc.runtime.engine.radix import Ints
@@ -58,6 +59,34 @@ def own_answers(model: Any) -> OwnAnswers:
     return OwnAnswers(first, second, torch.cat([logits[0], logits[1, n // 2 :]]).float())
 
 
+class _NotingWindows(TorchCpuAttention):
+    """Notes which windows the layers ask for."""
+
+    def __init__(self, min_pages: int, min_saved: int) -> None:
+        super().__init__(min_pages, min_saved)
+        self.windows: set[int | None] = set()
+
+    def attend(
+        self,
+        q: torch.Tensor,
+        k_pool: torch.Tensor,
+        v_pool: torch.Tensor,
+        plan: Plan,
+        heads: Heads,
+    ) -> torch.Tensor:
+        self.windows.add(heads.window)
+        return super().attend(q, k_pool, v_pool, plan, heads)
+
+
+def _active_window(config: Any) -> int | None:
+    """The sliding window that some of the model's layers have."""
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None)
+    if not window or not getattr(config, "use_sliding_window", True):
+        return None
+    return int(window) if kinds is None or "sliding_attention" in kinds else None
+
+
 def check_model(runner: ModelRunner, own: OwnAnswers | None = None) -> None:
     """Raises `UnsupportedModel`. Leaves a small pool behind, from which to tell sizes.
 
@@ -68,13 +97,17 @@ def check_model(runner: ModelRunner, own: OwnAnswers | None = None) -> None:
         own = own_answers(runner.model)
     attention = runner.attention
     try:
-        runner.attention = TorchCpuAttention(min_pages=1, min_saved=1)
+        noting = runner.attention = _NotingWindows(min_pages=1, min_saved=1)
         flat = _run_flat(runner, own.first, own.second)
     except Exception as error:
         raise _unrunnable(runner.name, error) from error
     finally:
         runner.attention = attention
     _check_layers(runner)
+    window = _active_window(runner.config)
+    if window is not None and window not in noting.windows:
+        # Its mask alone knows the window. Within it there is no difference.
+        runner.max_context = min(runner.max_context, window)
     centred = own.logits - own.logits.mean(-1, keepdim=True)
     error_of = (flat - own.logits).norm(dim=-1) / centred.norm(dim=-1)
     limit, quantile = _MAX_ERROR.get(runner.dtype, _EXACT)

@@ -296,7 +296,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--max-waiting", type=_positive, default=defaults.max_waiting)
     add("--policy", choices=POLICIES, default=defaults.policy)
     add("--cache", choices=CACHES, default=defaults.cache)
-    add("--no-shares-in-batch", dest="shares_in_batch", action="store_false")
+    add("--no-batch-sharing", dest="shares_in_batch", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--check", action="store_true", help="check the engine's books after every step")

@@ -5,8 +5,8 @@ a request that has been passed often enough is served in the order of arrival.
 
 Policies (SGLang paper, section 3 and its ablations):
 
-* lpm: the longest prefix that is cached now; of equals, the one that was cached first, which is
-  the first to be evicted; of requests with one prefix, who came first;
+* lpm: the longest prefix that is cached now; of equals, the one that was known to have it first,
+  which is the first to be evicted; of requests with one prefix, who came first;
 * dfs: depth first through the tree of the waiting prompts;
 * fcfs: first come, first served;
 * random: in an order that has nothing to do with anything.
@@ -72,9 +72,6 @@ class _ByPrompt:
 
     def __init__(self) -> None:
         self._sorted: list[tuple[bytes, bytes, int, Work]] = []  # namespace, prompt, order
-
-    def __len__(self) -> int:
-        return len(self._sorted)
 
     def add(self, work: Work) -> None:
         insort(self._sorted, (*_place(work), work))

@@ -71,6 +71,20 @@ class Channel:
         return messages
 
 
+def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
+    """The output in messages that may be sent; none if it is empty."""
+    size, n = output.ByteSize(), len(output.updates)
+    if size == 0:
+        return []
+    if size <= MAX_MESSAGE_BYTES or n < 2:
+        return [output]
+    first, second = wpb.StepOutput(), wpb.StepOutput()
+    first.CopyFrom(output)
+    del first.updates[n // 2 :]
+    second.updates.extend(output.updates[n // 2 :])
+    return bounded(first) + bounded(second)
+
+
 def request_of(message: wpb.WorkerRequest) -> EngineRequest:
     kind: Generate | Score | Commit
     match message.WhichOneof("kind"):

@@ -24,7 +24,7 @@ from sgc.runtime.engine import garbage
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.load import Loaded, WorkerConfig, load
 from sgc.runtime.engine.request import Update
-from sgc.runtime.engine.wire import Channel, add_update, request_of, stats_message
+from sgc.runtime.engine.wire import Channel, add_update, bounded, request_of, stats_message
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -105,8 +105,8 @@ def serve(channel: Channel, core: EngineCore) -> None:
                 add_update(output, update)
         if output.HasField("stats"):
             output.stats.busy_s = busy_s
-        if output.ByteSize():
-            channel.send(output)
+        for part in bounded(output):
+            channel.send(part)
         ended_s = time.perf_counter()
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
 

@@ -161,7 +161,7 @@ def top(engine: str, interval: float, once: bool, as_json: bool) -> None:
                 if once:
                     return
             due_s = max(due_s + interval, time.monotonic())
-            time.sleep(due_s - time.monotonic())
+            time.sleep(max(0.0, due_s - time.monotonic()))
 
 
 def _ask(endpoint: Endpoint) -> Snapshot:

@@ -17,6 +17,7 @@ from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.forward import Row, flatten
 from sgc.runtime.engine.request import Generate
 from sgc.runtime.engine.runner import UnsupportedModel, load_model, runner_of
+from sgc.runtime.engine.self_check import check_model, own_answers
 
 VOCAB = 199
 TOKENS = {"vocab_size": VOCAB, "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0}
@@ -254,3 +255,30 @@ def test_llama4_is_limited_to_its_chunk(tmp_path) -> None:
     right = Plain(*about).logits(tokens)
     assert worst_error(got[:8], right[:8]) < 1e-5
     assert worst_error(got[8:], right[8:]) > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "longest"),
+    [
+        ("Qwen2Moe", {"use_sliding_window": True, "layer_types": ["sliding_attention"] * 2,
+                      "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                      "shared_expert_intermediate_size": 16}, 129),
+        ("Phimoe", {"num_local_experts": 4, "num_experts_per_tok": 2}, 129),
+        ("Mistral", {}, 512),
+    ],
+)  # fmt: skip
+def test_a_window_that_the_mask_alone_knows_limits_the_context(name, settings, longest) -> None:
+    """Such a model never tells its attention function of it; within it nothing differs."""
+    common = {
+        "vocab_size": 199, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "bos_token_id": None,
+        "max_position_embeddings": 512, "eos_token_id": None, "pad_token_id": 0,
+        "sliding_window": 129, **settings,
+    }  # fmt: skip
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**common)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    own = own_answers(model)
+    runner = runner_of(model, 1)
+    check_model(runner, own)
+    assert runner.max_context == longest

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sgc.kernels import partial, parts
 from sgc.kernels.interface import Heads, Ragged, write
 from sgc.kernels.reference import ReferenceAttention
+from sgc.kernels.shared import shared_prefixes
 from sgc.kernels.torch_cpu import TorchCpuAttention
 
 # (new tokens, context) of each row: decodes short and long, whole prompts, later chunks.
@@ -168,3 +169,13 @@ def test_write_puts_tokens_into_their_pages() -> None:
     assert torch.equal(k_pool[4], k[0])
     assert torch.equal(v_pool[1], v[1])
     assert k_pool[[0, 2, 3]].abs().sum() == 0
+
+
+@pytest.mark.parametrize("loner", [0, 7, 20])
+def test_a_row_that_shares_little_does_not_hide_what_others_share(loner: int) -> None:
+    """Wherever it stands among twenty that share a long document."""
+    rows = [np.arange(3040) if i != loner else np.r_[np.arange(40), 5000:5500] for i in range(21)]
+    pages, starts = np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+    found = shared_prefixes(pages, starts, np.diff(starts) - 1, min_pages=32, min_saved=512)
+    assert max((len(prefix.rows), prefix.n_pages) for prefix in found)[0] == 20
+    assert max(prefix.n_pages for prefix in found) >= 3000

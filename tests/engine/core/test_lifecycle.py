@@ -235,3 +235,28 @@ def test_a_refusal_of_a_cancelled_request_is_not_told(lab) -> None:
     core.submit(lab.request(1, [5, 9999], Commit()))
     core.cancel(1)
     assert core.step() == []
+
+
+def test_a_request_whose_end_fails_is_told_all_the_same(lab, monkeypatch) -> None:
+    core = lab.make_core()
+    for i in (1, 2):
+        core.submit(lab.request(i, [5, 6, 7 + i], Generate(1)))
+    monkeypatch.setattr(core.scheduler, "leave", lambda work: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        core.step()
+    core.fail("a step failed")
+    assert {update.id for update in core.step() if update.final} == {1, 2}
+
+
+def test_broken_books_end_in_a_new_start(lab) -> None:
+    """Whatever is broken stays broken: the step would fail for ever."""
+    core = lab.make_core()
+    core.submit(lab.request(1, [5, 6, 7], Generate(50)))
+    core.step()
+    core.cache.pool.reserve(3)  # lost
+    with pytest.raises(AssertionError):
+        core.step()
+    core.fail("a step failed")
+    assert [update.id for update in core.step() if update.final] == [1]
+    outcome = lab.drive(core, [lab.request(2, [5, 6], Generate(3))])[2]
+    assert len(outcome.ids) == 3

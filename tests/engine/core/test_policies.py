@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sgc.runtime.engine.names import CACHES, POLICIES
-from sgc.runtime.engine.request import Commit, Generate
+from sgc.runtime.engine.request import Commit, Generate, Score
 
 A, B, C = ([i] * 20 for i in (3, 4, 5))
 
@@ -182,3 +182,36 @@ def test_salts_share_nothing(lab) -> None:
     ]
     lab.drive(core, requests)
     assert core.stats().counters.positions_run == 2 * 40
+
+
+def test_pins_do_not_shut_requests_out_while_a_long_one_runs(lab) -> None:
+    """Nine prefixes fill the pool, all of them waited for; there is room if one gives way."""
+    core = lab.make_core(pool=1000, headroom_tokens=1)
+    prefixes = [[20 + i] * 80 for i in range(9)]
+    lab.drive(core, [lab.request(90 + i, prefix, Commit()) for i, prefix in enumerate(prefixes)])
+    core.submit(lab.request(0, [3, 4, 5], Generate(500)))
+    core.step()
+    for i, prefix in enumerate(prefixes):
+        core.submit(lab.request(1 + i, [*prefix, *[40 + i] * 150], Generate(5)))
+    ends = {}
+    for step in range(1000):
+        ends |= {update.id: step for update in core.step() if update.final}
+    assert max(ends[i] for i in range(1, 10)) < ends[0]
+
+
+def test_a_last_use_mark_holds_for_a_score(lab) -> None:
+    core = lab.make_core(pool=100)
+    lab.drive(core, [lab.request(1, B, Commit())])
+    marked = lab.request(2, A + C, Score(((7, 8), (7, 9, 9), (8,))))
+    lab.drive(core, [type(marked)(**{**_fields(marked), "n_reusable": 20})])
+    core.scheduler.cache.release(core.scheduler.cache.reserve(60))
+    assert core.scheduler.cache.match(np.array(A + C), b"").length == 20
+    assert core.scheduler.cache.match(np.array(B), b"").length == 20
+
+
+def test_salts_that_nobody_uses_are_forgotten(lab) -> None:
+    core = lab.make_core(pool=100)
+    for i in range(500):
+        one = lab.request(i, A, Commit())
+        lab.drive(core, [type(one)(**{**_fields(one), "namespace": b"%d" % i})])
+    assert len(core.cache.tree._roots) < 200

@@ -13,6 +13,7 @@ import pytest
 import sgc.runtime.engine as engine
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine import wire
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.wire import Channel
 from sgc.runtime.engine.worker import serve
@@ -220,3 +221,15 @@ def test_messages_above_the_bound_are_refused() -> None:
         Channel(theirs).receive(block=True)
     ours.close()
     theirs.close()
+
+
+def test_what_is_too_long_for_a_message_goes_in_several(monkeypatch) -> None:
+    monkeypatch.setattr(wire, "MAX_MESSAGE_BYTES", 1000)
+    output = wpb.StepOutput(flushed=True)
+    for i in range(100):
+        output.updates.add(id=i, new_ids=range(20))
+    parts = wire.bounded(output)
+    assert [update.id for part in parts for update in part.updates] == list(range(100))
+    assert [part.flushed for part in parts].count(True) == 1
+    assert all(part.ByteSize() <= 1000 for part in parts)
+    assert wire.bounded(wpb.StepOutput()) == []
