@@ -174,7 +174,7 @@ def _line(row: dict[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="S")
-    parser.add_argument("--folder", type=Path, default=Path("build/models"))
+    parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--programs", type=int, default=24)
     parser.add_argument("--scale", type=float, default=0.5)
     parser.add_argument("--width", type=int, default=16)

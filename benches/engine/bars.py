@@ -18,7 +18,7 @@ def draw(
     height = 0.8 / len(series)
     figure, axis = pyplot.subplots(figsize=(9, 0.6 + 0.22 * len(groups) * (len(series) + 1)))
     for i, (name, values) in enumerate(series.items()):
-        at = [group + (len(series) - 1 - i) * height for group in range(len(groups))]
+        at = [group + i * height for group in range(len(groups))]
         bars = axis.barh(at, values, height * 0.92, label=name)
         axis.bar_label(bars, fmt="%.3g", padding=2, fontsize=7)
     axis.set_yticks([g + 0.4 - height / 2 for g in range(len(groups))], groups)

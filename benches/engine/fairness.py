@@ -132,7 +132,7 @@ def _flood_run(runner: Any, policy: str, arrivals: Sequence[clock.Arrival]) -> c
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="S")
-    parser.add_argument("--folder", type=Path, default=Path("build/models"))
+    parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

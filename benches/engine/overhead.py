@@ -127,7 +127,7 @@ def _core(forward: Any, pool: int, context: int, vocab: int) -> EngineCore:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="M")
-    parser.add_argument("--folder", type=Path, default=Path("build/models"))
+    parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     be_tuned()
