@@ -212,7 +212,7 @@ class EngineCore:
         self._start()
 
     def flush_cache(self) -> int:
-        """Drops every cached prefix that no running request uses; gives the tokens freed."""
+        """Drops every cached prefix that no running or waiting request uses; gives the tokens."""
         return self.cache.flush()
 
     def stats(self) -> Stats:
