@@ -13,7 +13,7 @@ from enum import Enum
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 2
+OP_TABLE_VERSION = 3
 
 Default = str | int | float | bool | None | tuple[str, ...]
 
@@ -118,6 +118,11 @@ SAMPLING = (
     _option("dtype", Kind.TEXT, "int, float, str or bool: a pattern for each"),
     _option("logit_bias", Kind.TEXT, "JSON: token id to what is added to its score"),
     _option("keep_stop", Kind.BOOL, "the stop string that ended it is part of the text"),
+    _option(
+        "heal",
+        Kind.BOOL,
+        "re-decides the prompt's last tokens, if text ends it inside what could be one token",
+    ),
     _option("return_logprob", Kind.BOOL, "log-probabilities come with the text"),
     _option("logprob_start_len", Kind.INT, "from this prompt position on, the prompt's too"),
     _option("top_logprobs_num", Kind.INT, "likeliest alternatives at each position"),

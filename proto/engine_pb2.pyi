@@ -116,7 +116,7 @@ class Generate(_message.Message):
     def __init__(self, sampling: _Optional[_Union[Sampling, _Mapping]] = ..., stream: bool = ...) -> None: ...
 
 class Sampling(_message.Message):
-    __slots__ = ("max_tokens", "min_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed", "stop", "stop_token_ids", "ignore_eos")
+    __slots__ = ("max_tokens", "min_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed", "stop", "stop_token_ids", "ignore_eos", "stop_regex", "regex", "json_schema", "grammar", "logit_bias", "heal", "logprobs")
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MIN_TOKENS_FIELD_NUMBER: _ClassVar[int]
     TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
@@ -130,6 +130,13 @@ class Sampling(_message.Message):
     STOP_FIELD_NUMBER: _ClassVar[int]
     STOP_TOKEN_IDS_FIELD_NUMBER: _ClassVar[int]
     IGNORE_EOS_FIELD_NUMBER: _ClassVar[int]
+    STOP_REGEX_FIELD_NUMBER: _ClassVar[int]
+    REGEX_FIELD_NUMBER: _ClassVar[int]
+    JSON_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    GRAMMAR_FIELD_NUMBER: _ClassVar[int]
+    LOGIT_BIAS_FIELD_NUMBER: _ClassVar[int]
+    HEAL_FIELD_NUMBER: _ClassVar[int]
+    LOGPROBS_FIELD_NUMBER: _ClassVar[int]
     max_tokens: int
     min_tokens: int
     temperature: float
@@ -143,7 +150,32 @@ class Sampling(_message.Message):
     stop: _containers.RepeatedScalarFieldContainer[str]
     stop_token_ids: _containers.RepeatedScalarFieldContainer[int]
     ignore_eos: bool
-    def __init__(self, max_tokens: _Optional[int] = ..., min_tokens: _Optional[int] = ..., temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., min_p: _Optional[float] = ..., frequency_penalty: _Optional[float] = ..., presence_penalty: _Optional[float] = ..., repetition_penalty: _Optional[float] = ..., seed: _Optional[int] = ..., stop: _Optional[_Iterable[str]] = ..., stop_token_ids: _Optional[_Iterable[int]] = ..., ignore_eos: bool = ...) -> None: ...
+    stop_regex: _containers.RepeatedScalarFieldContainer[str]
+    regex: str
+    json_schema: str
+    grammar: str
+    logit_bias: _containers.RepeatedCompositeFieldContainer[TokenBias]
+    heal: bool
+    logprobs: Logprobs
+    def __init__(self, max_tokens: _Optional[int] = ..., min_tokens: _Optional[int] = ..., temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., min_p: _Optional[float] = ..., frequency_penalty: _Optional[float] = ..., presence_penalty: _Optional[float] = ..., repetition_penalty: _Optional[float] = ..., seed: _Optional[int] = ..., stop: _Optional[_Iterable[str]] = ..., stop_token_ids: _Optional[_Iterable[int]] = ..., ignore_eos: bool = ..., stop_regex: _Optional[_Iterable[str]] = ..., regex: _Optional[str] = ..., json_schema: _Optional[str] = ..., grammar: _Optional[str] = ..., logit_bias: _Optional[_Iterable[_Union[TokenBias, _Mapping]]] = ..., heal: bool = ..., logprobs: _Optional[_Union[Logprobs, _Mapping]] = ...) -> None: ...
+
+class TokenBias(_message.Message):
+    __slots__ = ("id", "bias")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    BIAS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    bias: float
+    def __init__(self, id: _Optional[int] = ..., bias: _Optional[float] = ...) -> None: ...
+
+class Logprobs(_message.Message):
+    __slots__ = ("start", "top", "text")
+    START_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    top: int
+    text: bool
+    def __init__(self, start: _Optional[int] = ..., top: _Optional[int] = ..., text: bool = ...) -> None: ...
 
 class Score(_message.Message):
     __slots__ = ("choices",)
@@ -180,7 +212,7 @@ class Delta(_message.Message):
     def __init__(self, text: _Optional[str] = ...) -> None: ...
 
 class Generated(_message.Message):
-    __slots__ = ("text", "ids", "kept", "tail", "finish_reason", "matched", "matched_id", "usage")
+    __slots__ = ("text", "ids", "kept", "tail", "finish_reason", "matched", "matched_id", "usage", "head", "logprobs", "prompt_logprobs", "healed")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
@@ -189,6 +221,10 @@ class Generated(_message.Message):
     MATCHED_FIELD_NUMBER: _ClassVar[int]
     MATCHED_ID_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    HEALED_FIELD_NUMBER: _ClassVar[int]
     text: str
     ids: _containers.RepeatedScalarFieldContainer[int]
     kept: int
@@ -197,7 +233,23 @@ class Generated(_message.Message):
     matched: str
     matched_id: int
     usage: Usage
-    def __init__(self, text: _Optional[str] = ..., ids: _Optional[_Iterable[int]] = ..., kept: _Optional[int] = ..., tail: _Optional[str] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    head: str
+    logprobs: _containers.RepeatedCompositeFieldContainer[TokenLogprob]
+    prompt_logprobs: _containers.RepeatedCompositeFieldContainer[TokenLogprob]
+    healed: int
+    def __init__(self, text: _Optional[str] = ..., ids: _Optional[_Iterable[int]] = ..., kept: _Optional[int] = ..., tail: _Optional[str] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., head: _Optional[str] = ..., logprobs: _Optional[_Iterable[_Union[TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[TokenLogprob, _Mapping]]] = ..., healed: _Optional[int] = ...) -> None: ...
+
+class TokenLogprob(_message.Message):
+    __slots__ = ("id", "logprob", "text", "top")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LOGPROB_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    logprob: float
+    text: str
+    top: _containers.RepeatedCompositeFieldContainer[TokenLogprob]
+    def __init__(self, id: _Optional[int] = ..., logprob: _Optional[float] = ..., text: _Optional[str] = ..., top: _Optional[_Iterable[_Union[TokenLogprob, _Mapping]]] = ...) -> None: ...
 
 class Scored(_message.Message):
     __slots__ = ("choices", "usage")
@@ -208,12 +260,14 @@ class Scored(_message.Message):
     def __init__(self, choices: _Optional[_Iterable[_Union[ChoiceScore, _Mapping]]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
 
 class ChoiceScore(_message.Message):
-    __slots__ = ("ids", "logprobs")
+    __slots__ = ("ids", "logprobs", "texts")
     IDS_FIELD_NUMBER: _ClassVar[int]
     LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[int]
     logprobs: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, ids: _Optional[_Iterable[int]] = ..., logprobs: _Optional[_Iterable[float]] = ...) -> None: ...
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ids: _Optional[_Iterable[int]] = ..., logprobs: _Optional[_Iterable[float]] = ..., texts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Committed(_message.Message):
     __slots__ = ("usage",)
@@ -222,7 +276,7 @@ class Committed(_message.Message):
     def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s", "prefill_s", "decode_s")
+    __slots__ = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s", "prefill_s", "decode_s", "forced_tokens")
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPUTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -230,6 +284,7 @@ class Usage(_message.Message):
     QUEUE_S_FIELD_NUMBER: _ClassVar[int]
     PREFILL_S_FIELD_NUMBER: _ClassVar[int]
     DECODE_S_FIELD_NUMBER: _ClassVar[int]
+    FORCED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     prompt_tokens: int
     cached_tokens: int
     computed_tokens: int
@@ -237,7 +292,8 @@ class Usage(_message.Message):
     queue_s: float
     prefill_s: float
     decode_s: float
-    def __init__(self, prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., queue_s: _Optional[float] = ..., prefill_s: _Optional[float] = ..., decode_s: _Optional[float] = ...) -> None: ...
+    forced_tokens: int
+    def __init__(self, prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., queue_s: _Optional[float] = ..., prefill_s: _Optional[float] = ..., decode_s: _Optional[float] = ..., forced_tokens: _Optional[int] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "message")
@@ -313,7 +369,7 @@ class StatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Stats(_message.Message):
-    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions")
+    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -339,6 +395,7 @@ class Stats(_message.Message):
     BUSY_S_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    FORCED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     requests: int
     prompt_tokens: int
     cached_tokens: int
@@ -364,7 +421,8 @@ class Stats(_message.Message):
     busy_s: float
     in_flight_requests: int
     sessions: int
-    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ...) -> None: ...
+    forced_tokens: int
+    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ...) -> None: ...
 
 class FlushCacheRequest(_message.Message):
     __slots__ = ()

@@ -36,7 +36,7 @@ class StepInput(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
 
 class WorkerRequest(_message.Message):
-    __slots__ = ("id", "tokens", "generate", "score", "commit", "namespace", "n_reusable")
+    __slots__ = ("id", "tokens", "generate", "score", "commit", "namespace", "n_reusable", "grammar", "n_healed_chars")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +44,8 @@ class WorkerRequest(_message.Message):
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     N_REUSABLE_FIELD_NUMBER: _ClassVar[int]
+    GRAMMAR_FIELD_NUMBER: _ClassVar[int]
+    N_HEALED_CHARS_FIELD_NUMBER: _ClassVar[int]
     id: int
     tokens: _containers.RepeatedScalarFieldContainer[int]
     generate: _engine_pb2.Sampling
@@ -51,7 +53,9 @@ class WorkerRequest(_message.Message):
     commit: CommitTokens
     namespace: bytes
     n_reusable: int
-    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ...) -> None: ...
+    grammar: str
+    n_healed_chars: int
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ...) -> None: ...
 
 class ScoreChoices(_message.Message):
     __slots__ = ("choices",)
@@ -82,7 +86,7 @@ class StepOutput(_message.Message):
     def __init__(self, updates: _Optional[_Iterable[_Union[Update, _Mapping]]] = ..., stats: _Optional[_Union[_engine_pb2.Stats, _Mapping]] = ..., flushed: bool = ..., flushed_tokens: _Optional[int] = ...) -> None: ...
 
 class Update(_message.Message):
-    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error")
+    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error", "logprobs", "prompt_logprobs", "by_pattern", "n_over")
     ID_FIELD_NUMBER: _ClassVar[int]
     NEW_IDS_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +96,10 @@ class Update(_message.Message):
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_LOGPROBS_FIELD_NUMBER: _ClassVar[int]
+    BY_PATTERN_FIELD_NUMBER: _ClassVar[int]
+    N_OVER_FIELD_NUMBER: _ClassVar[int]
     id: int
     new_ids: _containers.RepeatedScalarFieldContainer[int]
     final: bool
@@ -101,7 +109,11 @@ class Update(_message.Message):
     choices: _containers.RepeatedCompositeFieldContainer[ChoiceLogprobs]
     usage: _engine_pb2.Usage
     error: _engine_pb2.Error
-    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ...) -> None: ...
+    logprobs: _containers.RepeatedCompositeFieldContainer[_engine_pb2.TokenLogprob]
+    prompt_logprobs: _containers.RepeatedCompositeFieldContainer[_engine_pb2.TokenLogprob]
+    by_pattern: bool
+    n_over: int
+    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ..., logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., by_pattern: bool = ..., n_over: _Optional[int] = ...) -> None: ...
 
 class ChoiceLogprobs(_message.Message):
     __slots__ = ("logprobs",)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import operator
-import re
 from typing import TYPE_CHECKING, Any
 
 from sgc.choices import DEFAULT_METHOD
 from sgc.errors import SgcError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
+from sgc.parameters import check_choices, check_parameters
 from sgc.runtime.executor.media import load_media, load_video
-from sgc.runtime.executor.options import RANGES, check_parameter
 from sgc.runtime.executor.reasoning import MODEL_TYPES
 from sgc.session import here
 from sgc.tracing.markers import has_marker
@@ -79,10 +78,12 @@ def _gen(state: ProgramState, expr: Gen, is_hidden: bool = False) -> None:
     session = state.session
     n = expr.params.get("n")
     fields: dict[str, Operand] = {}
+    check_parameters(session, expr.params)
     for key, value in expr.params.items():
-        _check_parameter(state, key, value)
         if key != "n":
             fields[key] = session.operands(value) if key in _LISTS else session.scalar(value)
+    if session.heal is not None:
+        fields.setdefault("heal", Lit(session.heal))
     if n is not None and session.is_abstract(n):
         raise UsageError(
             "n of a gen decides whether its value is a text or a list, so it must be known",
@@ -99,26 +100,6 @@ def _gen(state: ProgramState, expr: Gen, is_hidden: bool = False) -> None:
         _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})
 
 
-def _check_parameter(state: ProgramState, name: str, value: Any) -> None:
-    """Refuses now, at the user's line, what no run could accept."""
-    if state.session.is_abstract(value):
-        return
-    try:
-        if name in RANGES and isinstance(value, (str, int, float)):
-            check_parameter(name, value)
-        elif name in ("regex", "stop_regex"):
-            if not isinstance(value, (str, list, tuple)):
-                raise UsageError(f"{name} must be a pattern, found {shown(value)}")
-            for pattern in (value,) if isinstance(value, str) else value:
-                if isinstance(pattern, str) and not has_marker(pattern):
-                    re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"{name} is no valid pattern: {error}", where=here()) from error
-    except UsageError as error:
-        error.where = error.where or here()
-        raise
-
-
 def _select(state: ProgramState, expr: Select) -> None:
     if isinstance(expr.choices, str):
         raise UsageError(
@@ -129,6 +110,7 @@ def _select(state: ProgramState, expr: Select) -> None:
         raise UsageError("select needs at least one choice", where=here())
     session = state.session
     choices = session.operands(expr.choices)
+    check_choices(session, expr.choices, expr.method)
     fields: dict[str, Operand] = {"choices": choices}
     if expr.method != DEFAULT_METHOD:
         fields["method"] = session.scalar(expr.method)

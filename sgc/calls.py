@@ -60,7 +60,7 @@ def call(
     on_open: OnOpen | None = None,
 ) -> ProgramState:
     """Opens a stream for a call of `function` in a session and runs its body on it."""
-    with session.frame(function.name) as path:
+    with session.frame(function.name, function.heal) as path:
         fields = {"name": Lit(function.name), "path": Lit(path)}
         # A nested call stands at the caller's line, a whole program at its own first line.
         with session.located(function.loc if path == function.name else None):

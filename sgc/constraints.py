@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from sgc.errors import UsageError
+from sgc.errors import TraceError, UsageError
+from sgc.session import current_session, here
 from sgc.tracing.markers import has_marker
 
 _NAMES = {int: "int", float: "float", str: "str", bool: "bool"}
@@ -61,9 +63,18 @@ def schema_text(schema: Any) -> str:
     if not isinstance(schema, Mapping):
         schema = _schema_of_type(schema)
     try:
-        return json.dumps(schema)
+        made = json.dumps(schema)
+        is_known = not has_marker(json.dumps(schema, ensure_ascii=False))
     except (TypeError, ValueError) as error:
         raise UsageError(f"json_schema holds what is no JSON: {error}") from error
+    session = current_session()
+    if not is_known and session is not None and session.is_tracing:
+        raise TraceError(
+            "json_schema holds a value known only when the program runs",
+            where=here(),
+            hint="bind the argument that gives it when compiling, or run it with --interpret",
+        )
+    return made
 
 
 def _check_json(text: str) -> None:
@@ -86,6 +97,20 @@ def _schema_of_type(type_: Any) -> Any:
         return TypeAdapter(type_).json_schema()
     except (PydanticUserError, NameError, TypeError) as error:
         raise UsageError(f"no JSON schema can be made of {type_!r}: {error}") from error
+
+
+@lru_cache(maxsize=1024)  # a program is traced twice, and may have one constraint many times
+def check_decodable(field: str, text: str) -> None:
+    """Raises UsageError for a constraint that our engine cannot decode under.
+
+    field: regex, json_schema, ebnf or stop_regex.
+    """
+    from sgc.runtime.engine.grammar import ConstraintError, check_constraint
+
+    try:
+        check_constraint(field, text)
+    except ConstraintError as error:
+        raise UsageError(str(error)) from error
 
 
 def _bias_text(bias: Any) -> str:

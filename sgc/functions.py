@@ -31,7 +31,7 @@ from sgc.runs import RunState
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import refuse_own_thread, shared
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.options import RunOptions, check_parameter
 from sgc.runtime.executor.record import RunResult
 from sgc.session import current_session, here
 from sgc.signature import read_signature
@@ -53,6 +53,12 @@ def _place(python: python_types.FunctionType) -> Loc:
     return Loc(os.path.basename(code.co_filename), code.co_firstlineno, python.__name__)
 
 
+def _checked_heal(heal: Any) -> bool | None:
+    if heal is not None:
+        check_parameter("heal", heal)
+    return None if heal is None else bool(heal)
+
+
 class Function:
     """A program. Calling it inside another program opens a new stream of the same run."""
 
@@ -63,6 +69,7 @@ class Function:
         *,
         jit: bool = True,
         full_graph: bool = False,
+        heal: bool | None = None,
         bind_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         # A decorator below this one is part of the program: it is called, not looked through.
@@ -84,6 +91,7 @@ class Function:
         self.loc = _place(unwrapped)
         self.num_api_spec_tokens = num_api_spec_tokens
         self.full_graph = full_graph
+        self.heal = _checked_heal(heal)
         self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
         self._jit = Jit(self) if jit else None
         self._has_specialized = False
@@ -113,6 +121,7 @@ class Function:
             self.num_api_spec_tokens,
             jit=self._jit is not None,
             full_graph=self.full_graph,
+            heal=self.heal,
             bind_arguments={**self.bind_arguments, **kwargs},
         )
 
@@ -411,6 +420,7 @@ def function(
     *,
     jit: bool = True,
     full_graph: bool = False,
+    heal: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 
 
@@ -420,14 +430,17 @@ def function(
     *,
     jit: bool = True,
     full_graph: bool = False,
+    heal: bool | None = None,
 ) -> Any:
     """Makes a Python function whose first parameter is a stream into a program.
 
     jit=False: calls of it are always interpreted; full_graph=True: a call that cannot be
-    compiled is an error. num_api_spec_tokens: tokens to speculate with on provider APIs.
+    compiled is an error. heal: the default of its generations (see `gen`); None is that of the
+    program that calls it, else the run's. num_api_spec_tokens: tokens to speculate with on
+    provider APIs.
     """
 
     def make(python: Callable[..., Any]) -> Function:
-        return Function(python, num_api_spec_tokens, jit=jit, full_graph=full_graph)
+        return Function(python, num_api_spec_tokens, jit=jit, full_graph=full_graph, heal=heal)
 
     return make if func is None else make(func)

@@ -45,12 +45,15 @@ def current_session() -> Session | None:
 class Session(ABC):
     """A program being built, node by node, in the order Python runs it."""
 
+    is_tracing = False  # else it runs as it is built
+
     def __init__(self, program: str) -> None:
         self.program = program
         self.overlays: Any = replay_overlays.get()
         self.namer = Namer()
         self.states: list[ProgramState] = []  # every stream, in order of creation
         self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
+        self._heals: list[bool | None] = []  # of the same functions: what their generations do
         self.is_over = False
         self._thread = threading.get_ident()
         self._fixed_loc: Loc | None = None
@@ -209,8 +212,11 @@ class Session(ABC):
     # -- calls and the end --------------------------------------------------------------
 
     @contextmanager
-    def frame(self, name: str) -> Iterator[str]:
-        """A call of a function: gives its path among the calls, which seeds derive from."""
+    def frame(self, name: str, heal: bool | None = None) -> Iterator[str]:
+        """A call of a function: gives its path among the calls, which seeds derive from.
+
+        heal: the default of its generations; None is that of the function that calls it.
+        """
         if threading.get_ident() != self._thread:
             raise UsageError(
                 f"{name} is called by another thread than the one that runs {self.program}",
@@ -223,10 +229,17 @@ class Session(ABC):
             self._frames[-1] = (caller, n_calls + 1)
             path = f"{caller}/{name}.{n_calls}"
         self._frames.append((path, 0))
+        self._heals.append(self.heal if heal is None else heal)
         try:
             yield path
         finally:
             self._frames.pop()
+            self._heals.pop()
+
+    @property
+    def heal(self) -> bool | None:
+        """Whether generations of the function that is running heal; None is the run's default."""
+        return self._heals[-1] if self._heals else None
 
     @contextmanager
     def located(self, loc: Loc | None) -> Iterator[None]:

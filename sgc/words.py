@@ -134,14 +134,17 @@ def gen(
     logit_bias: Mapping[int, float] | None = None,
     seed: int | None = None,
     keep_stop: bool | None = None,
+    heal: bool | None = None,
 ) -> Expr:
     """Generates text from the prompt so far and appends it; `s[name]` is the text.
 
     What is None takes the run's default. Stop strings end the text and are not part of it,
     unless `keep_stop`. n: above 1, `s[name]` is a list and its first is appended. dtype: int,
     float, str or bool, or any type for JSON of it. json_schema: JSON text, a dict, a pydantic
-    model or a type. With `choices` it is a `select`, and what only concerns generation is not
-    looked at. A parameter that the backend cannot honour is an error when it runs.
+    model or a type. heal: where the prompt's text ends inside what could be one token ("http:"),
+    its last tokens are decided anew together with the text. With `choices` it is a `select`, and
+    what only concerns generation is not looked at. A parameter that the backend cannot honour
+    is an error when it runs.
     """
     given: dict[str, Any] = dict(locals())
     params = {key: value for key, value in given.items() if value is not None}

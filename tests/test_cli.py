@@ -69,6 +69,27 @@ def test_dump_in_every_format(sgc_command, tip):
     assert "ok" in sgc_command("verify", "tip.sgir")[1]
 
 
+def test_explain_points_out_what_is_written(sgc_command, tmp_path):
+    body = "@sgc.function\ndef p(s, kind: str):\n    s += kind + ': '\n    s += sgc.gen('a')\n"
+    source = program(tmp_path, body)
+    told = 'prog.py:5: the prompt of gen "a" ends with a space: '
+    for arguments, shown in (((), '"…: "'), (("--bind", "kind=Answer"), '"Answer: "')):
+        code, out, err = sgc_command("explain", source, *arguments)
+        assert (code, err) == (0, "")
+        assert out.startswith(told + shown + "\n  ")
+        assert "heal=True" in out
+    assert sgc_command("compile", source, "-o", "p.sgir")[0] == 0
+    assert sgc_command("explain", "p.sgir")[1] == sgc_command("explain", source)[1]
+    code, _, err = sgc_command("explain", "p.sgir", "--bind", "kind=x")
+    assert code == 2
+    assert "--bind needs the Python source" in err
+
+
+def test_explain_has_nothing_to_say_of_a_good_program(sgc_command, tip):
+    for target in (TIP, "tip.sgir"):
+        assert sgc_command("explain", target) == (0, "nothing to point out\n", "")
+
+
 def test_print_after_shows_each_pass(sgc_command):
     code, out, _ = sgc_command("compile", TIP, "--print-after", "all")
     assert code == 0
@@ -140,7 +161,7 @@ def test_bind_fixes_arguments(sgc_command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "compile", "run", "dump", "verify", "serve", "top", "version"]
+    "name", ["", "compile", "run", "dump", "explain", "verify", "serve", "top", "version"]
 )
 def test_help_is_there(sgc_command, name):
     code, out, _ = sgc_command(*filter(None, [name]), "--help")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from sgc.runtime.engine.choices import Target
 from sgc.runtime.engine.forward import FlatBatch, Row, flatten
+from sgc.runtime.engine.logprobs import log_sum_exp
 from sgc.runtime.engine.radix import NO_INTS, Ints
 from sgc.runtime.engine.request import Generate, Work
-from sgc.runtime.engine.sampler import check_numbers
 from sgc.runtime.engine.scheduler import BranchPart, Item
 
 FIRST: Ints = np.zeros(1, np.int64)
@@ -21,11 +21,13 @@ FIRST: Ints = np.zeros(1, np.int64)
 @dataclass(frozen=True, slots=True)
 class StepBatch:
     """sampled: the requests that get a token, with the row of the logits that decides it.
-    targets: what rows of logits decide of choices."""
+    targets: what rows of logits decide of choices. logged: rows of logits, and the place of the
+    token whose log-probability they decide."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
     targets: tuple[tuple[int, Target], ...]
+    logged: tuple[tuple[int, Work, int], ...]
 
 
 class _Builder:
@@ -33,6 +35,7 @@ class _Builder:
         self.rows: list[Row] = []
         self.sampled: list[tuple[Work, int]] = []
         self.targets: list[tuple[int, Target]] = []
+        self.logged: list[tuple[int, Work, int]] = []
         self.n_logits = 0
 
     def add_sequence(self, item: Item) -> None:
@@ -44,6 +47,8 @@ class _Builder:
         end = work.n_computed + n
         is_whole = end == len(work.tokens) and work.wants_logits
         logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
+        if work.logprobs is not None:
+            logits_at = np.concatenate([self._log(work, end), logits_at])
         tokens = work.tokens.view[work.n_computed : end]
         self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at))
         if not is_whole:
@@ -53,6 +58,15 @@ class _Builder:
         elif work.trie is not None:
             self.targets += [(self.n_logits, target) for target in work.trie.first_targets()]
         self.n_logits += 1
+
+    def _log(self, work: Work, end: int) -> Ints:
+        """Which of the row's positions decide log-probabilities of tokens that are there."""
+        assert work.logprobs is not None
+        start, last = work.n_computed, min(end, len(work.tokens) - 1)
+        wanted = [i for i in range(start, last) if work.logprobs.wants(i + 1)]
+        self.logged += [(self.n_logits + k, work, i + 1) for k, i in enumerate(wanted)]
+        self.n_logits += len(wanted)
+        return np.array(wanted, np.int64) - start
 
     def _add_decode(self, work: Work) -> None:
         pages = work.pages.view
@@ -84,7 +98,12 @@ def build(items: Sequence[Item]) -> StepBatch:
             builder.add_sequence(item)
         for part in item.parts:
             builder.add_branch(item.work, part)
-    return StepBatch(flatten(builder.rows), tuple(builder.sampled), tuple(builder.targets))
+    return StepBatch(
+        flatten(builder.rows),
+        tuple(builder.sampled),
+        tuple(builder.targets),
+        tuple(builder.logged),
+    )
 
 
 def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -99,13 +118,18 @@ def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32]) -> None:
     norms: dict[int, float] = {}
     for at, target in batch.targets:
         if at not in norms:
-            norms[at] = _log_sum_exp(logits[at])
+            norms[at] = log_sum_exp(logits[at])
         token = int(target.branch.tokens[target.index])
         target.branch.logprobs[target.index] = float(logits[at, token]) - norms[at]
 
 
-def _log_sum_exp(row: npt.NDArray[np.float32]) -> float:
-    wide = row.astype(np.float64)
-    best = wide.max()
-    check_numbers(best)
-    return float(best + np.log(np.exp(wide - best).sum()))
+def log_tokens(
+    batch: StepBatch, logits: npt.NDArray[np.float32], drawn: Mapping[Work, int]
+) -> None:
+    """Notes the log-probabilities that were asked for: of tokens that were there, and drawn."""
+    for at, work, index in batch.logged:
+        assert work.logprobs is not None
+        work.logprobs.note(index, work.tokens.at(index), logits[at])
+    for work, at in batch.sampled:
+        if work.logprobs is not None and work in drawn:
+            work.logprobs.note(len(work.tokens), drawn[work], logits[at])

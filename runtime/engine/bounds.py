@@ -23,6 +23,9 @@ MAX_JOINT_CHARS = 32 * 1024 * 1024  # choices or heads, each tokenized with the 
 MAX_STOP_STRINGS = 64
 MAX_STOP_BYTES = 4096
 MAX_STOP_IDS = 1024
+MAX_BIASES = 1024
+MAX_BIAS = 1000.0
+MAX_TOP_LOGPROBS = 100
 MAX_TEMPERATURE = 100.0
 MAX_PENALTY = 2.0
 MAX_REPETITION_PENALTY = 100.0
@@ -175,6 +178,16 @@ def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
         _check_count("bytes in a stop string", len(stop.encode()), MAX_STOP_BYTES)
     _check_count("stop token ids", len(s.stop_token_ids), MAX_STOP_IDS)
     _check_ids("stop_token_ids", s.stop_token_ids, vocab_size)
+    _check_count("logit biases", len(s.logit_bias), MAX_BIASES)
+    _check_ids("logit_bias", [each.id for each in s.logit_bias], vocab_size)
+    for each in s.logit_bias:
+        _check_range("a logit bias", each.bias, -MAX_BIAS, MAX_BIAS)
+    _check_count("top_logprobs_num", s.logprobs.top, MAX_TOP_LOGPROBS)
+    if s.stop_regex and s.WhichOneof("constraint"):
+        raise invalid(
+            "stop_regex and a constraint are both given; where the text may end is for the "
+            "constraint to say"
+        )
 
 
 def _check_count(what: str, found: int, limit: int) -> None:

@@ -3,7 +3,8 @@ log-probability of each choice is put together from them.
 
 Path-compressed: a branch is a run of tokens that the same choices share. Each branch is a row
 of its own in the flat batch, whose pages are the prompt's, its ancestors' and its own. Every
-position is run once, the leaves too, so that the choice taken is in the cache afterwards.
+position after which some choice goes on is run, once; the last one of a choice that no other goes
+on from decides nothing. Whatever follows the choice that is taken runs that one with the rest.
 """
 
 from __future__ import annotations
@@ -32,6 +33,15 @@ class Branch:
         self.pages = IntBuffer(NO_INTS)
         self.n_done = 0
 
+    @property
+    def n_to_run(self) -> int:
+        """All of its positions; of a leaf, all but the last."""
+        return len(self.tokens) if self.children else len(self.tokens) - 1
+
+    @property
+    def n_todo(self) -> int:
+        return self.n_to_run - self.n_done
+
     def pages_before(self) -> list[Ints]:
         """The pages of its ancestors, from the prompt on."""
         runs: list[Ints] = []
@@ -55,7 +65,7 @@ class ChoiceTrie:
         self._choices = [np.asarray(choice, np.int64) for choice in choices]
         self.branches: list[Branch] = []  # parents before their children
         self.roots = self._build(_distinct(self._choices))
-        self.n_positions = sum(len(branch.tokens) for branch in self.branches)
+        self.n_positions = sum(branch.n_to_run for branch in self.branches)
         self.n_done = 0
 
     @property
@@ -64,7 +74,11 @@ class ChoiceTrie:
 
     def pending(self) -> Iterator[Branch]:
         """Branches with positions to run, in an order in which they can be run."""
-        return (branch for branch in self.branches if branch.n_done < len(branch.tokens))
+        return (branch for branch in self.branches if branch.n_todo)
+
+    def first_run(self) -> list[int]:
+        """The tokens right after the prompt whose positions are run."""
+        return [token for token, branch in self.roots.items() if branch.n_to_run]
 
     def first_targets(self) -> list[Target]:
         """What the logits of the prompt's last position decide."""
@@ -72,7 +86,7 @@ class ChoiceTrie:
 
     @staticmethod
     def targets(branch: Branch, index: int) -> list[Target]:
-        """What the logits of the branch's position `index` decide; nothing at a leaf's end."""
+        """What the logits of the branch's position `index` decide."""
         if index + 1 < len(branch.tokens):
             return [Target(branch, index + 1)]
         return [Target(child, 0) for child in branch.children.values()]

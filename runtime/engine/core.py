@@ -17,11 +17,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.batch import StepBatch, build, sampled_rows, write_logprobs
+from sgc.runtime.engine.batch import (
+    StepBatch,
+    build,
+    log_tokens,
+    sampled_rows,
+    write_logprobs,
+)
 from sgc.runtime.engine.cache import IntBuffer, PrefixCache
 from sgc.runtime.engine.choices import ChoiceTrie
 from sgc.runtime.engine.forward import Forward
+from sgc.runtime.engine.generation import NO_TOKEN, begin, draw_of, final_update, grow
+from sgc.runtime.engine.logprobs import LogprobLog
+from sgc.runtime.engine.masks import Masks
 from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.request import (
@@ -29,25 +41,26 @@ from sgc.runtime.engine.request import (
     EngineError,
     EngineRequest,
     Generate,
-    SamplingParams,
     Score,
     State,
     StopChecker,
+    Stops,
     Update,
     Usage,
     Work,
 )
-from sgc.runtime.engine.sampler import Draw, sample
+from sgc.runtime.engine.sampler import sample
 from sgc.runtime.engine.scheduler import Item, Scheduler
 from sgc.runtime.engine.validate import Limits, problem_of
 
 _NO_USAGE = Usage()
-StopCheckerFactory = Callable[[list[str]], StopChecker]
+StopCheckerFactory = Callable[[Stops], StopChecker]
 
 
 @dataclass(slots=True)
 class Counters:
-    """Sums over finished requests, and over steps. sampled_tokens: as they come.
+    """Sums over finished requests, and over steps. sampled_tokens: as they come, the forced
+    ones of them that no step was made for included.
 
     forward_s: seconds in `Forward.run`, the wait for its result included.
     """
@@ -60,6 +73,7 @@ class Counters:
     positions_run: int = 0
     steps: int = 0
     sampled_tokens: int = 0
+    forced_tokens: int = 0
     forward_s: float = 0.0
 
 
@@ -82,7 +96,8 @@ class EngineCore:
 
     check: verify every invariant after each step, at a cost. cache, shares_in_batch: for the
     ablations (`names.CACHES`; whether requests wait for positions that others are computing).
-    headroom_tokens: pages kept free for what each running request may generate.
+    headroom_tokens: pages kept free for what each running request may generate. jumps: whether
+    tokens that a constraint forces are appended without asking the model.
     """
 
     def __init__(
@@ -101,6 +116,7 @@ class EngineCore:
         cache: str = DEFAULT_CACHE,
         shares_in_batch: bool = True,
         headroom_tokens: int = 32,
+        jumps: bool = True,
     ) -> None:
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
@@ -110,6 +126,8 @@ class EngineCore:
         self._chunk_tokens, self._max_running = chunk_tokens, max_running
         self._policy, self._cache_kind = policy, cache
         self._headroom_tokens = headroom_tokens
+        self._jumps = jumps
+        self._masks = Masks(vocab_size)
         self._shares_in_batch = shares_in_batch and cache == "radix"
         self._counters = Counters()
         self._orders = itertools.count()
@@ -146,16 +164,45 @@ class EngineCore:
             self._outbox.append(Update(request.id, final=True, error=error))
             return
         work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
-        kind = request.kind
-        if isinstance(kind, Score):
-            work.trie = ChoiceTrie(kind.choices)
-        elif isinstance(kind, Generate) and kind.params.has_penalties:
-            work.penalties = Penalties(request.tokens, self.limits.vocab_size)
-        if isinstance(kind, Generate) and kind.stop:
-            assert self._make_stop_checker is not None
-            work.checker = self._make_stop_checker(list(kind.stop))
+        try:
+            self._prepare(work)
+        except ValueError as problem:
+            refused = EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, str(problem))
+            self._outbox.append(Update(request.id, final=True, error=refused))
+            return
         self._live[request.id] = work
         self.scheduler.add(work)
+
+    def _prepare(self, work: Work) -> None:
+        """What the request needs while it lives."""
+        kind = work.request.kind
+        if isinstance(kind, Score):
+            work.trie = ChoiceTrie(kind.choices)
+        if not isinstance(kind, Generate):
+            return
+        if kind.params.has_penalties:
+            work.penalties = Penalties(work.request.tokens, self.limits.vocab_size)
+        if kind.stop:
+            assert self._make_stop_checker is not None
+            work.checker = self._make_stop_checker(kind.stop)
+        if kind.logprobs is not None:
+            start = kind.logprobs.start
+            first = work.n_prompt if start is None else min(start, work.n_prompt)
+            work.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
+        if kind.constraint is not None and kind.max_tokens > 0:
+            # A token that is forced has no log-probability worth telling: each is asked for.
+            work.guide = kind.constraint.start(self._jumps and kind.logprobs is None)
+            self._begin(work)
+
+    def _begin(self, work: Work) -> None:
+        """Text that a constraint forces at once joins the prompt's positions."""
+        update = begin(work, self.limits.longest)
+        self._counters.sampled_tokens += len(update.new_ids)
+        self._counters.forced_tokens += work.n_forced
+        if update.final:  # said once the prompt is in the cache, as of any other request
+            work.ending, work.wants_logits = update, False
+        elif update.new_ids:
+            self._outbox.append(update)
 
     def cancel(self, request_id: int) -> None:
         """Frees what a request holds at once. Nothing more is said of it."""
@@ -174,11 +221,12 @@ class EngineCore:
         if self._items:
             batch = build(self._items)
             started_s = time.perf_counter()
+            self._masks.begin([work for work, _ in batch.sampled if work.guide is not None])
             logits = self._forward.run(batch.flat)
             self._counters.forward_s += time.perf_counter() - started_s
             write_logprobs(batch, logits)
-            drawn = sample(sampled_rows(batch, logits), _draws(batch))
-            tokens = {work: t for (work, _), t in zip(batch.sampled, drawn, strict=True)}
+            tokens = self._sample(batch, logits)
+            log_tokens(batch, logits, tokens)
             self._commit(batch)
             self._emit(tokens)
         self._items = []
@@ -248,7 +296,7 @@ class EngineCore:
     def _admit(self) -> None:
         for work in self.scheduler.admit(time.monotonic()):
             if work.n_todo_in_all == 0:  # all of it was cached
-                self._end(work, _final(work))
+                self._end(work, final_update(work))
 
     def _commit(self, batch: StepBatch) -> None:
         """The chosen positions are in the pool now: take note, and share them."""
@@ -265,8 +313,18 @@ class EngineCore:
                 work.trie.n_done += sum(part.n_tokens for part in item.parts)
             self.scheduler.publish(work)
 
+    def _sample(self, batch: StepBatch, logits: npt.NDArray[np.float32]) -> dict[Work, int]:
+        """A token for each that gets one; -1 where the constraint leaves none."""
+        allowed = self._masks.finish()
+        dead = [work for work, mask in allowed.items() if not mask.any()]
+        for work in dead:
+            del allowed[work]
+        draws = [draw_of(work, allowed.get(work)) for work, _ in batch.sampled]
+        tokens = sample(sampled_rows(batch, logits), draws)
+        found = {work: t for (work, _), t in zip(batch.sampled, tokens, strict=True)}
+        return found | dict.fromkeys(dead, NO_TOKEN)
+
     def _emit(self, tokens: dict[Work, int]) -> None:
-        self._counters.sampled_tokens += len(tokens)
         now = time.monotonic()
         for item in self._items:
             work = item.work
@@ -277,15 +335,19 @@ class EngineCore:
             if token is not None:
                 self._append(work, token)
             elif work.n_todo_in_all == 0:
-                self._end(work, _final(work))
+                self._end(work, final_update(work))
             if work.state is State.RUNNING:
                 self.scheduler.commit(item)
 
     def _append(self, work: Work, token: int) -> None:
-        work.tokens.append(token)
-        if work.penalties is not None:
-            work.penalties.add(token)
-        update = _with_token(work, token, self.limits.longest)
+        n_forced = work.n_forced
+        try:
+            update = grow(work, token, self.limits.longest)
+        except ValueError as error:  # the constraint's: it ends this request alone
+            refused = EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, str(error))
+            update = Update(work.request.id, final=True, error=refused)
+        self._counters.sampled_tokens += len(update.new_ids)
+        self._counters.forced_tokens += work.n_forced - n_forced
         if update.final:
             self._end(work, update)
         else:
@@ -311,49 +373,3 @@ class EngineCore:
         counters.cached_tokens += usage.cached_tokens - counted.cached_tokens
         counters.computed_tokens += usage.computed_tokens - counted.computed_tokens
         counters.completion_tokens += usage.completion_tokens
-
-
-_GREEDY = Draw(SamplingParams())  # whatever else was asked, the largest logit wins
-
-
-def _draws(batch: StepBatch) -> list[Draw]:
-    draws: list[Draw] = []
-    for work, _ in batch.sampled:
-        kind = work.request.kind
-        assert isinstance(kind, Generate)
-        banned = kind.stop_ids if work.n_generated < kind.min_tokens else ()
-        if banned or work.penalties is not None or not kind.params.is_greedy:
-            draws.append(Draw(kind.params, work.n_generated, work.penalties, banned))
-        else:
-            draws.append(_GREEDY)
-    return draws
-
-
-def _with_token(work: Work, token: int, longest: int) -> Update:
-    """What to say of a request that has just been given a token; final if that ends it."""
-    kind = work.request.kind
-    assert isinstance(kind, Generate)
-    matched = None if work.checker is None else work.checker.feed([token])
-    n_generated, matched_id = work.n_generated, -1
-    if token in kind.stop_ids:
-        reason, matched, matched_id = pb.FINISH_REASON_STOP, "", token
-    elif matched and n_generated >= kind.min_tokens:
-        reason = pb.FINISH_REASON_STOP
-    elif n_generated >= kind.max_tokens or len(work.tokens) >= longest:
-        reason, matched = pb.FINISH_REASON_LENGTH, ""
-    else:
-        return Update(work.request.id, (token,))
-    usage = work.usage(time.monotonic())
-    return Update(work.request.id, (token,), True, reason, matched or "", matched_id, usage=usage)
-
-
-def _final(work: Work) -> Update:
-    """What to say of a request whose last position is computed, and that draws nothing."""
-    is_generate = isinstance(work.request.kind, Generate)
-    return Update(
-        work.request.id,
-        final=True,
-        finish_reason=pb.FINISH_REASON_LENGTH if is_generate else pb.FINISH_REASON_UNSPECIFIED,
-        choices=() if work.trie is None else work.trie.logprobs(),
-        usage=work.usage(time.monotonic()),
-    )

@@ -54,25 +54,31 @@ class StopChecker:
 
     def feed(self, ids: Sequence[int]) -> str | None:
         """The stop string that the text of these further ids completes, if any."""
-        if not self._stop:
+        found = self.feed_text(self._detokenizer.feed(ids)) if self._stop else None
+        return None if found is None else found[0]
+
+    def feed_text(self, new: str) -> tuple[str, int] | None:
+        """The stop string that these further characters complete, if any, and where in them."""
+        if not new or not self._stop:
             return None
-        new = self._detokenizer.feed(ids)
-        if not new:
-            return None
-        window = self._recent + new
-        found = first_stop(window, self._stop, len(self._recent))
+        n_seen, window = len(self._recent), self._recent + new
+        found = first_stop(window, self._stop, n_seen)
         self._recent = window[-self._keep :] if self._keep else ""
-        return found
+        return None if found is None else (found[0], found[1] - n_seen)
 
 
-def first_stop(text: str, stop: Sequence[str], n_seen: int) -> str | None:
-    """The stop string that ends first beyond text[:n_seen]; of equal ends the longest."""
+def first_stop(text: str, stop: Sequence[str], n_seen: int) -> tuple[str, int] | None:
+    """The stop string that ends first beyond text[:n_seen], and where; of equal ends the
+    longest."""
     ends = []
     for string in stop:
         start = text.find(string, max(0, n_seen - len(string) + 1))
         if start >= 0:
             ends.append((start + len(string), -len(string), string))
-    return min(ends)[2] if ends else None
+    if not ends:
+        return None
+    end, _, string = min(ends)
+    return string, end
 
 
 def split_kept(

@@ -1,6 +1,7 @@
 """The text side of one generation: streamed deltas, the cut at a stop, what the stream keeps.
 
-Pure data in, data out; used by `session.py` for every generation.
+Pure data in, data out; used by `updates.py` for every generation. Text that a healed generation
+repeats of its prompt is not part of what is given out.
 """
 
 from __future__ import annotations
@@ -9,34 +10,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgc.runtime.engine.detokenizer import IncrementalDetokenizer, split_kept
+from sgc.runtime.engine.stop_patterns import HoldBack, stop_patterns
 from sgc.runtime.engine.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class FinalText:
-    """text: without the stop. ids[:n_kept] stay in the prompt, `tail` joins the next run."""
+    """text: without the stop. ids[:n_healed] are text that the prompt had, and `head`, which
+    joins it; ids[n_healed:n_kept] stay in the prompt, `tail` joins the next run. matched: what
+    of the text ended it."""
 
     text: str
     n_kept: int
     tail: str
+    n_healed: int = 0
+    head: str = ""
+    matched: str = ""
 
 
 class GeneratedText:
-    """Collects a generation's ids; never lets part of a stop string out that later matches."""
+    """Collects a generation's ids; never lets part of a stop out that later matches.
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
+    n_skipped: characters at its beginning that are the prompt's.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        stop: Sequence[str],
+        stop_regex: tuple[str, ...] = (),
+        n_skipped: int = 0,
+    ) -> None:
         self._tokenizer = tokenizer
         self._detokenizer = IncrementalDetokenizer(tokenizer)
-        self._prefixes = [_PrefixMatcher(text) for text in dict.fromkeys(stop)]
+        self._prefixes: list[_PrefixMatcher | HoldBack] = [
+            _PrefixMatcher(text) for text in dict.fromkeys(stop)
+        ]
+        self._patterns = stop_patterns(stop_regex) if stop_regex else None
+        if self._patterns is not None:
+            self._prefixes.append(HoldBack(self._patterns))
+        self._n_skipped = self._n_to_skip = n_skipped
         self._pieces: list[str] = []
         self._unsent = ""
         self.ids: list[int] = []
 
     def feed(self, ids: Sequence[int]) -> str:
         """Takes further ids and gives the text that may be streamed now."""
-        self.ids.extend(ids)
-        new = self._detokenizer.feed(ids)
-        self._pieces.append(new)
+        new = self._collected(ids)
         self._unsent += new
         held = max((matcher.feed(new) for matcher in self._prefixes), default=0)
         n_sent = len(self._unsent) - held
@@ -45,30 +65,68 @@ class GeneratedText:
 
     def collect(self, ids: Sequence[int]) -> None:
         """Takes further ids of a generation that is not streamed."""
-        self.ids.extend(ids)
-        self._pieces.append(self._detokenizer.feed(ids))
+        self._collected(ids)
 
-    def finish(self, matched: str, ended_by_id: bool) -> FinalText:
-        """The final text, given the stop string or the fact that the last id ended it."""
+    def finish(self, matched: str, ended_by_id: bool, n_over: int = -1) -> FinalText:
+        """The final text, given the stop string, or the fact that the last id ended it, or how
+        many characters follow the match of a stop pattern. Raises PatternError if it takes too
+        much to find where that starts."""
         if ended_by_id:
-            return self._up_to_last_id()
+            return self._healed(self._up_to_last_id())
+        if n_over >= 0:
+            return self._healed(self._up_to_pattern(n_over))
         text = "".join([*self._pieces, self._detokenizer.flush()])
         if not matched:
-            return FinalText(text, len(self.ids), "")
-        cut = self._stop_position(text, matched)
-        kept, tail = split_kept(self._tokenizer, self.ids, cut)
-        return FinalText(text[:cut], len(kept), tail)
+            return self._healed(FinalText(text, len(self.ids), ""))
+        return self._healed(self._up_to(text, self._stop_position(text, matched), matched))
+
+    def _collected(self, ids: Sequence[int]) -> str:
+        """The new text that is not the prompt's."""
+        self.ids.extend(ids)
+        new = self._detokenizer.feed(ids)
+        if self._n_to_skip:
+            n = min(self._n_to_skip, len(new))
+            self._n_to_skip, new = self._n_to_skip - n, new[n:]
+        self._pieces.append(new)
+        return new
+
+    def _up_to(self, text: str, cut: int, matched: str) -> FinalText:
+        kept, tail = split_kept(self._tokenizer, self.ids, self._n_skipped + cut)
+        return FinalText(text[:cut], len(kept), tail, matched=matched)
 
     def _up_to_last_id(self) -> FinalText:
         detokenizer = IncrementalDetokenizer(self._tokenizer)
         kept = self.ids[:-1]
-        return FinalText(detokenizer.feed(kept) + detokenizer.flush(), len(kept), "")
+        text = detokenizer.feed(kept) + detokenizer.flush()
+        return FinalText(text[self._n_skipped :], len(kept), "")
+
+    def _up_to_pattern(self, n_over: int) -> FinalText:
+        assert self._patterns is not None
+        text = "".join(self._pieces)
+        end = len(text) - n_over
+        start = self._patterns.locate(text, end)
+        return self._up_to(text, start, text[start:end])
 
     def _stop_position(self, text: str, matched: str) -> int:
         """Where the stop string starts that the last id completed."""
-        before = len(IncrementalDetokenizer(self._tokenizer).feed(self.ids[:-1]))
+        whole = IncrementalDetokenizer(self._tokenizer).feed(self.ids[:-1])
+        before = max(0, len(whole) - self._n_skipped)
         start = text.find(matched, max(0, before - len(matched) + 1))
         return start if start >= 0 else len(text)
+
+    def _healed(self, final: FinalText) -> FinalText:
+        """With the tokens told apart that hold the prompt's end: their text joins the prompt's,
+        so that they are tokenized with it from now on."""
+        if self._n_skipped == 0:
+            return final
+        detokenizer, text = IncrementalDetokenizer(self._tokenizer), ""
+        for n, token in enumerate(self.ids[: final.n_kept], start=1):
+            text += detokenizer.feed([token])
+            if len(text) >= self._n_skipped and detokenizer.is_whole:
+                head = text[self._n_skipped :]
+                return FinalText(final.text, final.n_kept, final.tail, n, head, final.matched)
+        # It ended before, or within the token that holds the end.
+        return FinalText(final.text, final.n_kept, final.text, final.n_kept, "", final.matched)
 
 
 class _PrefixMatcher:

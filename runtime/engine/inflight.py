@@ -55,5 +55,5 @@ def _keys(work: Work) -> tuple[tuple[Node, int], ...]:
     if work.n_published < len(work.tokens):
         return ((node, work.tokens.at(work.n_published)),)
     if work.trie is not None:
-        return tuple((node, token) for token in work.trie.roots)
+        return tuple((node, token) for token in work.trie.first_run())
     return ()

@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from sgc.runtime.engine.compiler import Compiler
 from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.detokenizer import StopChecker
 from sgc.runtime.engine.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
 from sgc.runtime.engine.forward import Forward
+from sgc.runtime.engine.intake import Compile
 from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
+from sgc.runtime.engine.stops import TextStops
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
 
 
@@ -29,6 +31,7 @@ class WorkerConfig:
     policy: str = DEFAULT_POLICY
     cache: str = DEFAULT_CACHE
     shares_in_batch: bool = True
+    jumps: bool = True
     dtype: str = "auto"
     check: bool = False
     threads: int | None = None
@@ -46,7 +49,10 @@ class WorkerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
+    """compile: makes what a request needs compiled (`intake.py`)."""
+
     core: EngineCore
+    compile: Compile
     dtype: str
     device: str
 
@@ -83,10 +89,11 @@ def load(config: WorkerConfig) -> Loaded:
         policy=config.policy,
         cache=config.cache,
         shares_in_batch=config.shares_in_batch,
-        make_stop_checker=lambda stop: StopChecker(tokenizer, stop),
+        make_stop_checker=lambda stops: TextStops(tokenizer, stops),
         check=config.check,
+        jumps=config.jumps,
     )
-    return Loaded(core, model.dtype, model.device)
+    return Loaded(core, Compiler(tokenizer, model.vocab_size), model.dtype, model.device)
 
 
 def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:

@@ -31,6 +31,7 @@ COUNTERS = (
     ("cached_tokens", "cached_tokens", "Of the prompt tokens, those taken from the cache."),
     ("computed_tokens", "computed_tokens", "Of the prompt tokens, those run through the model."),
     ("generated_tokens", "sampled_tokens", "Tokens generated, as they come."),
+    ("forced_tokens", "forced_tokens", "Of these, those a constraint forced without a step."),
     ("positions_run", "positions_run", "Token positions put through the model, of any kind."),
     ("steps", "steps", "Steps made."),
     ("forward_seconds", "forward_s", "Time in the model's forward pass."),

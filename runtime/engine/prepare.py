@@ -20,6 +20,7 @@ from sgc.runtime.engine.bounds import (
     checked_segments,
     invalid,
 )
+from sgc.runtime.engine.constrain import constrain
 from sgc.runtime.engine.tokenizer import PROBES, Ids, Text, Tokenizer, common_prefix_length
 
 
@@ -43,11 +44,21 @@ def n_chars(request: pb.Request) -> int:
     runs = [len(segment.text.text) for segment in request.prompt.segments]
     kind = request.WhichOneof("kind")
     if kind == "generate":
-        return sum(runs)
+        return sum(runs) + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
     follow: Sequence[str] = request.score.choices or request.commit.heads
     if kind == "commit" and not follow:
         follow = PROBES
     return sum(runs) + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
+
+
+# A character of a constraint takes about so many times as long as one of a prompt.
+CONSTRAINT_COST = 16
+
+
+def _n_constraint_chars(s: pb.Sampling) -> int:
+    """Of what is not known from before."""
+    text = s.regex or s.json_schema or s.grammar
+    return len(text) + sum(map(len, s.stop_regex))
 
 
 def _prepare_or_refuse(
@@ -68,6 +79,7 @@ def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wp
     segments = checked_segments(request.prompt, limits)
     if kind == "generate":
         work = _generate(segments, request.generate.sampling, tokenizer, limits)
+        constrain(work, request.generate.sampling, segments, tokenizer)
     elif kind == "score":
         check_choices(request.score.choices, request.prompt)
         work = _score(segments, request.score.choices, tokenizer, limits)
@@ -115,6 +127,8 @@ def _sampling(asked: bytes, eos_ids: tuple[int, ...], vocab_size: int) -> pb.Sam
     """The sampling, checked, its stop tokens with the ends of sequence; not to be changed."""
     sampling = pb.Sampling.FromString(asked)
     check_sampling(sampling, vocab_size)
+    for name in ("regex", "json_schema", "grammar"):  # the step process gets it as one grammar
+        sampling.ClearField(name)
     if not sampling.ignore_eos:
         known = set(sampling.stop_token_ids)
         ends = (i for i in eos_ids if i < vocab_size)

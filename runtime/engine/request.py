@@ -5,20 +5,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache import IntBuffer
 from sgc.runtime.engine.choices import ChoiceTrie
+from sgc.runtime.engine.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.radix import Ints, Node
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What ended a text: a stop string, or a pattern's match, n_over characters before the end."""
+
+    text: str = ""
+    n_over: int = -1
+
+    def __bool__(self) -> bool:
+        return bool(self.text) or self.n_over >= 0
+
+
+NO_STOP = Stop()
+
+
 class StopChecker(Protocol):
-    def feed(self, ids: list[int]) -> str | None:
-        """Takes the next sampled ids; gives the stop string that the text now has, if any."""
+    def feed(self, ids: list[int], counts: bool) -> Stop:
+        """Takes the next ids; gives the stop that ends the text with them, if any does.
+
+        counts: whether one may end it yet.
+        """
+        ...
+
+
+class Guide(Protocol):
+    """A constraint as one generation follows it (`guides.py`)."""
+
+    def take(self, ids: Sequence[int]) -> None:
+        """Goes on with generated tokens."""
+        ...
+
+    def forced(self) -> list[int]:
+        """The tokens that must come next, whatever the model says."""
+        ...
+
+    def write_mask(self, row: npt.NDArray[np.int32]) -> None:
+        """A bit for each token that may come next, and one after them all for the end."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can follow."""
+        ...
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the text satisfies it as it is."""
+        ...
+
+    def is_whole_before(self, stop: str) -> bool:
+        """Whether the text satisfies it if it is cut where its last `stop` begins."""
+        ...
+
+    def check(self) -> None:
+        """Raises ValueError if it can be followed no further."""
+        ...
+
+
+class Constraint(Protocol):
+    def start(self, jumps: bool) -> Guide:
+        """jumps: whether tokens that must come next are ever told."""
         ...
 
 
@@ -34,6 +96,7 @@ class SamplingParams:
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
     @property
     def is_greedy(self) -> bool:
@@ -49,14 +112,36 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
+class Stops:
+    """Texts and patterns that end a generation; neither sees the first `n_skipped` characters."""
+
+    texts: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    n_skipped: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobsAsked:
+    """start: the prompt's from this position on, too; top: alternatives at each position."""
+
+    start: int | None = None
+    top: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Generate:
     """stop_ids: tokens that end it, end-of-sequence ones included."""
 
     max_tokens: int
     params: SamplingParams = SamplingParams()
     min_tokens: int = 0
-    stop: tuple[str, ...] = ()
+    stop: Stops = Stops()
     stop_ids: tuple[int, ...] = ()
+    constraint: Constraint | None = None
+    logprobs: LogprobsAsked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +173,10 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Seconds."""
+    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Seconds.
+
+    forced_tokens: of completion_tokens, those no step was made for.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -97,6 +185,7 @@ class Usage:
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    forced_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +204,10 @@ class Update:
     finish_reason: pb.FinishReason = pb.FINISH_REASON_UNSPECIFIED
     matched: str = ""
     matched_id: int = -1
+    n_over: int = -1  # if a stop pattern's match ended it: the characters after that
     choices: tuple[tuple[float, ...], ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+    prompt_logprobs: tuple[TokenLogprob, ...] = ()
     usage: Usage | None = None
     error: EngineError | None = None
 
@@ -143,6 +235,10 @@ class Work:
     trie: ChoiceTrie | None = None
     checker: StopChecker | None = None
     penalties: Penalties | None = None
+    guide: Guide | None = None
+    logprobs: LogprobLog | None = None
+    n_forced: int = 0
+    ending: Update | None = None  # known before anything is run
     state: State = State.WAITING
     node: Node | None = None
     pages: IntBuffer = field(default_factory=IntBuffer)
@@ -176,7 +272,8 @@ class Work:
     @property
     def n_matchable(self) -> int:
         """How many of its tokens may come from the cache."""
-        return len(self.tokens) - self.wants_logits
+        n = len(self.tokens) - self.wants_logits
+        return n if self.logprobs is None else min(n, self.logprobs.n_unneeded)
 
     @property
     def n_todo(self) -> int:
@@ -222,6 +319,7 @@ class Work:
             self.cached_tokens,
             n_prompt + n_trie - self.cached_tokens,
             self.n_generated,
+            forced_tokens=self.n_forced,
         )
 
     def usage(self, now: float) -> Usage:
@@ -237,4 +335,5 @@ class Work:
             queue_s=admitted - self.submitted_at,
             prefill_s=prefilled - admitted,
             decode_s=now - prefilled,
+            forced_tokens=self.n_forced,
         )

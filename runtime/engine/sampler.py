@@ -7,7 +7,9 @@ In this order, as transformers does it:
   one multiplied (transformers, vLLM);
 * frequency and presence penalties, over the generation alone: the logit less
   `frequency * count + presence * (count > 0)` (OpenAI, vLLM);
-* banned tokens (the ends, before `min_tokens`) can not be drawn;
+* biases are added to the logits (OpenAI);
+* banned tokens (the ends, before `min_tokens`), and those that a constraint does not allow, can
+  not be drawn;
 * temperature; below 1e-5 the largest logit wins, and what follows does not matter;
 * top-k: the k likeliest (of equals, those with the lower ids);
 * top-p: the fewest likeliest whose share of what top-k left reaches p;
@@ -38,12 +40,19 @@ _ROWS_AT_ONCE = 16  # keeps the work of one group in the processor's cache
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One row to sample. n_generated: tokens before this one. banned: ids not to be drawn."""
+    """One row to sample. n_generated: tokens before this one. banned: ids not to be drawn.
+    allowed: [vocab], what else can be, at least one."""
 
     params: SamplingParams
     n_generated: int = 0
     penalties: Penalties | None = None
     banned: tuple[int, ...] = ()
+    allowed: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def is_adjusted(self) -> bool:
+        has_rules = bool(self.banned) or self.allowed is not None
+        return has_rules or self.penalties is not None or bool(self.params.logit_bias)
 
 
 def uniform(seed: int, n_generated: int) -> float:
@@ -61,7 +70,7 @@ def _mix(z: int) -> int:
 def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
     """One token a row. logits: [n_rows, vocab], left unchanged."""
     assert logits.shape[0] == len(draws)
-    adjusted = [i for i, d in enumerate(draws) if d.banned or d.penalties is not None]
+    adjusted = [i for i, draw in enumerate(draws) if draw.is_adjusted]
     if adjusted:
         logits = logits.copy()
         for i in adjusted:
@@ -99,8 +108,13 @@ def _adjust(row: Floats, draw: Draw) -> None:
             row[state.seen] *= factor[state.seen].astype(np.float32)
         row -= params.frequency_penalty * state.counts
         row -= params.presence_penalty * (state.counts > 0)
+    for token, bias in params.logit_bias:
+        row[token] += bias
     if draw.banned:
         row[list(draw.banned)] = -np.inf
+    if draw.allowed is not None:
+        # A NaN must stay one: the model's fault is not to be hidden.
+        np.copyto(row, -np.inf, where=~draw.allowed)
 
 
 def _draw_group(logits: Floats, draws: Sequence[Draw]) -> Ints:

@@ -167,16 +167,17 @@ class Scheduler:
         self.waiting.grown(work, start, end)
 
     def publish_choices(self, work: Work) -> None:
-        """Puts every choice into the tree, below the prompt."""
+        """Puts what was run of the choices into the tree, below the prompt."""
         if not self.cache.keeps:
             return
         assert work.trie is not None
         assert work.node is not None
         ends: dict[Branch | None, Node] = {None: work.node}
-        for branch in work.trie.branches:
-            under = ends[branch.parent]
-            ends[branch], _ = self.cache.insert(branch.tokens, branch.pages.cut(0), under)
-        work.choice_ends = [ends[branch] for branch in reversed(work.trie.branches)]
+        run = [branch for branch in work.trie.branches if branch.n_done]
+        for branch in run:
+            tokens, under = branch.tokens[: branch.n_done], ends[branch.parent]
+            ends[branch], _ = self.cache.insert(tokens, branch.pages.cut(0), under)
+        work.choice_ends = [ends[branch] for branch in reversed(run)]
 
     def leave(self, work: Work) -> None:
         """Frees what the request holds; what it computed stays cached while there is room."""
@@ -233,7 +234,7 @@ class Scheduler:
         work.node, work.n_published, work.n_computed = node, match.length, match.length
         work.pages = IntBuffer(tree.path_pages(node))
         if work.cached_tokens is None:
-            work.cached_tokens = match.length
+            work.cached_tokens = min(match.length, work.n_prompt)  # forced text may be cached, too
         self.waiting.admit(work)
         self._unpin(work)
         if not self.running or self.running[-1].order < work.order:
@@ -342,7 +343,7 @@ class Scheduler:
         for branch in trie.pending():
             if budget == 0:
                 break
-            n = min(len(branch.tokens) - branch.n_done, budget)
+            n = min(branch.n_todo, budget)
             parts.append(BranchPart(branch, branch.n_done, n))
             budget -= n
         return tuple(parts)

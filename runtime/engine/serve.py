@@ -65,6 +65,7 @@ class ServerConfig:
     policy: str = DEFAULT_POLICY
     cache: str = DEFAULT_CACHE
     shares_in_batch: bool = True
+    jumps: bool = True
     dtype: str = "auto"
     threads: int | None = None
     check: bool = False
@@ -192,6 +193,7 @@ def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
         "policy": config.policy,
         "cache": config.cache,
         "shares_in_batch": config.shares_in_batch,
+        "jumps": config.jumps,
         "dtype": config.dtype,
         "check": config.check,
         "threads": config.threads,
@@ -297,6 +299,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--policy", choices=POLICIES, default=defaults.policy)
     add("--cache", choices=CACHES, default=defaults.cache)
     add("--no-batch-sharing", dest="shares_in_batch", action="store_false")
+    add("--no-jump-forward", dest="jumps", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")
     add("--threads", type=_positive, help="threads of the model's computation")
     add("--check", action="store_true", help="check the engine's books after every step")

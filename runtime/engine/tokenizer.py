@@ -90,6 +90,12 @@ class Tokenizer:
         return hashlib.sha256(payload.encode()).hexdigest()
 
     @cached_property
+    def longest_token_chars(self) -> int:
+        """The characters of the longest token that is text."""
+        texts = self._first.get_vocab(with_added_tokens=True)
+        return max((len(t) for t, i in texts.items() if i not in self.special_ids), default=1)
+
+    @cached_property
     def eos_ids(self) -> tuple[int, ...]:
         """Ids that end a generation: the tokenizer's and the generation configuration's."""
         eos = self._first.token_to_id(self.token_text("eos"))
@@ -148,6 +154,10 @@ class Tokenizer:
     def encode_continuation(self, text: str) -> list[int]:
         """The ids of a text that follows token ids."""
         return list(self._encode_run(Text(text), at_start=False))
+
+    def encode_literal(self, text: str) -> list[int]:
+        """The ids of a text that follows token ids, in which special tokens are plain text."""
+        return list(self._encode_run(Text(text, ((0, len(text)),)), at_start=False))
 
     # Runs.
 

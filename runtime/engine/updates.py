@@ -5,14 +5,18 @@ Called by `session.py`; holds the text of a generation while it grows.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.generated_text import GeneratedText
 from sgc.runtime.engine.prepare import Prepared
+from sgc.runtime.engine.stop_patterns import PatternError
 from sgc.runtime.engine.tokenizer import Tokenizer
 from sgc.runtime.engine.worker_link import OnUpdate
+
+_INVALID = pb.ERROR_CODE_INVALID_ARGUMENT
+_Logprobs = Any  # protobuf's repeated field of TokenLogprob
 
 
 class Replies(Protocol):
@@ -49,6 +53,10 @@ class _Handler:
 class _ScoreHandler(_Handler):
     kind = "score"
 
+    def __init__(self, replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> None:
+        super().__init__(replies, prepared)
+        self._tokenizer = tokenizer
+
     def _progress(self, update: wpb.Update) -> None:
         if not update.final:
             return
@@ -56,7 +64,8 @@ class _ScoreHandler(_Handler):
         scored = self._replies.finish(self._id, self.kind, update).scored
         scored.usage.CopyFrom(update.usage)
         for asked, found in choices:
-            scored.choices.add(ids=asked.ids, logprobs=found.logprobs)
+            texts = [_text(self._tokenizer, token) for token in asked.ids]
+            scored.choices.add(ids=asked.ids, logprobs=found.logprobs, texts=texts)
 
 
 class _GenerateHandler(_Handler):
@@ -65,7 +74,14 @@ class _GenerateHandler(_Handler):
     def __init__(self, replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> None:
         super().__init__(replies, prepared)
         self._streams = prepared.request.generate.stream
-        self._text = GeneratedText(tokenizer, prepared.work.generate.stop if self._streams else ())
+        self._tokenizer = tokenizer
+        self._asked = prepared.request.generate.sampling
+        self._text = GeneratedText(
+            tokenizer,
+            self._asked.stop if self._streams else (),
+            tuple(self._asked.stop_regex),
+            n_skipped=prepared.work.n_healed_chars,
+        )
         self._n_sent = 0
 
     def _progress(self, update: wpb.Update) -> None:
@@ -82,18 +98,35 @@ class _GenerateHandler(_Handler):
             self._finish(update, ended_by_id)
 
     def _finish(self, update: wpb.Update, ended_by_id: bool) -> None:
-        final = self._text.finish(update.matched, ended_by_id)
+        n_over = update.n_over if update.by_pattern else -1
+        try:
+            final = self._text.finish(update.matched, ended_by_id, n_over)
+        except PatternError as error:
+            self._replies.fail(self._id, pb.Error(code=_INVALID, message=error.message))
+            return
         if self._streams and len(final.text) > self._n_sent:
             self._replies.send_delta(self._id, final.text[self._n_sent :])
         generated = self._replies.finish(self._id, self.kind, update).generated
         generated.text = final.text
         generated.ids.extend(self._text.ids)
-        generated.kept = final.n_kept
+        generated.healed, generated.kept = final.n_healed, final.n_kept
+        generated.head = final.head
         generated.tail = final.tail
         generated.finish_reason = update.finish_reason
-        generated.matched = update.matched
+        generated.matched = final.matched
         generated.matched_id = update.matched_id if ended_by_id else -1
         generated.usage.CopyFrom(update.usage)
+        self._tell(generated.logprobs, update.logprobs)
+        self._tell(generated.prompt_logprobs, update.prompt_logprobs)
+
+    def _tell(self, replies: _Logprobs, found: _Logprobs) -> None:
+        """Log-probabilities, with the tokens' texts where they are asked for."""
+        for each in found:
+            reply = replies.add()
+            reply.CopyFrom(each)
+            if self._asked.logprobs.text:
+                for token in (reply, *reply.top):
+                    token.text = _text(self._tokenizer, token.id)
 
 
 def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpdate:
@@ -101,4 +134,12 @@ def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpd
     kind = prepared.request.WhichOneof("kind")
     if kind == "generate":
         return _GenerateHandler(replies, prepared, tokenizer)
-    return (_ScoreHandler if kind == "score" else _Handler)(replies, prepared)
+    if kind == "score":
+        return _ScoreHandler(replies, prepared, tokenizer)
+    return _Handler(replies, prepared)
+
+
+def _text(tokenizer: Tokenizer, token: int) -> str:
+    """What a token says by itself."""
+    text: str = tokenizer.backend.decode([token], skip_special_tokens=False)
+    return text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import socket
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,12 +16,16 @@ import numpy as np
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.core import Stats
+from sgc.runtime.engine.logprobs import TokenLogprob
 from sgc.runtime.engine.request import (
     Commit,
+    Constraint,
     EngineRequest,
     Generate,
+    LogprobsAsked,
     SamplingParams,
     Score,
+    Stops,
     Update,
     Usage,
 )
@@ -37,10 +42,12 @@ class Channel:
         self._buffer = bytearray()
         self.is_open = True
 
-    def receive(self, block: bool) -> list[wpb.StepInput]:
-        """Every complete message that is there; if `block`, waits for one (or the end)."""
+    def receive(self, wait_s: float | None) -> list[wpb.StepInput]:
+        """Every complete message that is there; waits so long for one (or the end), forever if
+        None."""
         messages = self._complete()
-        while self.is_open and (self._readable() or (block and not messages)):
+        while self.is_open and self._is_readable(0 if messages else wait_s):
+            wait_s = 0 if wait_s is not None else None
             data = self._sock.recv(_READ_BYTES)
             self.is_open = bool(data)
             self._buffer += data
@@ -53,8 +60,8 @@ class Channel:
             raise ValueError(f"a message of {len(data)} bytes; {MAX_MESSAGE_BYTES} are allowed")
         self._sock.sendall(len(data).to_bytes(4, "big") + data)
 
-    def _readable(self) -> bool:
-        return bool(select.select([self._sock], [], [], 0)[0])
+    def _is_readable(self, wait_s: float | None) -> bool:
+        return bool(select.select([self._sock], [], [], wait_s)[0])
 
     def _complete(self) -> list[wpb.StepInput]:
         messages: list[wpb.StepInput] = []
@@ -85,11 +92,15 @@ def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
     return bounded(first) + bounded(second)
 
 
-def request_of(message: wpb.WorkerRequest) -> EngineRequest:
+def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None) -> EngineRequest:
+    """constraint: what the message's grammar was compiled to."""
     kind: Generate | Score | Commit
     match message.WhichOneof("kind"):
         case "generate":
             kind = _generate_of(message.generate)
+            if message.grammar:
+                stop = replace(kind.stop, n_skipped=message.n_healed_chars)
+                kind = replace(kind, constraint=constraint, stop=stop)
         case "score":
             kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
         case _:
@@ -120,14 +131,20 @@ def _read_sampling(data: bytes) -> Generate:
         presence_penalty=sampling.presence_penalty,
         repetition_penalty=sampling.repetition_penalty,
         seed=sampling.seed,
+        logit_bias=tuple((each.id, each.bias) for each in sampling.logit_bias),
     )
     return Generate(
         max_tokens=sampling.max_tokens,
         params=params,
         min_tokens=sampling.min_tokens,
-        stop=tuple(sampling.stop),
+        stop=Stops(tuple(sampling.stop), tuple(sampling.stop_regex)),
         stop_ids=tuple(sampling.stop_token_ids),
+        logprobs=_asked_of(sampling.logprobs) if sampling.HasField("logprobs") else None,
     )
+
+
+def _asked_of(asked: pb.Logprobs) -> LogprobsAsked:
+    return LogprobsAsked(asked.start if asked.HasField("start") else None, asked.top)
 
 
 def add_update(output: wpb.StepOutput, update: Update) -> None:
@@ -143,13 +160,27 @@ def add_update(output: wpb.StepOutput, update: Update) -> None:
         matched=update.matched,
         matched_id=update.matched_id,
     )
+    if update.n_over >= 0:
+        message.by_pattern, message.n_over = True, update.n_over
     for logprobs in update.choices:
         message.choices.add(logprobs=logprobs)
+    for each in update.logprobs:
+        _set_logprob(message.logprobs.add(), each)
+    for each in update.prompt_logprobs:
+        _set_logprob(message.prompt_logprobs.add(), each)
     if update.usage is not None:
         _set_usage(message.usage, update.usage)
     if update.error is not None:
         message.error.code = update.error.code
         message.error.message = update.error.message
+
+
+def _set_logprob(message: pb.TokenLogprob, found: TokenLogprob) -> None:
+    message.id = found.id
+    if found.logprob is not None:
+        message.logprob = found.logprob
+    for token, logprob in found.top:
+        message.top.add(id=token, logprob=logprob)
 
 
 def _set_usage(message: pb.Usage, usage: Usage) -> None:
@@ -161,6 +192,7 @@ def _set_usage(message: pb.Usage, usage: Usage) -> None:
     message.queue_s = usage.queue_s
     message.prefill_s = usage.prefill_s
     message.decode_s = usage.decode_s
+    message.forced_tokens = usage.forced_tokens
 
 
 def stats_message(stats: Stats) -> pb.Stats:
@@ -183,5 +215,6 @@ def stats_message(stats: Stats) -> pb.Stats:
         evictable_tokens=stats.evictable_tokens,
         parked_requests=stats.parked_requests,
         sampled_tokens=sums.sampled_tokens,
+        forced_tokens=sums.forced_tokens,
         forward_s=sums.forward_s,
     )

@@ -22,9 +22,10 @@ from sgc.errors import SgcError
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine import garbage
 from sgc.runtime.engine.core import EngineCore
+from sgc.runtime.engine.intake import Intake
 from sgc.runtime.engine.load import Loaded, WorkerConfig, load
 from sgc.runtime.engine.request import Update
-from sgc.runtime.engine.wire import Channel, add_update, bounded, request_of, stats_message
+from sgc.runtime.engine.wire import Channel, add_update, bounded, stats_message
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,20 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     # If the server is gone, so is everyone who waits.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         with _ending_with_peer(sock):
-            ready, core = _load(options.config)
+            ready, loaded = _load(options.config)
         channel.send(ready)
-        if core is None:
+        if loaded is None:
             return 1
         garbage.collect_seldom()
-        serve(channel, core)
+        serve(channel, loaded.core, Intake(loaded.core, loaded.compile))
     return 0
 
 
-def _load(config: str) -> tuple[wpb.Ready, EngineCore | None]:
+def _load(config: str) -> tuple[wpb.Ready, Loaded | None]:
     """What the server is told; a traceback is for those who ask for one."""
     try:
         loaded = load(WorkerConfig.from_json(config))
-        return _ready(loaded), loaded.core
+        return _ready(loaded), loaded
     except Exception as error:
         if os.environ.get("SGC_DEBUG"):
             traceback.print_exc()
@@ -87,22 +88,29 @@ def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
         is_done.set()
 
 
-def serve(channel: Channel, core: EngineCore) -> None:
+COMPILING_S = 0.001  # between looks at whether a constraint is compiled, with nothing to run
+
+
+def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
     """Takes what has arrived, makes one step, says what came of it; until the socket ends."""
     busy_s, started_s = 0.0, time.perf_counter()
     while channel.is_open:
         output = wpb.StepOutput()
         is_idle = not core.has_work
-        messages = channel.receive(block=is_idle)
+        wait_s = 0 if not is_idle else COMPILING_S if intake.is_waiting else None
+        messages = channel.receive(wait_s)
         if is_idle:
             started_s = time.perf_counter()  # to wait is not to be busy
         for message in messages:
-            _take_in(core, message, output)
+            _take_in(core, intake, message, output)
         if not channel.is_open:
             return
+        intake.pass_on_ready()
+        updates = intake.take_refusals()
         if core.has_work:
-            for update in _step(core):
-                add_update(output, update)
+            updates += _step(core)
+        for update in updates:
+            add_update(output, update)
         if output.HasField("stats"):
             output.stats.busy_s = busy_s
         for part in bounded(output):
@@ -111,11 +119,13 @@ def serve(channel: Channel, core: EngineCore) -> None:
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
 
 
-def _take_in(core: EngineCore, message: wpb.StepInput, output: wpb.StepOutput) -> None:
+def _take_in(
+    core: EngineCore, intake: Intake, message: wpb.StepInput, output: wpb.StepOutput
+) -> None:
     for request in message.requests:
-        core.submit(request_of(request))
+        intake.submit(request)
     for request_id in message.cancels:
-        core.cancel(request_id)
+        intake.cancel(request_id)
     if message.flush_cache:
         output.flushed = True
         output.flushed_tokens += core.flush_cache()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -62,7 +62,11 @@ class LogprobsAsked:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample one generation; every value is decided, nothing is a default."""
+    """How to sample one generation; every value is decided, nothing is a default.
+
+    heal: the prompt's last tokens are decided anew, under its text, where the text ends inside
+    what could be one token.
+    """
 
     max_tokens: int
     min_tokens: int = 0
@@ -82,6 +86,7 @@ class Sampling:
     json_schema: str | None = None
     ebnf: str | None = None
     logit_bias: tuple[tuple[int, float], ...] = ()
+    heal: bool = False
     logprobs: LogprobsAsked | None = None
 
     @property
@@ -91,7 +96,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Times in seconds."""
+    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Times in seconds.
+
+    forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -100,6 +108,16 @@ class Usage:
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    forced_tokens: int = 0
+
+    def with_more(self, other: Usage) -> Usage:
+        """With the tokens of another request that was made beside this one."""
+        return replace(
+            self,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            computed_tokens=self.computed_tokens + other.computed_tokens,
+        )
 
 
 class FinishReason(Enum):
@@ -123,11 +141,12 @@ class Logprobs:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A finished generation.
+    """A finished generation: its text is `head`, the text of the kept ids, and `tail`.
 
     text: without the stop string. ids: every sampled token. kept_ids: those that stay in the
-    prompt as they are; tail: text after them that joins the next run. matched: the stop
-    string or token id that ended it. extra: what else a server says of it.
+    prompt as they are; head: text before them that joins the run before it, where the border
+    was healed; tail: text after them that joins the next run. matched: the stop string or
+    token id that ended it. extra: what else a server says of it.
     """
 
     text: str
@@ -139,6 +158,7 @@ class Generated:
     usage: Usage
     logprobs: Logprobs | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    head: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +207,7 @@ class ChatFormat:
 OPTIONAL_SAMPLING = frozenset(
     {"stop_regex", "regex", "json_schema", "ebnf", "logit_bias", "logprobs"}
     | {"min_tokens", "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos"}
-    | {"frequency_penalty", "presence_penalty", "seed"}
+    | {"frequency_penalty", "presence_penalty", "seed", "heal"}
 )
 
 

@@ -19,6 +19,7 @@ import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,10 +34,13 @@ from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor import engine_wire as wire
 from sgc.runtime.executor.backend import (
     Capabilities,
+    ChoiceScore,
     Generated,
+    LogprobsAsked,
     Prompt,
     Sampling,
     Scored,
+    TokenRun,
     Usage,
     generate_each,
 )
@@ -108,7 +112,23 @@ class EngineBackend:
     ) -> Scored:
         texts = [wire.checked_text(text, "a choice") for text in choices]
         request = pb.Request(prompt=wire.prompt_message(prompt), score=pb.Score(choices=texts))
-        return wire.scored_of(_expected(await self._ask(request), "scored").scored)
+        scored = wire.scored_of(_expected(await self._ask(request), "scored").scored)
+        return await self._with_unconditional(scored) if unconditional else scored
+
+    async def _with_unconditional(self, scored: Scored) -> Scored:
+        """With what each choice's tokens are worth by themselves: after the beginning of sequence
+        where the model has one, else the first of them is not known."""
+        asked = Sampling(max_tokens=0, temperature=0.0, logprobs=LogprobsAsked(start=0))
+        work = [self.generate((TokenRun(each.ids, ""),), asked) for each in scored.choices]
+        replies = await asyncio.gather(*work)
+        usage = scored.usage
+        choices: list[ChoiceScore] = []
+        for each, reply in zip(scored.choices, replies, strict=True):
+            assert reply.logprobs is not None
+            own = reply.logprobs.input[-len(each.ids) :]
+            choices.append(replace(each, unconditional=tuple(row[0] for row in own)))
+            usage = usage.with_more(reply.usage)
+        return Scored(tuple(choices), usage)
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         texts = [wire.checked_text(text, "a head") for text in heads]

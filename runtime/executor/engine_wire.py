@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sgc.errors import (
     BackendError,
     ContextExceeded,
@@ -16,6 +18,8 @@ from sgc.runtime.executor.backend import (
     ChoiceScore,
     FinishReason,
     Generated,
+    Logprob,
+    Logprobs,
     Prompt,
     RoleFormat,
     Sampling,
@@ -30,10 +34,6 @@ ERRORS: dict[int, type[BackendError]] = {
     pb.ERROR_CODE_RESOURCE_EXHAUSTED: Overloaded,
     pb.ERROR_CODE_UNAVAILABLE: EngineUnavailable,
 }
-
-
-# What the protocol has no field for.
-_REFUSES = frozenset({"stop_regex", "regex", "json_schema", "ebnf", "logit_bias", "logprobs"})
 
 
 def prompt_message(prompt: Prompt) -> pb.Prompt:
@@ -85,10 +85,32 @@ def _generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
             stop=stop,
             stop_token_ids=sampling.stop_token_ids,
             ignore_eos=sampling.ignore_eos,
+            stop_regex=[checked_text(text, "a stop pattern") for text in sampling.stop_regex],
+            logit_bias=[pb.TokenBias(id=i, bias=bias) for i, bias in sampling.logit_bias],
+            heal=sampling.heal,
+            **_constraint(sampling),
         )
+        if sampling.logprobs is not None:
+            asked = sampling.logprobs
+            values.logprobs.top, values.logprobs.text = asked.top, asked.text
+            if asked.start is not None:
+                values.logprobs.start = asked.start
     except (ValueError, TypeError) as error:
         raise BackendError(f"a sampling parameter is out of range: {error}") from error
     return pb.Generate(sampling=values, stream=stream)
+
+
+def _constraint(sampling: Sampling) -> dict[str, Any]:
+    """The field of what the text must be."""
+    given = {
+        "regex": sampling.regex,
+        "json_schema": sampling.json_schema,
+        "grammar": sampling.ebnf,
+    }
+    found = {name: text for name, text in given.items() if text is not None}
+    if len(found) > 1:
+        raise UnsupportedParameter(f"{' and '.join(found)} are both given; a text can follow one")
+    return {name: checked_text(text, f"the {name}") for name, text in found.items()}
 
 
 def checked_text(text: str, what: str) -> str:
@@ -111,16 +133,41 @@ def generated_of(message: pb.Generated) -> Generated:
     return Generated(
         text=message.text,
         ids=ids,
-        kept_ids=ids[: message.kept],
+        kept_ids=ids[message.healed : message.kept],
+        head=message.head,
         tail=message.tail,
         finish_reason=FinishReason.LENGTH if is_length else FinishReason.STOP,
         matched=message.matched or by_id,
         usage=usage_of(message.usage),
+        logprobs=_logprobs_of(message),
     )
 
 
+def _logprobs_of(message: pb.Generated) -> Logprobs | None:
+    if not message.logprobs and not message.prompt_logprobs:
+        return None
+    given, made = message.prompt_logprobs, message.logprobs
+    return Logprobs(
+        input=tuple(map(_logprob, given)),
+        output=tuple(map(_logprob, made)),
+        input_top=tuple(map(_top, given)),
+        output_top=tuple(map(_top, made)),
+    )
+
+
+def _logprob(message: pb.TokenLogprob) -> Logprob:
+    value = message.logprob if message.HasField("logprob") else None
+    return value, message.id, message.text or None
+
+
+def _top(message: pb.TokenLogprob) -> tuple[Logprob, ...] | None:
+    return tuple(map(_logprob, message.top)) or None
+
+
 def scored_of(message: pb.Scored) -> Scored:
-    choices = (ChoiceScore(tuple(c.ids), tuple(c.logprobs)) for c in message.choices)
+    choices = (
+        ChoiceScore(tuple(c.ids), tuple(c.logprobs), tuple(c.texts)) for c in message.choices
+    )
     return Scored(tuple(choices), usage_of(message.usage))
 
 
@@ -133,6 +180,7 @@ def usage_of(message: pb.Usage) -> Usage:
         queue_s=message.queue_s,
         prefill_s=message.prefill_s,
         decode_s=message.decode_s,
+        forced_tokens=message.forced_tokens,
     )
 
 
@@ -152,5 +200,5 @@ def capabilities_of(info: pb.Info) -> Capabilities:
             "tokenizer": info.tokenizer_fingerprint,
             "template": info.template_fingerprint,
         },
-        refuses=_REFUSES,
+        unconditional=True,
     )

@@ -20,7 +20,12 @@ from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Generated, Prompt, RoleFormat, Sampling, Usage
 from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
 from sgc.runtime.executor.media import Media, load_media, load_video, media
-from sgc.runtime.executor.options import check_parameter, decide_sampling, seed_of
+from sgc.runtime.executor.options import (
+    check_choices,
+    check_parameter,
+    decide_sampling,
+    seed_of,
+)
 from sgc.runtime.executor.reasoning import split_reasoning
 from sgc.runtime.executor.record import Request, StreamResult
 from sgc.runtime.executor.seeds import SEED_BITS
@@ -173,7 +178,7 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
         run.asked(node, replace(_request_of(node, state, prompt, tried), value=value))
     if not is_hidden:
         shown.finish(texts[0])
-    return state.draw(_generated_pieces(tries[0].reply), prompt), value
+    return state.draw(_generated_pieces(tries[0].reply), prompt, run.special), value
 
 
 def _request_of(node: Node, state: StreamState, prompt: Prompt, tried: Try) -> Request:
@@ -245,11 +250,13 @@ def _with_stop(reply: Generated) -> Generated:
 
 
 def _generated_pieces(reply: Generated) -> list[Piece]:
-    """Kept ids stay as generated; text after them joins the next run."""
-    head = reply.text[: len(reply.text) - len(reply.tail)] if reply.tail else reply.text
+    """Kept ids stay as generated; text before and after them joins the runs beside them."""
+    kept = reply.text[len(reply.head) : len(reply.text) - len(reply.tail)]
     pieces = []
+    if reply.head:
+        pieces.append(Piece(PieceKind.GENERATED, reply.head))
     if reply.kept_ids:
-        pieces.append(Piece(PieceKind.GENERATED, head, ids=reply.kept_ids))
+        pieces.append(Piece(PieceKind.GENERATED, kept, ids=reply.kept_ids))
     if reply.tail:
         pieces.append(Piece(PieceKind.GENERATED, reply.tail))
     return pieces
@@ -278,9 +285,7 @@ async def _select(run: Instance, node: Node) -> Results:
     method = run.field(node, "method")
     temperature, uniform = _select_draw(run, node, state)
     needs_unconditional = _check_method(run, method)
-    for choice in choices:
-        if not isinstance(choice, str) or not choice:
-            raise UsageError(f"choices must be non-empty texts, found {choice!r}")
+    check_choices(choices, method)
     if state.gate is not None:
         await _pass_gate(state)
     prompt = run.prompt(state)
@@ -301,7 +306,8 @@ async def _select(run: Instance, node: Node) -> Results:
         ),
     )  # fmt: skip
     _Shown(run, node, state.path).finish(choices[index])
-    return state.draw([Piece(PieceKind.CHOSEN, choices[index])], prompt), choices[index]
+    chosen = Piece(PieceKind.CHOSEN, choices[index])
+    return state.draw([chosen], prompt, run.special), choices[index]
 
 
 def _check_method(run: Instance, method: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -30,6 +30,7 @@ RANGES: Mapping[str, tuple[type | tuple[type, ...], float | None, float | None]]
     "ignore_eos": (bool, None, None),
     "n": (int, 1, 10_000),
     "keep_stop": (bool, None, None),
+    "heal": (bool, None, None),
     "return_logprob": (bool, None, None),
     "logprob_start_len": (int, -1, 2**31 - 1),
     "top_logprobs_num": (int, 0, 10_000),
@@ -71,6 +72,7 @@ class RunOptions:
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
     stop_regex: tuple[str, ...] = ()
+    heal: bool = False
     n: int = 1
     return_logprob: bool = False
     logprob_start_len: int = -1
@@ -132,6 +134,7 @@ def decide_sampling(
     for name, read in _LISTS.items():
         own = given.get(name)
         values[name] = getattr(options, name) if own is None else read(name, own)
+    check_lengths(values["min_tokens"], values["max_tokens"])
     values["regex"], own_stop = _pattern(given)
     values["stop"] += own_stop + chat_stop
     for name in ("json_schema", "ebnf"):
@@ -143,6 +146,32 @@ def decide_sampling(
         check_parameter("seed", given["seed"])
     values["logprobs"] = _logprobs(given, options)
     return Sampling(**values)
+
+
+def check_lengths(min_tokens: int, max_tokens: int) -> None:
+    """Raises UsageError for a text that would have to be longer than it may be."""
+    if min_tokens > max_tokens:
+        raise UsageError(
+            f"min_tokens={min_tokens} is more than max_tokens={max_tokens}",
+            hint="a generation without max_tokens has the run's; give it one, or fewer min_tokens",
+        )
+
+
+def check_choices(choices: Sequence[Any], method: Any) -> None:
+    """Raises UsageError for choices that are no texts, or one that is there twice.
+
+    A text given twice would share its probability with itself; a method of the user's may see
+    to that.
+    """
+    for choice in choices:
+        if not isinstance(choice, str) or not choice:
+            raise UsageError(f"choices must be non-empty texts, found {choice!r}")
+    if isinstance(method, str) and len(set(choices)) < len(choices):
+        twice = next(choice for choice in choices if choices.count(choice) > 1)
+        raise UsageError(
+            f"choices must differ, found {twice!r} twice",
+            hint="it would count as two, each with a part of its probability",
+        )
 
 
 def seed_of(

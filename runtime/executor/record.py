@@ -72,6 +72,8 @@ def generated_meta(reply: Generated) -> dict[str, Any]:
         "completion_tokens": reply.usage.completion_tokens,
         "cached_tokens": reply.usage.cached_tokens,
     }
+    if reply.usage.forced_tokens:
+        found["forced_tokens"] = reply.usage.forced_tokens
     if reply.logprobs is not None:
         found["input_token_logprobs"] = _rows(reply.logprobs.input)
         found["output_token_logprobs"] = _rows(reply.logprobs.output)
@@ -100,6 +102,7 @@ class Stats:
     """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too.
 
     queue_s, prefill_s, decode_s: the engine's, of requests that may have run side by side.
+    forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
     """
 
     requests: int
@@ -112,6 +115,7 @@ class Stats:
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    forced_tokens: int = 0
 
     @staticmethod
     def of(requests: tuple[Request, ...], wall_s: float) -> Stats:
@@ -126,6 +130,7 @@ class Stats:
             queue_s=sum(request.usage.queue_s for request in requests),
             prefill_s=sum(request.usage.prefill_s for request in requests),
             decode_s=sum(request.usage.decode_s for request in requests),
+            forced_tokens=sum(request.usage.forced_tokens for request in requests),
         )
 
     @property

@@ -27,7 +27,7 @@ TIMEOUT_S = 600.0
 MAX_IN_FLIGHT = 256
 # The API does not tell the context's size; the server refuses what is too long.
 UNKNOWN_CONTEXT = 2**31 - 1
-_REFUSES = frozenset({"seed"})
+_REFUSES = frozenset({"seed", "heal"})
 
 
 class SGLangBackend:

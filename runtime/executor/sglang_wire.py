@@ -27,10 +27,10 @@ Json = dict[str, Any]
 Row = Sequence[Any]
 
 # Where the API's name of a parameter is another one. A per-request seed exists in newer servers
-# only, and what logprobs asks for stands beside the sampling parameters.
+# only, what logprobs asks for stands beside the sampling parameters, and it heals no borders.
 _NAMES = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _ALWAYS = frozenset({"max_tokens", "temperature"})
-_ELSEWHERE = frozenset({"seed", "logprobs"})
+_ELSEWHERE = frozenset({"seed", "logprobs", "heal"})
 _FIELDS = tuple(
     (field.name, _NAMES.get(field.name, field.name), field.default)
     for field in fields(Sampling)

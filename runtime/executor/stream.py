@@ -82,7 +82,9 @@ class StreamState:
             state = state.append(piece)
         return state
 
-    def draw(self, pieces: list[Piece], prompt: Prompt) -> StreamState:
+    def draw(
+        self, pieces: list[Piece], prompt: Prompt, special: re.Pattern[str] | None
+    ) -> StreamState:
         """The state after a sampling op, asked with `prompt`, that appended `pieces`.
 
         Its gate has been passed. Generated tokens close the prompt before them for good.
@@ -90,7 +92,12 @@ class StreamState:
         roles, n_draws = self.roles, self.n_draws + 1
         state = StreamState(self.path, self, None, n_draws, self.n_forks, roles, None, None)
         for piece in pieces:
-            closed = (*prompt, TokenRun(piece.ids, piece.text)) if piece.ids else None
+            closed = None
+            if piece.ids:
+                # Text before the tokens is of a healed border: it joins the run that was asked
+                # with, whose special tokens may be others with it.
+                before = prompt if state.piece is None else state.prompt(special)
+                closed = (*before, TokenRun(piece.ids, piece.text))
             state = StreamState(self.path, state, piece, n_draws, self.n_forks, roles, None, closed)
         return state
 

@@ -104,6 +104,7 @@ def _block(request: Request, row: int, start: int, end: int) -> Event:
         "cached_tokens": usage.cached_tokens,
         "computed_tokens": usage.computed_tokens,
         "completion_tokens": usage.completion_tokens,
+        "forced_tokens": usage.forced_tokens,
         "queue_ms": round(usage.queue_s * 1e3, 3),
         "prefill_ms": round(usage.prefill_s * 1e3, 3),
         "decode_ms": round(usage.decode_s * 1e3, 3),

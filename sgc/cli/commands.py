@@ -65,6 +65,8 @@ class RunCommand(click.Command):
               "and reported.")  # fmt: skip
 @click.option("--temperature", type=float, help="Default of generations that name none.")
 @click.option("--max-tokens", type=int, help="Default of generations that name none.")
+@click.option("--heal", is_flag=True, help="Default of generations that do not say: the prompt's "
+              "last tokens are decided anew where its text ends inside one.")  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
@@ -90,6 +92,18 @@ def dump_command(path: Path, form: str) -> None:
     from sgc.cli.inspect import dump_program
 
     dump_program(path, form)
+
+
+@cli.command("explain")
+@click.argument("program", metavar="PROG.sgir|" + _TARGET)
+@click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
+              help="Fix an argument to a value while tracing. Repeatable.")  # fmt: skip
+@debug_option
+def explain_command(**options: Any) -> None:
+    """Gives advice: what in a program is probably not meant as it is written."""
+    from sgc.cli.explain import explain_program
+
+    explain_program(**options)
 
 
 @cli.command("verify")

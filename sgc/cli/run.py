@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sgc.cli.source import check_texts, load_function, parse_json_args, parse_pairs
+from sgc.cli.source import check_texts, is_source, load_function, parse_json_args, parse_pairs
 from sgc.endpoints import Endpoint, Runtime, connect
 from sgc.errors import ArgumentError, UsageError
 from sgc.functions import Function
@@ -37,6 +37,7 @@ def run_program(
     seed: int | None,
     temperature: float | None,
     max_tokens: int | None,
+    heal: bool,
     interpret: bool,
     no_check: bool,
     level: int,
@@ -54,7 +55,7 @@ def run_program(
     if as_sglang:
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
-                      "--max-tokens": max_tokens, "--interpret": interpret,
+                      "--max-tokens": max_tokens, "--heal": heal, "--interpret": interpret,
                       "--trace": trace_file}  # fmt: skip
         _run_script(program, script_args, engine, model, of_one_run)
         return
@@ -64,7 +65,8 @@ def run_program(
     arguments = _arguments(loaded, json_args, single_args)
     if seed is None:
         seed = random.SystemRandom().getrandbits(32)
-    given: dict[str, Any] = {"seed": seed, "temperature": temperature, "max_tokens": max_tokens}
+    given: dict[str, Any] = {"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
+                             "heal": heal}  # fmt: skip
     options = RunOptions(**{name: value for name, value in given.items() if value is not None})
     if trace_file is not None:
         _check_writable(trace_file)
@@ -111,7 +113,7 @@ def _check_writable(path: Path) -> None:
 
 
 def _load(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
-    if program.endswith(".py") or ".py:" in program:
+    if is_source(program):
         function = load_function(program)
         if interpret:
             return function
@@ -238,9 +240,10 @@ def summary(result: RunResult) -> str:
     """One line on what the run took."""
     stats = result.stats
     noun = "request" if stats.requests == 1 else "requests"
+    forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
     return (
         f"{stats.requests} {noun}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {stats.computed_tokens} computed, "
         f"{stats.hit_rate:.0%} hit), "
-        f"{stats.completion_tokens} generated, {stats.wall_s:.2f} s, seed {result.seed}"
+        f"{stats.completion_tokens} generated{forced}, {stats.wall_s:.2f} s, seed {result.seed}"
     )

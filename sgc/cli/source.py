@@ -16,6 +16,11 @@ from sgc.ir.types import Kind, Type
 from sgc.session import innermost_user_line
 
 
+def is_source(target: str) -> bool:
+    """Whether it names Python source, `PROG.py[:FUNCTION]`, and no compiled program."""
+    return target.endswith(".py") or ".py:" in target
+
+
 def load_function(target: str) -> Function:
     """The program named by `PROG.py[:FUNCTION]`; raises UsageError listing what there is."""
     path, _, name = target.partition(".py:")

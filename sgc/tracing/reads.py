@@ -52,7 +52,8 @@ def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
     """A value's part of the fingerprint, None where it has none; and what to look at next."""
     if is_program(value):
         bound = plain(dict(value.bind_arguments))
-        return (None, []) if bound is None else (digest(bound), [(name, value.python)])
+        told = None if bound is None else digest(f"{bound} heal={value.heal}")
+        return told, [] if told is None else [(name, value.python)]
     if isinstance(value, types.FunctionType):
         return _look_at_function(name, value)
     if isinstance(value, types.ModuleType):

@@ -50,6 +50,8 @@ MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol'
 class TraceSession(Session):
     """Collects nodes; what the program reads of them is abstract."""
 
+    is_tracing = True
+
     def __init__(
         self,
         program: str,

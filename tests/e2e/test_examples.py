@@ -88,7 +88,7 @@ def fed_sequences(request: Request) -> list[list[int]]:
     if isinstance(request.reply, Generated):
         return [prompt + list(request.reply.ids[:-1])]
     if isinstance(request.reply, Scored):
-        return [tokenize(request.prompt, choice) for choice in request.choices]
+        return [tokenize(request.prompt, choice)[:-1] for choice in request.choices]
     return [prompt[: request.usage.prompt_tokens]]
 
 
@@ -150,7 +150,7 @@ def _choice_positions(request: Request) -> int:
     if not isinstance(request.reply, Scored):
         return 0
     scored = [choice.ids for choice in request.reply.choices]
-    return len({ids[: i + 1] for ids in scored for i in range(len(ids))})
+    return len({ids[:i] for ids in scored for i in range(1, len(ids))})
 
 
 def test_the_streams_of_tip_suggestion_overlap(engine: Runtime):

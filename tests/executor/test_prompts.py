@@ -105,7 +105,7 @@ def test_a_long_chain_needs_no_recursion():
     assert len(state.text()) == 50_000
 
 
-@given(st.lists(st.tuples(st.sampled_from("cvgs"), texts)))
+@given(st.lists(st.tuples(st.sampled_from("cvgsh"), texts)))
 def test_what_was_asked_before_need_not_be_looked_at_again(steps):
     state = StreamState("p")
     for kind, text in steps:
@@ -113,10 +113,11 @@ def test_what_was_asked_before_need_not_be_looked_at_again(steps):
             state = state.append(Piece(CONSTANT if kind == "c" else VALUE, text))
         elif kind == "s":
             pieces = [Piece(PieceKind.CHOSEN, text)]
-            state = state.draw(pieces, state.prompt(SPECIAL))
+            state = state.draw(pieces, state.prompt(SPECIAL), SPECIAL)
         else:
+            head = [Piece(PieceKind.GENERATED, text[:3])] if kind == "h" else []
             kept = [Piece(PieceKind.GENERATED, text, ids=(7,))] if text else []
             tail = [Piece(PieceKind.GENERATED, text[:2])] if text[:1] == "x" else []
-            state = state.draw(kept + tail, state.prompt(SPECIAL))
+            state = state.draw(head + kept + tail, state.prompt(SPECIAL), SPECIAL)
         state = state.fork(1, None)[len(text) % 2]
         assert state.prompt(SPECIAL) == make_prompt(state.pieces(), SPECIAL)

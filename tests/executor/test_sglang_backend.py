@@ -169,7 +169,7 @@ def test_capabilities_follow_the_servers_model(server):
     assert found.chat.default_system == "You are a helpful assistant."
     assert found.unconditional
     assert found.images
-    assert found.refuses == {"seed"} < OPTIONAL_SAMPLING
+    assert found.refuses == {"seed", "heal"} < OPTIONAL_SAMPLING
     assert found.special_tokens == ()
 
 

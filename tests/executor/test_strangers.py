@@ -281,8 +281,15 @@ def test_the_package_may_be_missing(monkeypatch):
 # -- schemas --
 
 
+@sgc.function
+def of_schema(s, schema):  # as an argument, or compiling would look at it first
+    s += "a" + sgc.gen("x", json_schema=schema)
+
+
 def check(schema: Any, reply: str) -> str:
-    return str(ask(Free(reply), json_schema=json.dumps(schema))["x"])
+    graph = of_schema.compile(check=False).graph
+    run = run_graph(graph, Free(reply), {"schema": json.dumps(schema)}, None)
+    return str(asyncio.run(asyncio.wait_for(run, 20))["x"])
 
 
 @pytest.mark.parametrize("ref", ["http://127.0.0.1:1/s.json", "FILE", "#/nope", "other.json"])

@@ -50,7 +50,7 @@ VALID = sgir.to_bytes(parse('sgir 1\nprogram @p() {\n return ["text", 1]\n}'))
         ),
         (sealed(b"", reserved=1), r"found 1 \(reserved: 1\)\n  made by a newer sgc: upgrade"),
         (sealed(b"\xff\xff"), "expected a program's tables, found something else"),
-        (sealed(b""), "expected version 2 of the table of ops, found 0"),
+        (sealed(b""), f"expected version {OP_TABLE_VERSION} of the table of ops, found 0"),
     ],
 )
 def test_what_is_no_file_of_ours_is_told_apart(data: bytes, told: str) -> None:

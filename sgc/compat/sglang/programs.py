@@ -76,6 +76,7 @@ class SglFunction(Function):
             self.num_api_spec_tokens,
             jit=self._jit is not None,
             full_graph=self.full_graph,
+            heal=self.heal,
             bind_arguments=bound.bind_arguments,
         )
 
@@ -106,6 +107,7 @@ def function(
     api_num_spec_tokens: int | None = None,
     jit: bool = True,
     full_graph: bool = False,
+    heal: bool | None = None,
 ) -> Any:
     """`@sgl.function`; `api_num_spec_tokens` is an older name of `num_api_spec_tokens`."""
     if num_api_spec_tokens is not None and api_num_spec_tokens is not None:
@@ -113,6 +115,6 @@ def function(
     n_tokens = api_num_spec_tokens if num_api_spec_tokens is None else num_api_spec_tokens
 
     def make(python: Callable[..., Any]) -> SglFunction:
-        return SglFunction(python, n_tokens, jit=jit, full_graph=full_graph)
+        return SglFunction(python, n_tokens, jit=jit, full_graph=full_graph, heal=heal)
 
     return make if func is None else make(func)

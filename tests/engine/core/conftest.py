@@ -14,7 +14,7 @@ from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.fake_model import FakeModel
 from sgc.runtime.engine.forward import Row, flatten
 from sgc.runtime.engine.penalties import Penalties
-from sgc.runtime.engine.request import EngineRequest, Generate, Score, Update
+from sgc.runtime.engine.request import EngineRequest, Generate, Score, Stop, Stops, Update
 from sgc.runtime.engine.sampler import Draw, sample
 
 VOCAB = 997
@@ -25,16 +25,16 @@ BREAK = 2
 class Letters:
     """A checker over the text in which token t is the t-th letter of a long alphabet."""
 
-    def __init__(self, stop: list[str]) -> None:
-        self._stop, self._text = stop, ""
+    def __init__(self, stops: Stops) -> None:
+        self._stop, self._text = stops.texts, ""
 
-    def feed(self, ids: list[int]) -> str | None:
+    def feed(self, ids: list[int], counts: bool) -> Stop:
         before = len(self._text)
         self._text += "".join(map(letter, ids))
         for stop in self._stop:
-            if self._text.find(stop, max(0, before - len(stop) + 1)) >= 0:
-                return stop
-        return None
+            if counts and self._text.find(stop, max(0, before - len(stop) + 1)) >= 0:
+                return Stop(stop)
+        return Stop()
 
 
 def letter(token: int) -> str:
@@ -122,7 +122,7 @@ class Naive:
         return self._model.run(flatten([row]))
 
     def generate(self, prompt: Sequence[int], kind: Generate) -> list[int]:
-        tokens, out, checker = list(prompt), [], Letters(list(kind.stop))
+        tokens, out, checker = list(prompt), [], Letters(kind.stop)
         state = Penalties(np.asarray(prompt), self.vocab) if kind.params.has_penalties else None
         while len(out) < kind.max_tokens:
             banned = kind.stop_ids if len(out) < kind.min_tokens else ()
@@ -131,8 +131,8 @@ class Naive:
             out.append(token)
             if state is not None:
                 state.add(token)
-            matched = checker.feed([token])
-            if token in kind.stop_ids or (matched and len(out) >= kind.min_tokens):
+            matched = checker.feed([token], len(out) >= kind.min_tokens)
+            if token in kind.stop_ids or matched:
                 break
         return out
 

@@ -56,7 +56,7 @@ def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
         n_own += isinstance(r.kind, Score) or bool(played.outcomes[r.id].ids)
         n_own += max(0, len(played.outcomes[r.id].ids) - 1)
         choices = r.kind.choices if isinstance(r.kind, Score) else ()
-        n_own += len({choice[: i + 1] for choice in choices for i in range(len(choice))})
+        n_own += len({choice[:i] for choice in choices for i in range(1, len(choice))})
     assert played.forward.n_run <= len(prompts) + n_own, "a position was run twice"
 
 
@@ -74,7 +74,7 @@ def _sequences(request: EngineRequest, played: Played) -> list[list[int]]:
     """What it has run, whole."""
     prompt, kind = request.tokens.tolist(), request.kind
     if isinstance(kind, Score):
-        return [prompt + list(choice) for choice in kind.choices]
+        return [prompt + list(choice[:-1]) for choice in kind.choices]
     return [prompt + played.outcomes[request.id].ids[:-1]]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from engine.core.conftest import Letters, Naive, letter
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.request import Commit, EngineRequest, Generate, SamplingParams, Score
+from sgc.runtime.engine.request import Commit, EngineRequest, Generate, SamplingParams, Score, Stops
 
 VOCAB = 61  # so small that prompts, choices and generations often coincide
 SPACES = (b"", b"", b"one", b"two")
@@ -50,7 +50,7 @@ def _kind(rng: np.random.Generator) -> Generate | Score | Commit:
     )
     stop = _stop(rng) if rng.integers(0, 3) == 0 else ()
     min_tokens = int(rng.choice([0, 0, 4]))
-    return Generate(int(rng.integers(0, 25)), params, min_tokens, stop, stop_ids=(1,))
+    return Generate(int(rng.integers(0, 25)), params, min_tokens, Stops(stop), stop_ids=(1,))
 
 
 def _stop(rng: np.random.Generator) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def make_long_requests(seed: int, n: int = 20) -> list[EngineRequest]:
         tokens = np.concatenate([shared[: i % 11], rng.integers(3, VOCAB, 12)])
         said = naive.generate(tokens, Generate(30, params))
         stop = "".join(map(letter, said[rng.integers(5, 10) : rng.integers(15, 30)]))
-        requests.append(EngineRequest(i, tokens, Generate(30, params, stop=(stop,)), b"one"))
+        requests.append(EngineRequest(i, tokens, Generate(30, params, stop=Stops((stop,))), b"one"))
     return requests
 
 
@@ -107,10 +107,10 @@ def _right_answer(naive: Naive, request: EngineRequest) -> Answer:
 
 
 def _ending(kind: Generate, ids: list[int]) -> tuple:
-    checker = Letters(list(kind.stop))
-    matched = [checker.feed([i]) for i in ids][-1:]
+    checker = Letters(kind.stop)
+    matched = [checker.feed([i], n >= kind.min_tokens) for n, i in enumerate(ids, start=1)][-1:]
     if ids and ids[-1] in kind.stop_ids:
         return pb.FINISH_REASON_STOP, "", ids[-1]
-    if matched and matched[0] and len(ids) >= kind.min_tokens:
-        return pb.FINISH_REASON_STOP, matched[0], -1
+    if matched and matched[0]:
+        return pb.FINISH_REASON_STOP, matched[0].text, -1
     return pb.FINISH_REASON_LENGTH, "", -1

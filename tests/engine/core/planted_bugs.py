@@ -250,7 +250,7 @@ def stop_strings_forget_at_preemption(patch: Patch) -> None:
         def wrong(self, work):
             preempt(self, work)
             if work.checker is not None:
-                work.checker = type(work.checker)(list(work.request.kind.stop))
+                work.checker = type(work.checker)(work.request.kind.stop)
 
         return wrong
 

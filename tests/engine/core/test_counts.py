@@ -1,6 +1,6 @@
 """How many positions are run, worked out from the requests alone: from the trie of all their
-sequences. On an empty cache: its nodes, less each generation's last token unless a later prompt
-goes on from it, plus one for every request that needs logits after a prompt that is already in
+sequences. On an empty cache: its nodes, less each generation's and each choice's last token unless
+another choice or a later prompt goes on from it, plus one for every request that needs logits after a prompt that is already in
 the trie whole."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Expected:
             ids = outcomes[r.id].ids
             self.trie.add([*r.tokens, *ids[:-1]])
             for choice in r.kind.choices if isinstance(r.kind, Score) else ():
-                self.trie.add([*r.tokens, *choice])
+                self.trie.add([*r.tokens, *choice[:-1]])
 
     @property
     def positions(self) -> int:
@@ -144,8 +144,40 @@ def test_a_choice_that_is_being_scored_is_waited_for(lab) -> None:
         lab.request(2, [10, 11, 12, 30, 31, 32, 33, 40], Commit()),
     ]
     outcomes = lab.drive(core, requests)
-    assert outcomes[2].last.usage.computed_tokens == 1
-    assert core.stats().counters.positions_run == 3 + 8 + 1
+    assert outcomes[2].last.usage.computed_tokens == 2
+    assert core.stats().counters.positions_run == 3 + 6 + 2
+
+
+def test_choices_of_one_token_cost_no_step(lab) -> None:
+    """Also after a new prompt that fills the step by itself."""
+    core = lab.make_core(vocab=VOCAB, chunk_tokens=64)
+    prompt, choices = list(range(10, 74)), ((20,), (21,), (22,))
+    core.submit(lab.request(1, prompt, Score(choices)))
+    (update,) = core.step()
+    expected = lab.Naive(VOCAB).score(prompt, Score(choices))
+    np.testing.assert_allclose(update.choices, expected, rtol=0, atol=1e-9)
+    assert (update.usage.prompt_tokens, update.usage.computed_tokens) == (64, 64)
+    counters = core.stats().counters
+    assert (counters.steps, counters.positions_run) == (1, 64)
+    assert not core.has_work
+    # Whoever goes on from a choice runs it, and waits for nobody.
+    lab.drive(core, [lab.request(2, prompt, Score(choices))])
+    assert core.stats().counters.positions_run == 64 + 1
+    then = lab.drive(core, [lab.request(3, [*prompt, 21, 30], Commit())])[3].last.usage
+    assert (then.cached_tokens, then.computed_tokens) == (64, 2)
+
+
+def test_what_no_choice_runs_is_not_waited_for(lab) -> None:
+    """A prompt that goes on with a choice of one token runs beside the longer choices."""
+    core = lab.make_core(vocab=VOCAB, chunk_tokens=8)
+    core.submit(lab.request(1, [10, 11, 12], Score(((20,), tuple(range(30, 60))))))
+    core.step()
+    core.submit(lab.request(2, [10, 11, 12, 20, 21], Commit()))
+    core.step()
+    assert core.stats().running_requests == 2
+    while core.has_work:
+        core.step()
+    assert core.stats().counters.positions_run == 3 + 29 + 2
 
 
 def test_a_commit_of_what_is_cached_runs_nothing(lab) -> None:

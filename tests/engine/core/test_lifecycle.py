@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.request import Commit, Generate, SamplingParams, Score
+from sgc.runtime.engine.request import Commit, Generate, SamplingParams, Score, Stops
 
 GREEDY = SamplingParams()
 
@@ -75,7 +75,7 @@ def test_a_stop_string_ends_at_its_token_and_nothing_is_run_past_it(lab) -> None
     ids = _ids(lab)
     stop = lab.letter(ids[6]) + lab.letter(ids[7])
     core = lab.make_core()
-    outcome = only(lab, core, [5, 6, 7], Generate(40, stop=("nothing", stop)))
+    outcome = only(lab, core, [5, 6, 7], Generate(40, stop=Stops(("nothing", stop))))
     assert outcome.ids == ids[:8]
     assert outcome.last.matched == stop
     assert outcome.last.finish_reason == pb.FINISH_REASON_STOP
@@ -98,7 +98,7 @@ def test_min_tokens_keeps_ends_and_stops_away(lab) -> None:
     assert ids[2] not in banned.ids[:8]
     assert len(banned.ids) >= 8
     stop = (lab.letter(ids[2]), lab.letter(ids[9]))
-    late = only(lab, lab.make_core(), [5, 6, 7], Generate(40, min_tokens=5, stop=stop))
+    late = only(lab, lab.make_core(), [5, 6, 7], Generate(40, min_tokens=5, stop=Stops(stop)))
     assert late.ids == ids[:10]
     assert late.last.matched == stop[1]
 

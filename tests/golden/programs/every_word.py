@@ -14,7 +14,7 @@ def every_word(s, photo, question, limit: int):
         s += "age: " + sgc.gen_int("age") + " name: " + sgc.gen_string("name")
         s += sgc.gen("json", json_schema={"type": "object"}, keep_stop=True, stop=["\n"])
     s += sgc.gen("many", n=3, temperature=0.8, seed=7, stop_regex="[.!]")
-    s += sgc.gen("told", return_logprob=True, top_logprobs_num=2, logit_bias={5: -1.5})
+    s += sgc.gen("told", return_logprob=True, top_logprobs_num=2, logit_bias={5: -1.5}, heal=True)
     s += sgc.select("pick", ["yes", "no"], choices_method=sgc.joint)
     forks = s.fork(2)
     forks += lambda i: f"part {i}: " + sgc.gen("part", ebnf='root ::= "a"')

@@ -1,0 +1,105 @@
+"""What the benches of constrained generation share: servers, their processes, reports.
+
+Import it as `generation.serving` with the folder above on the path, never with this folder there:
+`select.py` would hide Python's own module of that name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+BENCHES = Path(__file__).resolve().parents[1]
+sys.path.append(str(BENCHES / "engine"))
+
+import bars  # noqa: F401  # for those who import it from here
+import models
+from peer_process import PAGE_MB, tree
+from peers import machine
+
+from sgc.runtime.engine.default_model import default_model_folder
+from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.token_bytes import token_bytes
+from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+
+PACKAGES = ("llguidance", "jsonschema", "numpy", "torch", "transformers")
+WORKER = "sgc.runtime.engine.worker"
+
+
+def model_folder(name: str, folder: Path) -> Path:
+    """The folder of `default`, S or M, made if it is not there."""
+    return default_model_folder() if name == "default" else models.make(name, folder)
+
+
+def tokenizer_of(name: str, folder: Path) -> Tokenizer:
+    """The tokenizer that a server of that model has."""
+    return load_tokenizer(model_folder(name, folder))
+
+
+def engine(name: str, folder: Path, *arguments: str) -> EmbeddedEngine:
+    """A server of a model, not yet started."""
+    return EmbeddedEngine(str(model_folder(name, folder)), list(arguments))
+
+
+def worker_pid(running: EmbeddedEngine) -> int:
+    """The step process of a server."""
+    assert running.pid is not None
+    return next(pid for pid in tree(running.pid) if WORKER in _command(pid))
+
+
+def rss_mb(pid: int) -> float:
+    """What a process holds in memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MB
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+
+
+def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """Each token's own text; bytes that are no text of their own as escapes."""
+    table = token_bytes(tokenizer)
+    assert table is not None
+    return [table[i].decode("utf-8", "backslashreplace") for i in ids]
+
+
+def common_arguments(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
+    """The options every bench has; defaults: of further ones, by name."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
+    parser.add_argument("--out", type=Path)
+    for name, value in defaults.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
+    return parser
+
+
+def report(script: str, options: argparse.Namespace, **found: Any) -> dict[str, Any]:
+    """What is kept of a run: its command, the machine, the versions and what was found."""
+    return {
+        "command": " ".join([f"python -P benches/generation/{script}.py", *_shown(options)]),
+        "machine": machine(),
+        "versions": {
+            "python": sys.version.split()[0],
+            **{each: version(each) for each in PACKAGES},
+        },
+        **found,
+    }
+
+
+def _shown(options: argparse.Namespace) -> Iterator[str]:
+    """Without what is of one machine only."""
+    for name, value in vars(options).items():
+        if name in ("folder", "out") or value is None or value is False:
+            continue
+        yield f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
+
+
+def save(path: Path, found: dict[str, Any]) -> None:
+    """Writes a report."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
