@@ -1,8 +1,10 @@
 """Cuts the attention of a ragged batch into parts that each are one call of a dense kernel.
 
 A token's keys are covered by one to three parts: the prefix that its row shares with others,
-what else comes before the row's new tokens, and the new tokens themselves. On the host, in
-numpy, once a step and window; called by `torch_cpu.py`.
+what else comes before the row's new tokens, and the new tokens themselves. Rows of few new
+tokens, as the branches of a tree of choices are, are one part together with those before them:
+all their tokens against all their keys, under a mask (tree attention, as in SpecInfer). On the
+host, in numpy, once a step and window; called by `torch_cpu.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,14 @@ import torch
 from sgc.kernels.shared import Ints, SharedPrefix, shared_prefixes
 
 MAX_GROUP_PAGES = 32768  # of context, padding included, gathered at once
+
+# Short rows are joined where that saves calls. All of S, 2 cores: a call takes 35 us, a masked
+# pair of a query and a key 4 ns; larger models' pairs take longer, hence not all of 35 us.
+MAX_SHORT_TOKENS = 32  # of a row
+MAX_SHORT_PAGES = 128  # of its context, without what is shared and what a window holds
+MAX_JOINED_TOKENS = 512  # of all rows: pairs grow with its square
+PAIRS_OF_A_CALL = 4096
+MAX_JOINED_PAIRS = 1 << 19  # the mask's size
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,8 @@ def full_parts(batch: Batch, min_pages: int, min_saved: int) -> list[Part]:
     is_single = n_new == 1
     parts += _singles(batch, np.flatnonzero(is_single & (start > 0)), start, is_first=False)
     parts += _singles(batch, np.flatnonzero(is_single & (start == 0)), start)
-    rows = np.flatnonzero(~is_single).tolist()
+    joined, rows = _joined(batch, np.flatnonzero(~is_single), start)
+    parts += joined
     parts += [_before(batch, row, int(start[row])) for row in rows if start[row] < n_before[row]]
     alike: dict[tuple[int, bool], list[int]] = defaultdict(list)
     for row in rows:
@@ -85,9 +96,8 @@ def window_parts(batch: Batch, window: int) -> list[Part]:
     n_new, n_context = batch.n_new, batch.n_context
     start = np.maximum(0, n_context - n_new - window + 1)
     parts = _singles(batch, np.flatnonzero(n_new == 1), start)
-    return parts + [
-        _banded(batch, row, int(start[row]), window) for row in np.flatnonzero(n_new > 1).tolist()
-    ]
+    joined, rows = _joined(batch, np.flatnonzero(n_new > 1), start, window)
+    return parts + joined + [_banded(batch, row, int(start[row]), window) for row in rows]
 
 
 def _shared(batch: Batch, prefix: SharedPrefix) -> Part:
@@ -125,6 +135,61 @@ def _banded(batch: Batch, row: int, start: int, window: int) -> Part:
     pages = batch.pages[batch.page_starts[row] + start : batch.page_starts[row + 1]]
     return Part(
         slice(first, last), 1, last - first, _tensor(pages), torch.from_numpy(sees)[None, None]
+    )
+
+
+def _joined(
+    batch: Batch, rows: Ints, start: Ints, window: int | None = None
+) -> tuple[list[Part], list[int]]:
+    """Parts of short rows that are cheaper together, and the rows that are in none. A window
+    starts what a row sees; without one, it is what is shared that ends there."""
+    n_new, n_own = batch.n_new[rows], (batch.n_context - start)[rows]
+    is_short = (n_new <= MAX_SHORT_TOKENS) & (n_own <= MAX_SHORT_PAGES + (window or 0))
+    is_first = (start[rows] == 0) | (window is not None)
+    parts: list[Part] = []
+    left = [rows[~is_short]]
+    for is_of_run in (is_short & is_first, is_short & ~is_first):
+        for run in _runs(rows[is_of_run], n_new[is_of_run]):
+            part = _join(batch, run, start, window)
+            if part is None:
+                left.append(run)
+            else:
+                parts.append(part)
+    return parts, np.sort(np.concatenate(left)).tolist()
+
+
+def _runs(rows: Ints, n_new: Ints) -> list[Ints]:
+    """Rows next to each other, as those of one tree are, with not too many tokens."""
+    cuts = np.flatnonzero(np.diff(n_new.cumsum() // MAX_JOINED_TOKENS)) + 1
+    return [run for run in np.split(rows, cuts) if len(run)]
+
+
+def _join(batch: Batch, rows: Ints, start: Ints, window: int | None) -> Part | None:
+    """None where no call is saved, or more is lost in pairs of tokens and keys of other rows."""
+    n_new, n_own = batch.n_new[rows], (batch.n_context - start)[rows]
+    n_saved = len(np.unique(n_new)) + np.count_nonzero(n_own > n_new) - 1
+    if n_saved == 0:
+        return None
+    pages = batch.pages[_ranges(batch.page_starts[rows] + start[rows], n_own)]
+    keys, key_of_page = np.unique(pages, return_inverse=True)
+    n_pairs = n_new.sum() * len(keys)
+    if n_pairs - n_new @ n_own > n_saved * PAIRS_OF_A_CALL or n_pairs > MAX_JOINED_PAIRS:
+        return None
+    ends = n_own.cumsum()
+    last = _ranges(ends - n_new, n_new)  # each token among the pages
+    first = np.repeat(ends - n_own, n_new)
+    if window is not None:
+        first = np.maximum(first, last - window + 1)
+    n_seen = last - first + 1
+    sees = np.zeros((len(last), len(keys)), bool)
+    sees[np.repeat(np.arange(len(last)), n_seen), key_of_page[_ranges(first, n_seen)]] = True
+    return Part(
+        _slice_or_index(_ranges(batch.row_starts[rows], n_new)),
+        1,
+        len(last),
+        _tensor(keys),
+        torch.from_numpy(sees)[None, None],
+        is_first=window is not None or int(start[rows[0]]) == 0,
     )
 
 

@@ -328,7 +328,7 @@ class EngineCore:
         now = time.monotonic()
         for item in self._items:
             work = item.work
-            if not item.is_decode and work.prefilled_at is None and work.n_todo == 0:
+            if work.prefilled_at is None and work.n_todo == 0:
                 work.prefilled_at = now
                 self._count(work.prompt_usage())
             token = tokens.get(work)

@@ -25,7 +25,7 @@ class Masks:
 
     def begin(self, works: Sequence[Work]) -> None:
         """works: those under a constraint that are to get a token."""
-        self._works = works
+        self._works, self._bits = works, None  # a step that failed may have left some
         if not works:
             return
         if self._threads is None:

@@ -294,7 +294,7 @@ class Work:
 
     @property
     def is_decoding(self) -> bool:
-        return self.n_computed >= self.n_prompt and self.n_todo == 1
+        return self.n_computed >= self.n_prompt and self.n_todo == 1 and self.wants_logits
 
     def private_pages(self) -> list[Ints]:
         """What it holds outside the tree."""

@@ -30,7 +30,10 @@ ARGUMENTS = {
     "essay_judge": {"essay": "Tea is older than paper. It travelled by road and by sea."},
     "few_shot": {"question": "What do cows drink?"},
     "chat": {"first": "What is tea?", "second": "And coffee?"},
+    "extract": {"text": "Ada Moor was born in 1970. She bakes bread in York."},
 }
+# What forced text and healing save is not counted from requests alone.
+COUNTED = [name for name in ARGUMENTS if name != "extract"]
 GREEDY = RunOptions(seed=5, temperature=0.0)
 SAMPLED = RunOptions(seed=5, temperature=1.0)
 
@@ -126,7 +129,7 @@ def run_and_count(engine: Runtime, name: str, options: RunOptions) -> tuple[RunR
 
 
 @pytest.mark.parametrize("options", [GREEDY, SAMPLED], ids=["greedy", "seeded"])
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_each_shared_prefix_is_computed_once(engine: Runtime, name, options):
     result, positions = run_and_count(engine, name, options)
     assert positions == expected_positions(list(result.requests))
@@ -136,7 +139,7 @@ def test_each_shared_prefix_is_computed_once(engine: Runtime, name, options):
     assert positions == stats.computed_tokens + fed
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_a_second_run_computes_only_what_is_new(engine: Runtime, name):
     """Greedy, so that the second run asks the very same: only what gives logits runs again."""
     run_and_count(engine, name, GREEDY)

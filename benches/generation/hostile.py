@@ -1,0 +1,366 @@
+"""What hostile constraints do to a server: to themselves, and to the requests beside them.
+
+    python -P benches/generation/hostile.py [--n 10000] [--phases 6] [--out FILE.json]
+
+A client in a process of its own sends hostile regexes, schemas and grammars (`corpus/hostile.py`),
+one after another, each with max_tokens=4; another keeps 4 ordinary requests of 32 tokens in
+flight. Phases with and without the flood take turns, of as many ordinary requests each; what is
+left of the hostile ones is sent under the same load after that. Then again, 16 at once. The
+hostile requests that took longest are asked once more, with nothing else running. The exit
+status is 1 if the step process died or a request went without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from generation import serving
+from generation.corpus import hostile
+from generation.serving import bars
+
+from sgc.errors import SgcError
+from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
+from sgc.runtime.executor.engine_backend import EngineBackend
+
+SEED = 11
+MAX_TOKENS = 4
+TIMEOUT_S = 60.0
+N_ORDINARY_AT_ONCE, N_ORDINARY_TOKENS = 4, 32
+N_SLOWEST = 20
+ASKED_S, ASKED_RATIO = 1.0, 1.5
+QUIET = "ordinary requests alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A hostile constraint. field: how a `Sampling` calls it."""
+
+    kind: str
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """index: of the item; outcome: text, refused or why there was none."""
+
+    index: int
+    kind: str
+    seconds: float
+    outcome: str
+    said: str
+    n_chars: int
+
+    @property
+    def is_answered(self) -> bool:
+        return self.outcome in ("text", "refused")
+
+
+def items(n: int, seed: int = SEED) -> Iterator[Item]:
+    """n of them: regexes, schemas and grammars in turn."""
+    share = -(-n // 3)
+    sources = (
+        _items("regex", hostile.PATTERNS, hostile.hostile_patterns(share, seed)),
+        _items("json_schema", hostile.SCHEMAS, map(json.dumps, hostile.hostile_schemas(share, seed))),
+        _items("ebnf", hostile.GRAMMARS, hostile.hostile_grammars(share, seed)),
+    )  # fmt: skip
+    return islice((each for triple in zip(*sources, strict=True) for each in triple), n)
+
+
+def _items(field: str, kinds: Sequence[Callable[..., Any]], texts: Iterator[str]) -> Iterator[Item]:
+    for index, text in enumerate(texts):
+        yield Item(kinds[index % len(kinds)].__name__, field, text)
+
+
+async def ask(backend: EngineBackend, index: int, item: Item) -> Answer:
+    """Sends one and waits for what comes of it."""
+    asked = Sampling(MAX_TOKENS, seed=index, **{item.field: item.text})  # type: ignore[arg-type]
+    started_s = time.perf_counter()
+    try:
+        found = await asyncio.wait_for(backend.generate((TextRun("Say:"),), asked), TIMEOUT_S)
+        outcome, said = "text", found.text
+    except TimeoutError:
+        outcome, said = "no answer", f"in {TIMEOUT_S:g} s"
+    except SgcError as error:
+        outcome = "refused" if type(error).__name__ == "BackendError" else type(error).__name__
+        said = str(error)
+    return Answer(
+        index, item.kind, time.perf_counter() - started_s, outcome, said[:160], len(item.text)
+    )
+
+
+class Flood:
+    """A client that sends hostile requests, in a process of its own."""
+
+    def __init__(self, uri: str, n: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_flood, args=(uri, n, theirs), daemon=True)
+        self._process.start()
+        self._pipe.recv()  # it has made them all
+
+    def begin(self, width: int) -> None:
+        """width: requests in flight. It stops by itself at the last one."""
+        self._pipe.send(width)
+
+    async def end(self, waits: bool = False) -> list[Answer]:
+        """The answers since `begin`; waits: for the last item, else for those in flight."""
+        if not waits:
+            self._pipe.send(0)
+        found: list[Answer] = await asyncio.to_thread(self._pipe.recv)
+        return found
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.join(10)
+
+
+def _flood(uri: str, n: int, pipe: Connection) -> None:
+    todo = enumerate(list(items(n)))
+    pipe.send("ready")
+
+    async def run(width: int) -> list[Answer]:
+        found: list[Answer] = []
+
+        async def lane(backend: EngineBackend) -> None:
+            while not pipe.poll():
+                index, item = next(todo, (-1, None))
+                if item is None:
+                    return
+                found.append(await ask(backend, index, item))
+
+        async with EngineBackend(uri) as backend:
+            await asyncio.gather(*(lane(backend) for _ in range(width)))
+        return found
+
+    while True:
+        try:
+            width = pipe.recv()
+        except EOFError:
+            return
+        if width:
+            pipe.send(asyncio.run(run(width)))
+
+
+class Ordinary:
+    """The other client: 4 at a time, prompts of about 30 tokens, each new."""
+
+    def __init__(self, backend: EngineBackend) -> None:
+        self._backend = backend
+        self._n_asked = 0
+
+    async def run(self, n: int) -> list[float]:
+        """Seconds of each of n requests."""
+        left, found = iter(range(n)), list[float]()
+
+        async def lane() -> None:
+            for _ in left:
+                found.append(await self._one())
+
+        await asyncio.gather(*(lane() for _ in range(N_ORDINARY_AT_ONCE)))
+        return found
+
+    async def until(self, done: asyncio.Future[Any]) -> None:
+        """Keeps asking until something else is done."""
+        while not done.done():
+            await self.run(4 * N_ORDINARY_AT_ONCE)
+
+    async def _one(self) -> float:
+        self._n_asked += 1
+        prompt: Prompt = (TextRun(f"Request {self._n_asked}: tell me of the number {self._n_asked**3}, and why."),)
+        asked = Sampling(N_ORDINARY_TOKENS, ignore_eos=True, seed=self._n_asked)
+        started_s = time.perf_counter()
+        await self._backend.generate(prompt, asked)
+        return time.perf_counter() - started_s
+
+
+@dataclass(slots=True)
+class Measured:
+    """Of one width of the flood: latencies of ordinary requests by phase, the hostile answers."""
+
+    quiet: list[list[float]]
+    flooded: list[list[float]]
+    answers: list[Answer]
+
+
+async def measure(
+    ordinary: Ordinary, flood: Flood, width: int, phases: int, n: int, to_the_end: bool
+) -> Measured:
+    """Phases in turn; n: ordinary requests of each."""
+    found = Measured([], [], [])
+    for phase in range(phases):
+        for is_flooded in (False, True) if phase % 2 == 0 else (True, False):
+            if not is_flooded:
+                found.quiet.append(await ordinary.run(n))
+                continue
+            flood.begin(width)
+            found.flooded.append(await ordinary.run(n))
+            found.answers += await flood.end()
+    if to_the_end:
+        flood.begin(width)
+        rest = asyncio.ensure_future(flood.end(waits=True))
+        await ordinary.until(rest)
+        found.answers += await rest
+    return found
+
+
+def latency(found: Measured) -> dict[str, Any]:
+    """The ordinary requests' percentiles, and flood over no flood, phase by phase."""
+    quiet, flooded = np.concatenate(found.quiet), np.concatenate(found.flooded)
+    ratios = [
+        float(np.quantile(b, 0.99) / np.quantile(a, 0.99))
+        for a, b in zip(found.quiet, found.flooded, strict=True)
+    ]
+    return {
+        "requests": len(quiet),
+        **{
+            f"p{percent}_ms": {
+                "quiet": _ms(np.quantile(quiet, percent / 100)),
+                "flooded": _ms(np.quantile(flooded, percent / 100)),
+            }
+            for percent in (50, 90, 99)
+        },
+        "p99_ratio": round(float(np.quantile(flooded, 0.99) / np.quantile(quiet, 0.99)), 3),
+        "p99_ratio_by_phase": [round(each, 3) for each in ratios],
+        "p99_ratio_median": round(statistics.median(ratios), 3),
+        "p50_ratio": round(float(np.median(flooded) / np.median(quiet)), 3),
+    }
+
+
+def of_answers(answers: Sequence[Answer]) -> dict[str, Any]:
+    """How the hostile requests fared."""
+    seconds = np.array([each.seconds for each in answers])
+    return {
+        "requests": len(answers),
+        "outcomes": dict(Counter(each.outcome for each in answers)),
+        "unanswered": [asdict(each) for each in answers if not each.is_answered][:50],
+        "p50_ms": _ms(np.median(seconds)),
+        "p99_ms": _ms(np.quantile(seconds, 0.99)),
+        "longest_s": round(float(seconds.max()), 3),
+        "over_1_s": int((seconds >= ASKED_S).sum()),
+        "requests_a_second_alone_in_the_queue": round(len(seconds) / float(seconds.sum()), 1),
+    }
+
+
+async def slowest_alone(backend: EngineBackend, answers: Sequence[Answer], n: int) -> list[dict[str, Any]]:
+    """The slowest, asked again with nothing else running."""
+    slowest = sorted(answers, key=lambda each: -each.seconds)[:N_SLOWEST]
+    all_items = list(items(n))
+    rows = []
+    for each in slowest:
+        again = await ask(backend, each.index, all_items[each.index])
+        rows.append({**asdict(each), "alone_s": round(again.seconds, 3)})
+    return rows
+
+
+def _ms(seconds: Any) -> float:
+    return round(1000 * float(seconds), 2)
+
+
+async def run(engine: EmbeddedEngine, options: Any) -> dict[str, Any]:
+    """Both floods on one server."""
+    pid = serving.worker_pid(engine)
+    assert engine.pid is not None
+    memory = [_memory(engine.pid, pid, "started")]
+    found: dict[str, Any] = {}
+    answers: list[Answer] = []
+    flood = Flood(engine.uri, options.n)
+    async with EngineBackend(engine.uri) as backend:
+        ordinary = Ordinary(backend)
+        await ordinary.run(100)
+        memory.append(_memory(engine.pid, pid, "after 100 ordinary requests"))
+        for width, is_last in ((16, False), (1, True)):
+            measured = await measure(
+                ordinary, flood, width, options.phases, options.ordinary, is_last
+            )
+            answers += measured.answers
+            found[f"flood of {width}"] = {
+                "latency": latency(measured), "hostile": of_answers(measured.answers),
+            }  # fmt: skip
+            memory.append(_memory(engine.pid, pid, f"after {len(answers)} hostile requests"))
+            tell(f"flood of {width}", found[f"flood of {width}"])
+            alone_in_queue = measured.answers
+        stats = await backend.stats()
+        found["slowest"] = await slowest_alone(backend, alone_in_queue, options.n)
+        found["is_same_process"] = serving.worker_pid(engine) == pid
+        found["requests_left"] = stats.running_requests + stats.waiting_requests
+    flood.close()
+    found["hostile_requests"] = len(answers)
+    found["memory"] = memory
+    return found
+
+
+def _memory(server: int, worker: int, when: str) -> dict[str, Any]:
+    return {
+        "when": when,
+        "worker_mb": round(serving.rss_mb(worker)),
+        "server_mb": round(serving.rss_mb(server)),
+    }
+
+
+def tell(name: str, found: dict[str, Any]) -> None:
+    ordinary, of = found["latency"], found["hostile"]
+    p99 = ordinary["p99_ms"]
+    print(
+        f"{name}: {of['requests']} hostile, {of['outcomes']}, p50 {of['p50_ms']} ms, p99 "
+        f"{of['p99_ms']} ms, longest {of['longest_s']} s, {of['over_1_s']} over 1 s\n"
+        f"  ordinary p99 {p99['quiet']} -> {p99['flooded']} ms, {ordinary['p99_ratio']} times "
+        f"(by phase {ordinary['p99_ratio_by_phase']}); p50 {ordinary['p50_ratio']} times",
+        flush=True,
+    )
+
+
+def draw(path: Path, found: dict[str, Any]) -> None:
+    """The ordinary requests' percentiles, with and without each flood."""
+    floods = [name for name in found if name.startswith("flood")]
+    groups = [f"{name}: {p[:-3]}" for name in floods for p in ("p50_ms", "p90_ms", "p99_ms")]
+    series = {
+        label: [
+            found[name]["latency"][p][key]
+            for name in floods for p in ("p50_ms", "p90_ms", "p99_ms")
+        ]
+        for label, key in ((QUIET, "quiet"), ("beside hostile constraints", "flooded"))
+    }  # fmt: skip
+    bars.draw(path, "Ordinary requests of 32 tokens beside hostile constraints", groups, series, "ms")
+
+
+def main() -> None:
+    options = serving.common_arguments(
+        __doc__, model="default", n=10_000, phases=6, ordinary=1000
+    ).parse_args()
+    with serving.engine(options.model, options.folder) as engine:
+        found = asyncio.run(run(engine, options))
+    for row in found["slowest"]:
+        print(
+            f"{row['seconds']:7.3f} s (alone {row['alone_s']:.3f})  {row['kind']:24} "
+            f"{row['n_chars']:6} characters  {row['outcome']}: {row['said'][:80]!r}"
+        )
+    for row in found["memory"]:
+        print(f"{row['when']}: worker {row['worker_mb']} MB, server {row['server_mb']} MB")
+    if options.out:
+        serving.save(options.out, serving.report("hostile", options, **found))
+        draw(options.out.with_suffix(".png"), found)
+    floods = [of for name, of in found.items() if name.startswith("flood")]
+    is_answered = not any(of["hostile"]["unanswered"] for of in floods)
+    sys.exit(not (is_answered and found["is_same_process"]))
+
+
+if __name__ == "__main__":
+    main()
