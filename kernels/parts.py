@@ -143,6 +143,8 @@ def _joined(
 ) -> tuple[list[Part], list[int]]:
     """Parts of short rows that are cheaper together, and the rows that are in none. A window
     starts what a row sees; without one, it is what is shared that ends there."""
+    if not len(rows):  # as in most steps
+        return [], []
     n_new, n_own = batch.n_new[rows], (batch.n_context - start)[rows]
     is_short = (n_new <= MAX_SHORT_TOKENS) & (n_own <= MAX_SHORT_PAGES + (window or 0))
     is_first = (start[rows] == 0) | (window is not None)

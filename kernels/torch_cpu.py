@@ -1,8 +1,9 @@
 """Attention over the paged pool with torch's own operations, for CPUs.
 
 Rows that begin with the same pages attend to them together, once; rows with one new token are
-gathered into padded groups of similar length; new tokens of longer rows attend to one another
-causally, without a mask. What a token saw in several such parts is merged. KV heads are never
+gathered into padded groups of similar length; rows of few, as the branches of a tree of choices
+have, attend to all their keys at once, under a mask; new tokens of longer rows attend to one
+another causally, without one. What a token saw in several such parts is merged. KV heads are never
 repeated: the query heads that share one are more queries, or a broadcast dimension.
 """
 

@@ -85,6 +85,13 @@ def _check_json(text: str) -> None:
 
 
 def _schema_of_type(type_: Any) -> Any:
+    from sgc.tracing.hook import unwatched
+
+    with unwatched():  # pydantic reads the environment; nothing of the program depends on it
+        return _made_by_pydantic(type_)
+
+
+def _made_by_pydantic(type_: Any) -> Any:
     try:
         from pydantic import TypeAdapter  # an optional package
         from pydantic.errors import PydanticUserError
@@ -106,9 +113,11 @@ def check_decodable(field: str, text: str) -> None:
     field: regex, json_schema, ebnf or stop_regex.
     """
     from sgc.runtime.engine.grammar import ConstraintError, check_constraint
+    from sgc.tracing.hook import unwatched
 
     try:
-        check_constraint(field, text)
+        with unwatched():  # what the library does when it is loaded is its own affair
+            check_constraint(field, text)
     except ConstraintError as error:
         raise UsageError(str(error)) from error
 

@@ -411,3 +411,11 @@ def test_output_to_a_closed_pipe_is_quiet(tip):
     done = subprocess.run(run, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60)
     os.close(write)
     assert done.stderr == b""
+
+
+def test_a_type_as_a_schema_compiles_in_a_fresh_process(tmp_path):
+    """pydantic reads the environment when it makes its first schema; the program does not."""
+    body = "@sgc.function\ndef p(s):\n    s += 'x' + sgc.gen('a', dtype=list[int])\n"
+    command = [sys.executable, "-P", "-m", "sgc", "compile", program(tmp_path, body), "-o"]
+    done = subprocess.run([*command, str(tmp_path / "p.sgir")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -5,9 +5,10 @@ It knows neither text (an injected factory makes the checkers of stop strings) n
 `worker.py` calls it. Single-threaded.
 
 Positions run through the model. Each prompt position is run once among requests that share it,
-unless it was evicted; so is each position of a score's choices, and each generated token but
-the last, by its own request. A generate or score request whose whole prompt is cached runs its
-last position again, for the logits.
+unless it was evicted; so is each position of a score's choices, but for the last of a choice that
+no other goes on from, and each generated token but the last, by its own request; text that a
+constraint forces to the end is not run. A generate or score request whose whole prompt is cached
+runs its last position again, for the logits.
 """
 
 from __future__ import annotations

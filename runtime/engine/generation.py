@@ -44,9 +44,10 @@ def grow(work: Work, token: int, longest: int) -> Update:
     longest: tokens a sequence may have. Raises ValueError if the constraint can be followed no
     further.
     """
+    if work.guide is None:
+        return _add(work, token, longest, [token]) or Update(work.request.id, (token,))
     if token != NO_TOKEN:
         return _go_on(work, [token], longest)
-    assert work.guide is not None
     work.guide.check()
     if not work.guide.may_end:
         raise ValueError("no token of this model can go on under the constraint")
@@ -54,6 +55,8 @@ def grow(work: Work, token: int, longest: int) -> Update:
 
 
 def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
+    """Under a constraint."""
+    assert work.guide is not None
     new_ids: list[int] = []
     tokens, is_forced = drawn, False
     while tokens or not is_forced:  # what is forced may force more
@@ -63,13 +66,10 @@ def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
             end = _add(work, token, longest, new_ids)
             if end is not None:
                 return end
-        if work.guide is None:
-            break
         tokens, is_forced = work.guide.forced(), True
-    if work.guide is not None:
-        work.guide.check()
-        if work.guide.is_over:
-            return _ended(work, new_ids, pb.FINISH_REASON_STOP)
+    work.guide.check()
+    if work.guide.is_over:
+        return _ended(work, new_ids, pb.FINISH_REASON_STOP)
     return Update(work.request.id, tuple(new_ids))
 
 
@@ -80,7 +80,9 @@ def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | N
     work.tokens.append(token)
     if work.penalties is not None:
         work.penalties.add(token)
-    stop = _stop(work, token, kind)
+    stop = _NO_STOP
+    if work.checker is not None:
+        stop = work.checker.feed([token], work.n_generated >= kind.min_tokens)
     if token in kind.stop_ids:
         return _ended(work, new_ids, pb.FINISH_REASON_STOP, matched_id=token)
     if work.guide is not None:
@@ -92,12 +94,6 @@ def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | N
         reason = pb.FINISH_REASON_STOP if is_over else pb.FINISH_REASON_LENGTH
         return _ended(work, new_ids, reason)
     return None
-
-
-def _stop(work: Work, token: int, kind: Generate) -> Stop:
-    if work.checker is None:
-        return _NO_STOP
-    return work.checker.feed([token], work.n_generated >= kind.min_tokens)
 
 
 def _ended(

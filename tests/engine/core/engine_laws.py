@@ -39,6 +39,7 @@ def assert_counted(requests: Sequence[EngineRequest], played: Played) -> None:
         assert total == sum(getattr(usage, name) for usage in usages), name
     for r, usage in zip(requests, usages, strict=True):
         assert usage.prompt_tokens == usage.cached_tokens + usage.computed_tokens
+        assert usage.prompt_tokens == len(r.tokens) + _n_of_choices(r)
         assert usage.completion_tokens == len(played.outcomes[r.id].ids)
         assert 0 <= usage.cached_tokens <= _longest_shared(r, requests, played)
         n_told += usage.computed_tokens + max(0, usage.completion_tokens - 1)
@@ -55,9 +56,14 @@ def assert_run_once(requests: Sequence[EngineRequest], played: Played) -> None:
         prompts.update((r.namespace, *tokens[: i + 1]) for i in range(len(tokens)))
         n_own += isinstance(r.kind, Score) or bool(played.outcomes[r.id].ids)
         n_own += max(0, len(played.outcomes[r.id].ids) - 1)
-        choices = r.kind.choices if isinstance(r.kind, Score) else ()
-        n_own += len({choice[:i] for choice in choices for i in range(1, len(choice))})
+        n_own += _n_of_choices(r)
     assert played.forward.n_run <= len(prompts) + n_own, "a position was run twice"
+
+
+def _n_of_choices(request: EngineRequest) -> int:
+    """The positions after which some choice goes on."""
+    choices = request.kind.choices if isinstance(request.kind, Score) else ()
+    return len({choice[:i] for choice in choices for i in range(1, len(choice))})
 
 
 def _longest_shared(request: EngineRequest, requests, played: Played) -> int:

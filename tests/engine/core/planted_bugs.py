@@ -13,7 +13,7 @@ import numpy as np
 
 from sgc.runtime.engine import batch
 from sgc.runtime.engine.cache import PrefixCache
-from sgc.runtime.engine.choices import ChoiceTrie
+from sgc.runtime.engine.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.forward import Row
 from sgc.runtime.engine.inflight import InFlight
@@ -267,6 +267,11 @@ def pages_of_choices_are_lost_on_cancel(patch: Patch) -> None:
         return wrong
 
     patch(ChoiceTrie, "reset", make)
+
+
+@bug
+def last_tokens_of_choices_are_run(patch: Patch) -> None:
+    patch(Branch, "n_to_run", lambda _: property(lambda self: len(self.tokens)))
 
 
 @bug

@@ -1,7 +1,7 @@
 """How many positions are run, worked out from the requests alone: from the trie of all their
-sequences. On an empty cache: its nodes, less each generation's and each choice's last token unless
-another choice or a later prompt goes on from it, plus one for every request that needs logits after a prompt that is already in
-the trie whole."""
+sequences. On an empty cache: its nodes, less each generation's and each choice's last token
+unless another choice or a later prompt goes on from it, plus one for every request that needs
+logits after a prompt that is already in the trie whole."""
 
 from __future__ import annotations
 

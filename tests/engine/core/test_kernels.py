@@ -109,6 +109,7 @@ def ragged_batches(draw) -> tuple[Ragged, int]:
     ragged_batches(),
     st.sampled_from([(4, 4), (4, 2), (6, 1)]),
     st.sampled_from([(1, 1), (3, 20), (32, 512)]),
+    st.sampled_from([(0, 0), (3, 512), (32, 7), (32, 512)]),
     st.sampled_from([None, None, 1, 5, 30]),
     st.sampled_from([None, None, 1.5]),
     st.booleans(),
@@ -116,7 +117,7 @@ def ragged_batches(draw) -> tuple[Ragged, int]:
 )
 @settings(max_examples=150, deadline=None)
 def test_any_batch_agrees_with_the_reference(
-    batch, n_heads, thresholds, window, softcap, has_sinks, dtype
+    batch, n_heads, thresholds, joined, window, softcap, has_sinks, dtype
 ) -> None:
     ragged, n_pages = batch
     torch.manual_seed(0)
@@ -126,7 +127,10 @@ def test_any_batch_agrees_with_the_reference(
     heads = Heads(0.4, window, softcap, sinks)
     fast = TorchCpuAttention(*thresholds)
     expected = ReferenceAttention().attend(q, k, v, ragged, heads)
-    got = fast.attend(q, k, v, fast.plan(ragged), heads)
+    with pytest.MonkeyPatch.context() as patch:  # of short rows none, some, in runs or all joined
+        patch.setattr(parts, "MAX_SHORT_TOKENS", joined[0])
+        patch.setattr(parts, "MAX_JOINED_TOKENS", joined[1])
+        got = fast.attend(q, k, v, fast.plan(ragged), heads)
     allowed = 1e-5 if dtype == torch.float32 else 0.03
     torch.testing.assert_close(got, expected, atol=allowed, rtol=allowed)
 
@@ -143,6 +147,73 @@ def test_what_rows_share_is_attended_to_once() -> None:
     assert (own.n_rows, len(own.pages), own.is_first) == (6, 12, False)
     assert (alone.n_rows, len(alone.pages), alone.is_first) == (1, 40, True)
     assert len(TorchCpuAttention(min_pages=201).plan(ragged).full) == 2
+
+
+def tree_batch(n_prompt: int = 200, n_trees: int = 3) -> Ragged:
+    """Trees of choices as a score runs them: a trunk, branches of it, leaves of those; each row
+    has the pages of the prompt, its ancestors and its own. A prompt's chunk is a row, too."""
+    rng, at = np.random.default_rng(0), n_prompt
+    prompt = np.arange(n_prompt)
+    rows: list[tuple[int, np.ndarray]] = [(60, np.arange(5000, 5100))]
+    for _ in range(n_trees):
+        ancestors = [(0, prompt)]
+        for n_branches in (1, 3, 6):
+            below = []
+            for _ in range(n_branches):
+                _, before = ancestors[rng.integers(len(ancestors))]
+                n = int(rng.integers(1, 8))
+                below.append((n, np.concatenate([before, np.arange(at, at + n)])))
+                at += n
+            ancestors = below
+            rows += below
+    row_starts = torch.tensor([0, *(n for n, _ in rows)]).cumsum(0)
+    page_starts = torch.tensor([0, *(len(pages) for _, pages in rows)]).cumsum(0)
+    pages = np.concatenate([pages for _, pages in rows])
+    return Ragged(row_starts, torch.from_numpy(pages), page_starts)
+
+
+TREE_HEADS = [
+    Heads(0.3),
+    Heads(0.3, window=5),
+    Heads(0.3, window=100),
+    Heads(0.3, softcap=2.0),
+    Heads(0.3, sinks=torch.linspace(-1, 2, 4)),
+    Heads(0.3, window=9, softcap=2.0, sinks=torch.linspace(-1, 2, 4)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("heads", TREE_HEADS)
+@pytest.mark.parametrize("n_prompt", [0, 10, 200])
+def test_branches_are_attended_to_together(n_prompt, heads, dtype) -> None:
+    torch.manual_seed(0)
+    ragged, fast = tree_batch(n_prompt), TorchCpuAttention()
+    k, v = torch.randn(2, 5100, 2, 8).to(dtype)
+    q = torch.randn(int(ragged.row_starts[-1]), 4, 8).to(dtype)
+    plan = fast.plan(ragged)
+    expected = ReferenceAttention().attend(q, k, v, ragged, heads)
+    allowed = 1e-5 if dtype == torch.float32 else 0.03
+    torch.testing.assert_close(
+        fast.attend(q, k, v, plan, heads), expected, atol=allowed, rtol=allowed
+    )
+    one_by_one = [part for part in plan.parts(heads.window) if part.n_queries not in (1, 60)]
+    assert len(one_by_one) <= 2, "all branches together, after what they share"
+
+
+def test_rows_are_joined_only_where_that_saves() -> None:
+    def kinds(rows: list[tuple[int, int]]) -> list[bool]:
+        """Of rows that share nothing, by new tokens and context: whether each part is masked."""
+        starts = [torch.tensor([0, *sizes]).cumsum(0) for sizes in zip(*rows, strict=True)]
+        ragged = Ragged(starts[0], torch.arange(int(starts[1][-1])), starts[1])
+        return [part.sees is not None for part in TorchCpuAttention().plan(ragged).full]
+
+    assert kinds([(5, 5)]) == [False]
+    assert kinds([(5, 5)] * 3) == [False]  # alike, and so one causal call as they are
+    assert kinds([(5, 5), (6, 6)]) == [True]
+    assert kinds([(5, 20), (6, 30)]) == [True]
+    assert kinds([(5, 20), (64, 90)]) == [True, False, False]  # one is long
+    assert kinds([(5, 20), (6, 900)]) == [True, False, False]
+    assert not any(kinds([(20, 110)] * 20))  # each token would see twenty rows' keys
 
 
 def test_without_torchs_private_kernel_all_is_the_same(monkeypatch) -> None:

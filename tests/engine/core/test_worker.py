@@ -199,7 +199,6 @@ def test_a_failing_step_is_reported_and_the_loop_goes_on(lab, capsys) -> None:
     # The end of the socket is seen together with the requests; serve what came before it.
     received = channel.receive(None)
     assert [len(m.requests) for m in received] == [2, 1]
-    from sgc.runtime.engine.intake import Intake
     from sgc.runtime.engine.wire import request_of
     from sgc.runtime.engine.worker import _step
 
