@@ -80,7 +80,7 @@ def schema_text(schema: Any) -> str:
 def _check_json(text: str) -> None:
     try:
         json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"json_schema is no JSON: {error}") from error
 
 

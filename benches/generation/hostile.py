@@ -7,7 +7,7 @@ one after another, each with max_tokens=4; another keeps 4 ordinary requests of 
 flight. Phases with and without the flood take turns, of as many ordinary requests each; what is
 left of the hostile ones is sent under the same load after that. Then again, 16 at once. The
 hostile requests that took longest are asked once more, with nothing else running. The exit
-status is 1 if the step process died or a request went without an answer.
+status is 1 if the step process died, or a request got no answer or an internal error.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import os
 import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import count, cycle, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from generation import serving
 from generation.corpus import hostile
 from generation.serving import bars
 
-from sgc.errors import SgcError
+from sgc.errors import BackendError, SgcError
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
 from sgc.runtime.executor.engine_backend import EngineBackend
@@ -44,6 +43,8 @@ MAX_TOKENS = 4
 TIMEOUT_S = 60.0
 N_ORDINARY_AT_ONCE, N_ORDINARY_TOKENS = 4, 32
 N_SLOWEST = 20
+FAILURES = ("preparing the request failed", "a step failed")
+WIDTHS = (1, 16)
 ASKED_S, ASKED_RATIO = 1.0, 1.5
 QUIET = "ordinary requests alone"
 
@@ -73,12 +74,13 @@ class Answer:
         return self.outcome in ("text", "refused")
 
 
-def items(n: int, seed: int = SEED) -> Iterator[Item]:
+def items(n: int, seed: int) -> Iterator[Item]:
     """n of them: regexes, schemas and grammars in turn."""
     share = -(-n // 3)
+    schemas = hostile.hostile_schemas(share, seed)
     sources = (
         _items("regex", hostile.PATTERNS, hostile.hostile_patterns(share, seed)),
-        _items("json_schema", hostile.SCHEMAS, map(json.dumps, hostile.hostile_schemas(share, seed))),
+        _items("json_schema", hostile.SCHEMAS, map(json.dumps, schemas)),
         _items("ebnf", hostile.GRAMMARS, hostile.hostile_grammars(share, seed)),
     )  # fmt: skip
     return islice((each for triple in zip(*sources, strict=True) for each in triple), n)
@@ -99,31 +101,37 @@ async def ask(backend: EngineBackend, index: int, item: Item) -> Answer:
     except TimeoutError:
         outcome, said = "no answer", f"in {TIMEOUT_S:g} s"
     except SgcError as error:
-        outcome = "refused" if type(error).__name__ == "BackendError" else type(error).__name__
-        said = str(error)
+        outcome, said = _kind(error), str(error)
     return Answer(
         index, item.kind, time.perf_counter() - started_s, outcome, said[:160], len(item.text)
     )
 
 
+def _kind(error: SgcError) -> str:
+    """A refusal says why; anything else is our own fault."""
+    if str(error).startswith(FAILURES):
+        return "internal error"
+    return "refused" if type(error) is BackendError else type(error).__name__
+
+
 class Flood:
     """A client that sends hostile requests, in a process of its own."""
 
-    def __init__(self, uri: str, n: int) -> None:
+    def __init__(self, uri: str, n: int, seed: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_flood, args=(uri, n, theirs), daemon=True)
+        self._process = context.Process(target=_flood, args=(uri, n, seed, theirs), daemon=True)
         self._process.start()
         self._pipe.recv()  # it has made them all
 
-    def begin(self, width: int) -> None:
-        """width: requests in flight. It stops by itself at the last one."""
-        self._pipe.send(width)
+    def begin(self, width: int, n: int | None = None) -> None:
+        """width: requests in flight; n: how many in all, without it until `end`."""
+        self._pipe.send((width, n))
 
     async def end(self, waits: bool = False) -> list[Answer]:
-        """The answers since `begin`; waits: for the last item, else for those in flight."""
+        """The answers since `begin`; waits: for all that it was to send, not those in flight."""
         if not waits:
-            self._pipe.send(0)
+            self._pipe.send(None)
         found: list[Answer] = await asyncio.to_thread(self._pipe.recv)
         return found
 
@@ -132,31 +140,32 @@ class Flood:
         self._process.join(10)
 
 
-def _flood(uri: str, n: int, pipe: Connection) -> None:
-    todo = enumerate(list(items(n)))
+def _flood(uri: str, n: int, seed: int, pipe: Connection) -> None:
+    todo = cycle(enumerate(list(items(n, seed))))  # so many are between that none is remembered
     pipe.send("ready")
 
-    async def run(width: int) -> list[Answer]:
+    async def run(width: int, n_asked: int | None) -> list[Answer]:
         found: list[Answer] = []
+        turns = count() if n_asked is None else iter(range(n_asked))
 
         async def lane(backend: EngineBackend) -> None:
-            while not pipe.poll():
-                index, item = next(todo, (-1, None))
-                if item is None:
+            for _ in turns:
+                if pipe.poll():
                     return
-                found.append(await ask(backend, index, item))
+                found.append(await ask(backend, *next(todo)))
 
         async with EngineBackend(uri) as backend:
             await asyncio.gather(*(lane(backend) for _ in range(width)))
         return found
 
-    while True:
-        try:
-            width = pipe.recv()
-        except EOFError:
-            return
-        if width:
-            pipe.send(asyncio.run(run(width)))
+    with asyncio.Runner() as runner:
+        while True:
+            try:
+                begin = pipe.recv()
+            except EOFError:
+                return
+            if begin is not None:
+                pipe.send(runner.run(run(*begin)))
 
 
 class Ordinary:
@@ -184,7 +193,9 @@ class Ordinary:
 
     async def _one(self) -> float:
         self._n_asked += 1
-        prompt: Prompt = (TextRun(f"Request {self._n_asked}: tell me of the number {self._n_asked**3}, and why."),)
+        prompt: Prompt = (
+            TextRun(f"Request {self._n_asked}: tell me of the number {self._n_asked**3}, and why."),
+        )
         asked = Sampling(N_ORDINARY_TOKENS, ignore_eos=True, seed=self._n_asked)
         started_s = time.perf_counter()
         await self._backend.generate(prompt, asked)
@@ -201,9 +212,9 @@ class Measured:
 
 
 async def measure(
-    ordinary: Ordinary, flood: Flood, width: int, phases: int, n: int, to_the_end: bool
+    ordinary: Ordinary, flood: Flood, width: int, phases: int, n: int, n_hostile: int
 ) -> Measured:
-    """Phases in turn; n: ordinary requests of each."""
+    """Phases in turn; n: ordinary requests of each. Ends when n_hostile have been sent."""
     found = Measured([], [], [])
     for phase in range(phases):
         for is_flooded in (False, True) if phase % 2 == 0 else (True, False):
@@ -213,8 +224,8 @@ async def measure(
             flood.begin(width)
             found.flooded.append(await ordinary.run(n))
             found.answers += await flood.end()
-    if to_the_end:
-        flood.begin(width)
+    if len(found.answers) < n_hostile:
+        flood.begin(width, n_hostile - len(found.answers))
         rest = asyncio.ensure_future(flood.end(waits=True))
         await ordinary.until(rest)
         found.answers += await rest
@@ -259,10 +270,12 @@ def of_answers(answers: Sequence[Answer]) -> dict[str, Any]:
     }
 
 
-async def slowest_alone(backend: EngineBackend, answers: Sequence[Answer], n: int) -> list[dict[str, Any]]:
+async def slowest_alone(
+    backend: EngineBackend, answers: Sequence[Answer], n: int
+) -> list[dict[str, Any]]:
     """The slowest, asked again with nothing else running."""
     slowest = sorted(answers, key=lambda each: -each.seconds)[:N_SLOWEST]
-    all_items = list(items(n))
+    all_items = list(items(n, SEED + 1))
     rows = []
     for each in slowest:
         again = await ask(backend, each.index, all_items[each.index])
@@ -281,27 +294,27 @@ async def run(engine: EmbeddedEngine, options: Any) -> dict[str, Any]:
     memory = [_memory(engine.pid, pid, "started")]
     found: dict[str, Any] = {}
     answers: list[Answer] = []
-    flood = Flood(engine.uri, options.n)
     async with EngineBackend(engine.uri) as backend:
         ordinary = Ordinary(backend)
         await ordinary.run(100)
         memory.append(_memory(engine.pid, pid, "after 100 ordinary requests"))
-        for width, is_last in ((16, False), (1, True)):
+        for width in WIDTHS:
+            flood = Flood(engine.uri, options.n, SEED + width)
             measured = await measure(
-                ordinary, flood, width, options.phases, options.ordinary, is_last
+                ordinary, flood, width, options.phases, options.ordinary, options.n
             )
+            flood.close()
             answers += measured.answers
             found[f"flood of {width}"] = {
                 "latency": latency(measured), "hostile": of_answers(measured.answers),
             }  # fmt: skip
             memory.append(_memory(engine.pid, pid, f"after {len(answers)} hostile requests"))
             tell(f"flood of {width}", found[f"flood of {width}"])
-            alone_in_queue = measured.answers
+            if width == 1:
+                found["slowest"] = await slowest_alone(backend, measured.answers, options.n)
         stats = await backend.stats()
-        found["slowest"] = await slowest_alone(backend, alone_in_queue, options.n)
         found["is_same_process"] = serving.worker_pid(engine) == pid
         found["requests_left"] = stats.running_requests + stats.waiting_requests
-    flood.close()
     found["hostile_requests"] = len(answers)
     found["memory"] = memory
     return found
@@ -338,14 +351,16 @@ def draw(path: Path, found: dict[str, Any]) -> None:
         ]
         for label, key in ((QUIET, "quiet"), ("beside hostile constraints", "flooded"))
     }  # fmt: skip
-    bars.draw(path, "Ordinary requests of 32 tokens beside hostile constraints", groups, series, "ms")
+    bars.draw(
+        path, "Ordinary requests of 32 tokens beside hostile constraints", groups, series, "ms"
+    )
 
 
 def main() -> None:
     options = serving.common_arguments(
         __doc__, model="default", n=10_000, phases=6, ordinary=1000
     ).parse_args()
-    with serving.engine(options.model, options.folder) as engine:
+    with serving.engine(options.model, options) as engine:
         found = asyncio.run(run(engine, options))
     for row in found["slowest"]:
         print(

@@ -14,8 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-BENCHES = Path(__file__).resolve().parents[1]
-sys.path.append(str(BENCHES / "engine"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 
 import bars  # noqa: F401  # for those who import it from here
 import models
@@ -41,9 +40,10 @@ def tokenizer_of(name: str, folder: Path) -> Tokenizer:
     return load_tokenizer(model_folder(name, folder))
 
 
-def engine(name: str, folder: Path, *arguments: str) -> EmbeddedEngine:
+def engine(name: str, options: argparse.Namespace, *arguments: str) -> EmbeddedEngine:
     """A server of a model, not yet started."""
-    return EmbeddedEngine(str(model_folder(name, folder)), list(arguments))
+    threads = ["--threads", str(options.threads)] if options.threads else []
+    return EmbeddedEngine(str(model_folder(name, options.folder)), [*threads, *arguments])
 
 
 def worker_pid(running: EmbeddedEngine) -> int:
@@ -73,6 +73,7 @@ def common_arguments(doc: str | None, **defaults: Any) -> argparse.ArgumentParse
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--threads", type=int, help="of the model; fewer on a busy machine")
     for name, value in defaults.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     return parser

@@ -12,7 +12,7 @@ from sgc.runtime.engine.choices import Target
 from sgc.runtime.engine.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.logprobs import log_sum_exp
 from sgc.runtime.engine.radix import NO_INTS, Ints
-from sgc.runtime.engine.request import Generate, Work
+from sgc.runtime.engine.request import NO_TOKEN, Generate, Work
 from sgc.runtime.engine.scheduler import BranchPart, Item
 
 FIRST: Ints = np.zeros(1, np.int64)
@@ -131,5 +131,5 @@ def log_tokens(
         assert work.logprobs is not None
         work.logprobs.note(index, work.tokens.at(index), logits[at])
     for work, at in batch.sampled:
-        if work.logprobs is not None and work in drawn:
+        if work.logprobs is not None and drawn.get(work, NO_TOKEN) != NO_TOKEN:
             work.logprobs.note(len(work.tokens), drawn[work], logits[at])

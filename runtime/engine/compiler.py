@@ -30,4 +30,5 @@ class Compiler:
 
         if self._vocabulary is None:
             self._vocabulary = Vocabulary(self._tokenizer, self._vocab_size)
-        return Compiled(message.grammar, self._vocabulary)
+        free_after = message.free_after if message.HasField("free_after") else None
+        return Compiled(message.grammar, self._vocabulary, free_after)

@@ -8,7 +8,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import invalid
 from sgc.runtime.engine.grammar import ConstraintError, Grammar, composed, grammar_of
-from sgc.runtime.engine.healing import Healer, healer_of
+from sgc.runtime.engine.healing import healer_of
 from sgc.runtime.engine.tokenizer import Ids, Text, Tokenizer
 
 
@@ -29,6 +29,8 @@ def constrain(
     if grammar is not None or prefix:
         work.grammar = composed(grammar, prefix)
         work.n_healed_chars = len(prefix)
+        if grammar is None:
+            work.free_after = len(prefix.encode())
 
 
 def _grammar(asked: pb.Sampling, tokenizer: Tokenizer) -> Grammar | None:
@@ -53,15 +55,9 @@ def _take_back(work: wpb.WorkerRequest, last: Text, tokenizer: Tokenizer) -> str
     healer = healer_of(tokenizer)
     if healer is None:
         raise invalid("heal: this model's tokenizer does not say what bytes its tokens are")
-    return _cut(work, last, healer)
-
-
-def _cut(work: wpb.WorkerRequest, last: Text, healer: Healer) -> str:
-    n = min(healer.n_taken_back(work.tokens), len(work.tokens) - 1)
-    while n:
-        text = healer.text(work.tokens[-n:])
-        if last.text.endswith(text):  # it reaches no further back than the prompt's last text
+    for n, text in healer.taken_back(work.tokens):
+        # It reaches no further back than the prompt's last text, and leaves something of it all.
+        if n < len(work.tokens) and last.text.endswith(text):
             del work.tokens[-n:]
             return text
-        n -= 1
     return ""

@@ -32,12 +32,13 @@ from sgc.runtime.engine.batch import (
 from sgc.runtime.engine.cache import IntBuffer, PrefixCache
 from sgc.runtime.engine.choices import ChoiceTrie
 from sgc.runtime.engine.forward import Forward
-from sgc.runtime.engine.generation import NO_TOKEN, begin, draw_of, final_update, grow
+from sgc.runtime.engine.generation import begin, draw_of, final_update, grow
 from sgc.runtime.engine.logprobs import LogprobLog
 from sgc.runtime.engine.masks import Masks
 from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.request import (
+    NO_TOKEN,
     Commit,
     EngineError,
     EngineRequest,

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import takewhile
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.masks import Allowed
-from sgc.runtime.engine.request import Generate, SamplingParams, Stop, Update, Work
+from sgc.runtime.engine.request import (
+    NO_STOP,
+    NO_TOKEN,
+    Generate,
+    SamplingParams,
+    Stop,
+    Update,
+    Work,
+)
 from sgc.runtime.engine.sampler import Draw
 
 _GREEDY = Draw(SamplingParams())  # whatever else was asked, the largest logit wins
-NO_TOKEN = -1  # drawn where a constraint leaves nothing to draw
-_NO_STOP = Stop()
 
 
 def draw_of(work: Work, allowed: Allowed | None) -> Draw:
@@ -30,9 +37,10 @@ def draw_of(work: Work, allowed: Allowed | None) -> Draw:
 def begin(work: Work, longest: int) -> Update:
     """Appends what a constraint forces at once. Raises ValueError if that cannot do."""
     update = _go_on(work, [], longest)
-    if update.final and update.finish_reason == pb.FINISH_REASON_LENGTH:
+    is_cut = update.final and update.finish_reason == pb.FINISH_REASON_LENGTH
+    if is_cut and work.guide is not None and not work.guide.may_end:
         raise ValueError(
-            f"the constraint forces {len(update.new_ids)} tokens to begin with, and goes on; "
+            f"the constraint forces {len(update.new_ids)} tokens to begin with, and more; "
             "raise max_tokens or shorten the prompt"
         )
     return update
@@ -66,11 +74,21 @@ def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
             end = _add(work, token, longest, new_ids)
             if end is not None:
                 return end
-        tokens, is_forced = work.guide.forced(), True
+        tokens, is_forced = _forced(work), True
     work.guide.check()
     if work.guide.is_over:
         return _ended(work, new_ids, pb.FINISH_REASON_STOP)
+    if work.guide.is_free:
+        work.guide = None
     return Update(work.request.id, tuple(new_ids))
+
+
+def _forced(work: Work) -> list[int]:
+    """What must come next, up to a token that would end the text: that is for the mask to say."""
+    kind = work.request.kind
+    assert isinstance(kind, Generate)
+    assert work.guide is not None
+    return list(takewhile(lambda token: token not in kind.stop_ids, work.guide.forced()))
 
 
 def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | None:
@@ -80,14 +98,14 @@ def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | N
     work.tokens.append(token)
     if work.penalties is not None:
         work.penalties.add(token)
-    stop = _NO_STOP
+    stop = NO_STOP
     if work.checker is not None:
         stop = work.checker.feed([token], work.n_generated >= kind.min_tokens)
     if token in kind.stop_ids:
         return _ended(work, new_ids, pb.FINISH_REASON_STOP, matched_id=token)
     if work.guide is not None:
         work.guide.take([token])
-    if stop and (work.guide is None or work.guide.is_whole_before(stop.text)):
+    if stop and (work.guide is None or work.guide.is_whole_without(stop.n_chars)):
         return _ended(work, new_ids, pb.FINISH_REASON_STOP, stop)
     if work.n_generated >= kind.max_tokens or len(work.tokens) >= longest:
         is_over = work.guide is not None and work.guide.is_over
@@ -100,7 +118,7 @@ def _ended(
     work: Work,
     new_ids: list[int],
     reason: pb.FinishReason,
-    stop: Stop = _NO_STOP,
+    stop: Stop = NO_STOP,
     matched_id: int = -1,
 ) -> Update:
     log = work.logprobs

@@ -12,6 +12,7 @@ everything has a bound.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +30,7 @@ LIMITS: Mapping[str, int] = {
     "initial_lexer_fuel": 200_000,
     "step_lexer_fuel": 100_000,
     "step_max_items": 20_000,
-    "max_items_in_row": 500,
+    "max_items_in_row": 2_000,
     "max_lexer_states": 20_000,
     "max_grammar_size": 50_000,
 }
@@ -72,14 +73,41 @@ def _of_schema(text: str) -> Grammar:
 
 
 def _of_grammar(text: str) -> Grammar:
-    if "::=" not in text:
-        return Grammar(_lark(text))
-    from llguidance.gbnf_to_lark import GbnfToLarkError, gbnf_to_lark
+    for what, pattern, limit in _COSTLY:
+        if len(pattern.findall(text)) > limit:
+            raise ConstraintError(f"the grammar has over {limit} {what}; write a simpler one")
+    if not _EBNF.search(text):
+        return Grammar(_lark(_with_schemas(text)))
+    from llguidance.gbnf_to_lark import gbnf_to_lark
 
     try:
         return Grammar(_lark(gbnf_to_lark(text)))
-    except (GbnfToLarkError, ValueError, KeyError, IndexError, RecursionError) as error:
+    except Exception as error:  # it raises bare ones, too
         raise ConstraintError(f"the EBNF grammar is invalid: {error}") from error
+
+
+_EBNF = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
+# The automata of a grammar's own patterns take as long as those of regexes do.
+_COSTLY = (
+    ("classes such as \\w", re.compile(r"\\[wWdDsSpP]"), 200),
+    ("repeats and optional parts", re.compile(r"[?*+]"), 1000),
+)
+
+
+def _with_schemas(text: str) -> str:
+    """The grammar with its `%json` schemas read as any JSON schema is."""
+    parts, at = [], 0
+    for found in re.finditer(r"%json\s*(?=\{)", text):
+        if found.start() < at:
+            continue
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, found.end())
+        except (ValueError, RecursionError) as error:
+            raise ConstraintError(f"a %json of the grammar is no JSON: {error}") from error
+        schema = json.loads(_of_schema(text[found.end() : end]).body)["json_schema"]
+        parts += [text[at : found.end()], json.dumps(schema)]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 _MAKERS = {

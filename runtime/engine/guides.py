@@ -5,11 +5,13 @@ it with a `Guide` of its own. The library's work is done without the interpreter
 within `grammar.LIMITS`; it never raises, so its state is asked after every step.
 
 The library is given one more token than the model has: its end of text. So no special token is
-ever allowed as text, and whether a text may end here is a bit of the mask.
+ever allowed as text, and whether a text may end here is a bit of the mask. Grammars can name tokens
+by number, these too: such a token is never given.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from llguidance import LLExecutor, LLMatcher, LLTokenizer, TokenizerWrapper
 
+from sgc.runtime.engine.detokenizer import REPLACEMENT
 from sgc.runtime.engine.grammar import ConstraintError, first_line, library_limits
 from sgc.runtime.engine.token_bytes import token_bytes
 from sgc.runtime.engine.tokenizer import Tokenizer
 
 Mask = npt.NDArray[np.int32]
+MAX_MASK_S = 1.0  # it holds up a step; ordinary ones take some 10 us
 
 
 class Vocabulary:
@@ -33,10 +37,13 @@ class Vocabulary:
         if table is None:
             raise ConstraintError("this model's tokenizer does not say what bytes its tokens are")
         self.size = vocab_size
+        self.n_words = (vocab_size + 1 + 31) // 32
         self.tokens = [table[i] if i < tokenizer.vocab_size else b"" for i in range(vocab_size)]
         self.tokenizer = tokenizer
         self.library = LLTokenizer(TokenizerWrapper(_Source(self)), n_vocab=vocab_size + 1)
-        self.n_words = (vocab_size + 1 + 31) // 32
+        silent = np.zeros(self.n_words * 32, np.bool_)
+        silent[:vocab_size] = [not token for token in self.tokens]
+        self.text_bits = ~np.packbits(silent, bitorder="little").view(np.int32)
 
     def encode(self, text: bytes | str) -> list[int]:
         """The model's own tokens for a text that follows others; specials are plain text."""
@@ -69,33 +76,41 @@ class Compiled:
     follow it. Who finds it full goes on in a new one.
     """
 
-    def __init__(self, grammar: str, vocabulary: Vocabulary) -> None:
-        """grammar: see `grammar.composed`. Raises ConstraintError; may take a while."""
+    def __init__(self, grammar: str, vocabulary: Vocabulary, free_after: int | None = None) -> None:
+        """grammar: see `grammar.composed`. free_after: bytes after which it allows any text.
+
+        Raises ConstraintError; may take a while.
+        """
         self.vocabulary = vocabulary
+        self.free_after = free_after
         self._grammar = grammar
         self._start = self._new()
         _check(self._start, "cannot be used")
-        mask = np.zeros(vocabulary.n_words, np.int32)
-        first = self.start(jumps=False)
-        first.write_mask(mask)
-        first.check()
-        if not mask.any():
-            raise ConstraintError("no token of this model can begin a text of the constraint")
+        for jumps in (False, True):  # a beginning that is forced may lead to what cannot be used
+            self._try(jumps)
 
     def start(self, jumps: bool = True) -> Guide:
         """jumps: whether what must come next is given without asking the model."""
         return Guide(self, self._start.deep_copy(), jumps)
 
-    def matches(self, text: str) -> bool:
-        """Whether a whole text satisfies it."""
-        matcher = self._start.deep_copy()
-        ids = self.vocabulary.encode(text)
-        return matcher.validate_tokens(ids) == len(ids) and _follow(matcher, ids)
-
     def renewed(self) -> Any:
         """The beginning, in an automaton that has nothing in it yet."""
         self._start = self._new()
         return self._start.deep_copy()
+
+    def _try(self, jumps: bool) -> None:
+        mask = np.zeros(self.vocabulary.n_words, np.int32)
+        guide = self.start(jumps)
+        forced = guide.forced()
+        if forced:
+            guide.take(forced)
+        guide.check()
+        if guide.is_over:
+            return
+        guide.write_mask(mask)
+        guide.check()
+        if not mask.any():
+            raise ConstraintError("no token of this model can begin a text of the constraint")
 
     def _new(self) -> Any:
         limits = library_limits()
@@ -105,7 +120,7 @@ class Compiled:
 class Guide:
     """Follows one generation. After an error of the library nothing is allowed any more."""
 
-    __slots__ = ("_has_renewed", "_ids", "_jumps", "_matcher", "_of")
+    __slots__ = ("_has_renewed", "_ids", "_is_slow", "_jumps", "_matcher", "_of")
 
     def __init__(self, of: Compiled, matcher: Any, jumps: bool) -> None:
         self._of = of
@@ -113,6 +128,7 @@ class Guide:
         self._jumps = jumps
         self._ids: list[int] = []
         self._has_renewed = False
+        self._is_slow = False
 
     def take(self, ids: Sequence[int]) -> None:
         """Goes on with tokens that were generated."""
@@ -125,13 +141,22 @@ class Guide:
         forced text, but for those at its end that what follows could change. Not yet taken."""
         if not self._jumps or self.is_over:
             return []
-        return list(self._matcher.compute_ff_tokens())
+        ids: list[int] = self._matcher.compute_ff_tokens()
+        tokens = self._of.vocabulary.tokens
+        if any(i >= len(tokens) or not tokens[i] for i in ids):
+            raise ConstraintError("the constraint names tokens that are no text")
+        return ids
 
     def write_mask(self, row: Mask) -> None:
         """A bit a token, and one for the end of text; [vocabulary.n_words]."""
+        started_s = time.perf_counter()
         self._write_mask(row)
         if self._matcher.is_error() and self._renew():
             self._write_mask(row)
+        self._is_slow = time.perf_counter() - started_s > MAX_MASK_S
+        if self._is_slow or self._matcher.is_error():
+            row[:] = 0
+        row &= self._of.vocabulary.text_bits
 
     @property
     def is_over(self) -> bool:
@@ -143,14 +168,39 @@ class Guide:
         """Whether the text satisfies it as it is."""
         return bool(self._matcher.is_accepting())
 
-    def is_whole_before(self, stop: str) -> bool:
-        """Whether the text satisfies the constraint if it is cut where its last `stop` begins."""
+    @property
+    def is_free(self) -> bool:
+        """Whether it allows any text from here on."""
+        if self._of.free_after is None:
+            return False
         tokens = self._of.vocabulary.tokens
-        text = b"".join([tokens[i] for i in self._ids]).decode("utf-8", "replace")
-        return self._of.matches(text[: text.rfind(stop)])
+        return sum(len(tokens[i]) for i in self._ids) >= self._of.free_after
+
+    def is_whole_without(self, n_chars: int) -> bool:
+        """Whether the text satisfies the constraint without its last characters."""
+        n_ids, rest = self._cut(n_chars)
+        matcher = self._matcher.deep_copy()
+        if not matcher.rollback(n_ids):
+            return False
+        ids = self._of.vocabulary.encode(rest)
+        return matcher.validate_tokens(ids) == len(ids) and _follow(matcher, ids)
+
+    def _cut(self, n_chars: int) -> tuple[int, str]:
+        """How many tokens hold the last characters, and what these tokens say before them."""
+        tokens = self._of.vocabulary.tokens
+        data, n_ids = b"", 0
+        while n_ids < len(self._ids):
+            n_ids += 1
+            data = tokens[self._ids[-n_ids]] + data
+            text = data.decode("utf-8", "replace")
+            if len(text) >= n_chars and not text.startswith(REPLACEMENT):
+                return n_ids, text[: len(text) - n_chars]
+        return n_ids, data.decode("utf-8", "replace")[:-n_chars]
 
     def check(self) -> None:
-        """Raises ConstraintError if the library gave up."""
+        """Raises ConstraintError if the library gave up, or takes too long."""
+        if self._is_slow:
+            raise ConstraintError(f"the constraint takes over {MAX_MASK_S:g} s a token")
         _check(self._matcher, "can be followed no further")
 
     def _write_mask(self, row: Mask) -> None:
@@ -167,7 +217,7 @@ class Guide:
 
 
 def _follow(matcher: Any, ids: Sequence[int]) -> bool:
-    return bool(matcher.consume_tokens(list(ids)) and matcher.is_accepting())
+    return bool((not ids or matcher.consume_tokens(list(ids))) and matcher.is_accepting())
 
 
 def _check(matcher: Any, what: str) -> None:

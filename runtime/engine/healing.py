@@ -25,20 +25,19 @@ class Healer:
         self._table = table
         self._sorted = sorted({table[i] for i in range(tokenizer.vocab_size)})
 
-    def n_taken_back(self, ids: Sequence[int]) -> int:
-        """How many of a text's last tokens: the most whose bytes some token begins with and goes
-        on from. They begin and end with whole characters, and none is special."""
-        found, text = 0, b""
+    def taken_back(self, ids: Sequence[int]) -> list[tuple[int, str]]:
+        """How many of a text's last tokens may be taken back, the most first, and their text:
+        those whose bytes some token begins with and goes on from. They begin and end with whole
+        characters, and none is special."""
+        found: list[tuple[int, str]] = []
+        text = b""
         for n, token in enumerate(reversed(ids[-MAX_TAKEN_BACK:]), start=1):
             if token in self._specials:
                 break
             text = self._table[token] + text
             if _is_whole(text) and self._is_extended(text):
-                found = n
-        return found
-
-    def text(self, ids: Sequence[int]) -> str:
-        return b"".join(self._table[i] for i in ids).decode()
+                found.append((n, text.decode()))
+        return found[::-1]
 
     def _is_extended(self, text: bytes) -> bool:
         at = bisect_right(self._sorted, text)

@@ -22,6 +22,7 @@ from sgc.runtime.engine.request import Constraint, EngineError, Update
 from sgc.runtime.engine.wire import request_of
 
 MAX_COMPILED = 64
+MAX_HELD = 1024
 NICENESS = 10
 
 Compile = Callable[[wpb.WorkerRequest], Constraint | None]
@@ -59,12 +60,24 @@ class Intake:
         held = _Held(message, key, self._compilation(key, message))
         if held.compiled.done():
             self._pass_on(held)
+        elif len(self._held) >= MAX_HELD:
+            reason = f"{MAX_HELD} requests wait for their constraints already; try again later"
+            self._refuse(message.id, pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason)
         else:
             self._held[message.id] = held
 
     def cancel(self, request_id: int) -> None:
-        if self._held.pop(request_id, None) is None:
+        held = self._held.pop(request_id, None)
+        if held is None:
             self._core.cancel(request_id)
+            return
+        is_wanted = any(other.key == held.key for other in self._held.values())
+        if not is_wanted and held.compiled.cancel():
+            self._compiled.pop(held.key, None)
+
+    def close(self) -> None:
+        """Lets what waits to be compiled be; what is being compiled comes to its end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def pass_on_ready(self) -> None:
         """Submits what need wait no longer."""
@@ -77,13 +90,17 @@ class Intake:
 
     def _pass_on(self, held: _Held) -> None:
         message = held.message
-        try:
-            constraint = held.compiled.result()
-        except ValueError as error:
-            problem = EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, str(error))
-            self.refusals.append(Update(message.id, final=True, error=problem))
-            return
-        self._core.submit(request_of(message, constraint))
+        problem = held.compiled.exception()
+        if problem is None:
+            self._core.submit(request_of(message, held.compiled.result()))
+        elif isinstance(problem, ValueError):
+            self._refuse(message.id, pb.ERROR_CODE_INVALID_ARGUMENT, str(problem))
+        else:  # a package that is missing, a panic of the library: never the engine's end
+            self._refuse(message.id, pb.ERROR_CODE_INTERNAL, f"compiling failed: {problem!r}")
+
+    def _refuse(self, request_id: int, code: pb.ErrorCode, message: str) -> None:
+        update = Update(request_id, final=True, error=EngineError(code, message))
+        self.refusals.append(update)
 
     def _compilation(self, key: bytes, message: wpb.WorkerRequest) -> Future[Constraint | None]:
         found = self._compiled.get(key)
@@ -102,7 +119,8 @@ def _key(message: wpb.WorkerRequest) -> bytes:
     patterns = message.generate.stop_regex
     if not message.grammar and not patterns:
         return b""
-    return "\0".join([message.grammar, *patterns]).encode()
+    free_after = str(message.free_after) if message.HasField("free_after") else ""
+    return "\0".join([message.grammar, free_after, *patterns]).encode()
 
 
 def _be_nice() -> None:

@@ -20,16 +20,13 @@ MAX_ALTERNATIVES = 128  # of the parts of an allOf, multiplied
 MAX_BOUND = 2**53  # the library counts in doubles; beyond, it errs or ends the process
 MIN_BOUND = 1e-12
 MULTIPLES = (1e-4, 10_000.0)
-MAX_MULTIPLES = 100_000.0  # all of a schema's, multiplied
+MAX_MULTIPLES = 10_000.0  # all of a schema's, multiplied
 
 # As `json.dumps` writes, which also leaves the least to decide: a model's tokens are for content.
 # Without \u escapes a name has one spelling, so that no value can escape its property's schema.
-_LAYOUT = {
-    "whitespace_flexible": False,
-    "item_separator": ", ",
-    "key_separator": ": ",
-    "json_allowed_escapes": 'nrbtf\\"',
-}
+_ESCAPES = {"json_allowed_escapes": 'nrbtf\\"'}
+_FIXED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+_FLEXIBLE = {"whitespace_flexible": True}
 _OPENING = frozenset({"additionalProperties", "patternProperties", "unevaluatedProperties"})
 _JOINED = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas"})
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -62,10 +59,10 @@ def prepared(text: str) -> dict[str, Any]:
     for part in parts:
         _check(part)
     _check_together(parts)
-    is_whole = not any("allOf" in part for part in parts)
+    is_whole = not any(map(_is_joined, parts))
     for part in parts:
         _simplify(part, is_whole)
-    return {**schema, "x-guidance": {**_LAYOUT, "whitespace_flexible": flexible}}
+    return {**schema, "x-guidance": _ESCAPES | (_FLEXIBLE if flexible else _FIXED)}
 
 
 def _asks_for_space(asked: Any) -> bool:
@@ -151,10 +148,17 @@ def _simplify(part: dict[str, Any], is_whole: bool) -> None:
     if isinstance(part.get("pattern"), str):
         part["pattern"] = _searched(part["pattern"])
     if isinstance(part.get("patternProperties"), dict):
-        named = part["patternProperties"].items()
-        part["patternProperties"] = {_searched(pattern): inner for pattern, inner in named}
-    if is_whole and _lists_all(part) and not (_OPENING | _JOINED) & part.keys():
+        named = part["patternProperties"]
+        part["patternProperties"] = {_searched(text): inner for text, inner in named.items()}
+        if len(part["patternProperties"]) < len(named):
+            raise SchemaError("has an object two of whose patternProperties say the same")
+    if is_whole and _lists_all(part) and not _OPENING & part.keys():
         part["additionalProperties"] = False
+
+
+def _is_joined(part: Mapping[str, Any]) -> bool:
+    """Whether an object is described in several places, none of which says all of it."""
+    return "allOf" in part or ("properties" in part and bool(_JOINED & part.keys()))
 
 
 def _lists_all(part: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import (
+    MAX_LOGPROBS,
     RequestError,
     ServerLimits,
     check_choices,
@@ -21,6 +22,7 @@ from sgc.runtime.engine.bounds import (
     invalid,
 )
 from sgc.runtime.engine.constrain import constrain
+from sgc.runtime.engine.stop_patterns import PatternError, stop_patterns
 from sgc.runtime.engine.tokenizer import PROBES, Ids, Text, Tokenizer, common_prefix_length
 
 
@@ -112,7 +114,11 @@ def _generate(
     segments: list[Text | Ids], asked: pb.Sampling, tokenizer: Tokenizer, limits: ServerLimits
 ) -> wpb.WorkerRequest:
     sampling = _sampling(asked.SerializeToString(), tokenizer.eos_ids, limits.vocab_size)
+    if asked.stop_regex:
+        _check_patterns(tuple(asked.stop_regex))
     ids = tokenizer.encode_prompt(segments)
+    if asked.HasField("logprobs"):
+        _check_logprobs(asked, len(ids), limits)
     if not ids:
         raise invalid("the prompt is empty, and this model has no begin-of-sequence token")
     if sampling.max_tokens:
@@ -120,6 +126,25 @@ def _generate(
     else:
         check_positions(len(ids), limits)
     return wpb.WorkerRequest(tokens=ids, generate=sampling)
+
+
+def _check_patterns(patterns: tuple[str, ...]) -> None:
+    try:
+        stop_patterns(patterns)
+    except PatternError as error:
+        raise invalid(error.message) from error
+
+
+def _check_logprobs(asked: pb.Sampling, n_prompt: int, limits: ServerLimits) -> None:
+    """They are told in one message, which is bounded, and written within a step."""
+    start = asked.logprobs.start if asked.logprobs.HasField("start") else n_prompt
+    n_tokens = max(0, n_prompt - start) + min(asked.max_tokens, limits.max_context)
+    n_values = n_tokens * (1 + asked.logprobs.top)
+    if n_values > MAX_LOGPROBS:
+        raise invalid(
+            f"log-probabilities: up to {n_values} are asked for, of at most {MAX_LOGPROBS}; "
+            "ask for fewer alternatives, a later start or fewer tokens"
+        )
 
 
 @lru_cache(maxsize=1024)  # greedy requests that ask for the same are many

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -207,11 +208,23 @@ _REFUSED = {
 }
 _SPACES = r"\x{9}-\x{D}\x{1C}-\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}"
 _CATEGORIES = {  # as `re` has them: Unicode's, and those of (?a)
-    "DIGIT": (r"\p{Nd}", "0-9"),
     "SPACE": (rf"{_SPACES}\x{{205F}}\x{{3000}}", r"\x{9}-\x{D}\x{20}"),
     "WORD": (r"\p{L}\p{N}_", "a-zA-Z0-9_"),
 }
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
+
+
+def _category(kind: str, is_ascii: bool) -> str:
+    if kind == "DIGIT":
+        return "0-9" if is_ascii else _digits()
+    return _CATEGORIES[kind][is_ascii]
+
+
+@cache
+def _digits() -> str:
+    """Python's own, in runs of ten: the library's Unicode has more of them."""
+    codes = [code for code in range(0x20000) if chr(code).isdecimal()]
+    return "".join(_range(code, code + 9) for code in codes[::10])
 
 
 def _class_item(name: str, value: Any, flags: int) -> str:
@@ -219,7 +232,7 @@ def _class_item(name: str, value: Any, flags: int) -> str:
         return ""
     if name == "CATEGORY":
         *negated, kind = value.name.removeprefix("CATEGORY_").split("_")
-        return f"[{'^' if negated else ''}{_CATEGORIES[kind][bool(flags & re.ASCII)]}]"
+        return f"[{'^' if negated else ''}{_category(kind, bool(flags & re.ASCII))}]"
     return _range(*(value if name == "RANGE" else (value, value)))
 
 
@@ -235,7 +248,13 @@ def _range(low: int, high: int) -> str:
 
 
 def _folded(written: str, flags: int) -> str:
-    return f"(?i:{written})" if flags & re.IGNORECASE else written
+    if not flags & re.IGNORECASE:
+        return written
+    if flags & re.ASCII:
+        raise PatternError(
+            "folds case in ASCII alone, (?ai)", "write both cases, or leave out (?a)"
+        )
+    return f"(?i:{written})"
 
 
 def _char(code: int) -> str:

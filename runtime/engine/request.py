@@ -23,16 +23,21 @@ from sgc.runtime.engine.radix import Ints, Node
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What ended a text: a stop string, or a pattern's match, n_over characters before the end."""
+    """What ended a text: a stop string, or a pattern's match, n_over characters before the end.
+
+    n_chars: from the beginning of the stop string to the end of the text.
+    """
 
     text: str = ""
     n_over: int = -1
+    n_chars: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.text) or self.n_over >= 0
 
 
 NO_STOP = Stop()
+NO_TOKEN = -1  # drawn where a constraint leaves nothing to draw
 
 
 class StopChecker(Protocol):
@@ -69,8 +74,13 @@ class Guide(Protocol):
         """Whether the text satisfies it as it is."""
         ...
 
-    def is_whole_before(self, stop: str) -> bool:
-        """Whether the text satisfies it if it is cut where its last `stop` begins."""
+    @property
+    def is_free(self) -> bool:
+        """Whether it says nothing about what follows."""
+        ...
+
+    def is_whole_without(self, n_chars: int) -> bool:
+        """Whether the text satisfies it without its last characters, of the newest token's."""
         ...
 
     def check(self) -> None:

@@ -179,9 +179,8 @@ class Session:
                 self._drop(request.id)
                 self._refuse(request.id, result)
             else:
-                active.worker_id = self._shared.link.submit(
-                    result.work, handler(self, result, self._shared.tokenizer)
-                )
+                on_update = handler(self, result, self._shared.tokenizer)
+                active.worker_id = self._shared.link.submit(result.work, on_update)
 
     def _cancel(self, request_id: int) -> None:
         if request_id in self._active:

@@ -94,7 +94,7 @@ class StopPatterns:
         raise _refusal(bad or longest, "is too large or too deeply nested", python_regex.SIMPLER)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)  # more than requests wait for at once (`intake.MAX_COMPILED`)
 def stop_patterns(patterns: tuple[str, ...]) -> StopPatterns:
     """The patterns, compiled once; raises PatternError."""
     return StopPatterns(patterns)

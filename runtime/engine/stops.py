@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from sgc.runtime.engine.detokenizer import IncrementalDetokenizer, StopChecker
-from sgc.runtime.engine.request import Stop, Stops
+from sgc.runtime.engine.request import NO_STOP, Stop, Stops
 from sgc.runtime.engine.stop_patterns import stop_patterns
 from sgc.runtime.engine.tokenizer import Tokenizer
-
-_NONE = Stop()
 
 
 class TextStops:
@@ -26,14 +24,15 @@ class TextStops:
             n = min(self._n_to_skip, len(new))
             self._n_to_skip, new = self._n_to_skip - n, new[n:]
         if not new:
-            return _NONE
+            return NO_STOP
         by_string = self._strings.feed_text(new)
         pattern_end = self._feed_pattern(new, counts)
         if not counts:
-            return _NONE
+            return NO_STOP
         if by_string is not None and (pattern_end is None or by_string[1] <= pattern_end):
-            return Stop(by_string[0])
-        return _NONE if pattern_end is None else Stop(n_over=len(new) - pattern_end)
+            string, end = by_string
+            return Stop(string, n_chars=len(new) - end + len(string))
+        return NO_STOP if pattern_end is None else Stop(n_over=len(new) - pattern_end)
 
     def _feed_pattern(self, new: str, counts: bool) -> int | None:
         """Where in the new text a pattern's match ends."""

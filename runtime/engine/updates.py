@@ -116,8 +116,11 @@ class _GenerateHandler(_Handler):
         generated.matched = final.matched
         generated.matched_id = update.matched_id if ended_by_id else -1
         generated.usage.CopyFrom(update.usage)
-        self._tell(generated.logprobs, update.logprobs)
+        n_healed = final.n_healed if update.logprobs else 0
         self._tell(generated.prompt_logprobs, update.prompt_logprobs)
+        if self._asked.logprobs.HasField("start"):  # these are the prompt's, in other tokens
+            self._tell(generated.prompt_logprobs, update.logprobs[:n_healed])
+        self._tell(generated.logprobs, update.logprobs[n_healed:])
 
     def _tell(self, replies: _Logprobs, found: _Logprobs) -> None:
         """Log-probabilities, with the tokens' texts where they are asked for."""

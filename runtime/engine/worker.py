@@ -19,12 +19,13 @@ import traceback
 from collections.abc import Iterator
 
 from sgc.errors import SgcError
+from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine import garbage
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.intake import Intake
 from sgc.runtime.engine.load import Loaded, WorkerConfig, load
-from sgc.runtime.engine.request import Update
+from sgc.runtime.engine.request import EngineError, Update
 from sgc.runtime.engine.wire import Channel, add_update, bounded, stats_message
 
 
@@ -45,7 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
         if loaded is None:
             return 1
         garbage.collect_seldom()
-        serve(channel, loaded.core, Intake(loaded.core, loaded.compile))
+        intake = Intake(loaded.core, loaded.compile)
+        serve(channel, loaded.core, intake)
+        intake.close()
     return 0
 
 
@@ -110,13 +113,25 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         if core.has_work:
             updates += _step(core)
         for update in updates:
-            add_update(output, update)
+            _say(output, update)
         if output.HasField("stats"):
             output.stats.busy_s = busy_s
         for part in bounded(output):
             channel.send(part)
         ended_s = time.perf_counter()
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
+
+
+def _say(output: wpb.StepOutput, update: Update) -> None:
+    """What cannot be said ends its own request, and no other."""
+    n = len(output.updates)
+    try:
+        add_update(output, update)
+    except (ValueError, TypeError) as error:
+        traceback.print_exc()
+        del output.updates[n:]
+        failed = EngineError(pb.ERROR_CODE_INTERNAL, f"the reply cannot be sent: {error}")
+        add_update(output, Update(update.id, final=True, error=failed))
 
 
 def _take_in(

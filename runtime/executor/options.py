@@ -271,7 +271,7 @@ def parse_logit_bias(text: str) -> tuple[tuple[int, float], ...]:
     try:
         given = json.loads(text)
         pairs = tuple(sorted((int(token), float(bias)) for token, bias in given.items()))
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"logit_bias must map token ids to numbers, found {text!r}") from error
     for token, bias in pairs:
         if token < 0 or not math.isfinite(bias):

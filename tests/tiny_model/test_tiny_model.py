@@ -1,0 +1,157 @@
+"""What `sgc-tiny` is trained on: its texts, its split, and its tokenizer."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from sgc.runtime.engine.template import assemble, probe
+from sgc.runtime.engine.template_render import renderer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from tiny_model import corpus, evaluate, programs, tokenizer, world
+from tiny_model.batches import PROMPT_SHARE, encode, window
+from tiny_model.text import Text
+from tiny_model.world import World
+
+N_TEXTS = 1500
+
+
+@cache
+def small_tokenizer():
+    return tokenizer.train(n_texts=1500, vocab_size=1200)
+
+
+def train_texts() -> list[str]:
+    return [str(corpus.text(7, i, World("train"))[1]) for i in range(N_TEXTS)]
+
+
+def test_texts_are_functions_of_seed_and_number():
+    assert train_texts() == train_texts()
+
+
+@pytest.mark.parametrize("name", corpus.SHAPES)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_shape_asks_and_replies(name, split):
+    for i in range(40):
+        text = corpus.SHAPES[name][0](Random(f"{name}{i}"), World(split))
+        assert any(is_new for _, is_new in text.parts)
+        assert not text.parts[0][1], "a text begins with what the program writes"
+        assert all(part for part, _ in text.parts)
+        assert "{" not in re.sub(r"\{\"[^\n]*\"?[^\n]*\}", "", str(text)), "unfilled"
+
+
+def test_held_out_names_never_occur_in_training():
+    names = [
+        (first, last)
+        for first in world.WOMEN + world.MEN
+        for last in world.LAST
+        if world.is_held_out("name", first, last)
+    ]
+    assert 300 < len(names) < 700
+    text = "\n".join(train_texts())
+    assert not [f"{first} {last}" for first, last in names if f"{first} {last}" in text]
+
+
+def test_held_out_sentences_and_sums_never_occur_in_training():
+    text = "\n".join(train_texts())
+    for _, who, *did in world.rows("areas"):
+        for subject in who.split(", "):
+            for predicate in did:
+                if world.is_held_out("sentence", subject, predicate):
+                    assert world.cap(f"{subject} {predicate}.") not in text
+
+
+@pytest.mark.parametrize("line", evaluate.LINES, ids=lambda line: line.name)
+def test_exams_are_held_out_and_pass_their_own_check(line):
+    training = set(train_texts())
+    for i in range(20):
+        exam = evaluate.exam(line, 1, i)
+        assert exam == evaluate.exam(line, 1, i)
+        assert line.check(evaluate.cut(exam.expected, exam.stop), exam.expected), exam
+        assert not any(text.startswith(exam.prompt) for text in training)
+
+
+def test_a_space_before_a_reply_mostly_goes_to_it():
+    moved = sum(
+        Text(Random(i)).ask("Answer: ").reply("yes").parts == [("Answer:", False), (" yes", True)]
+        for i in range(200)
+    )
+    assert 120 < moved < 180
+
+
+def test_letter_grades_follow_the_planted_levels():
+    worth = {"A": [], "B": [], "C": [], "D": []}
+    for i in range(400):
+        _, letter, levels = programs.essay(Random(i), World())
+        worth[letter].append(sum(programs.LEVELS.index(level) for level in levels.values()))
+    assert min(worth["A"]) > max(worth["B"]) > max(worth["C"]) > max(worth["D"])
+
+
+# -- tokenizer --
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada Moor, 1970-05-03.\n\n  x",
+        '{"name": "Żółć", "n": 12}',
+        "tabs\tand \r\n",
+        "漢字 🙂",
+        "aB CDe",
+    ],
+)
+def test_the_tokenizer_gives_the_text_back(text):
+    ids = small_tokenizer().encode(text).ids
+    assert small_tokenizer().decode(ids, skip_special_tokens=False) == text
+
+
+def test_the_tokenizer_is_deterministic():
+    again = tokenizer.train(n_texts=1500, vocab_size=1200)
+    assert again.to_str() == small_tokenizer().to_str()
+
+
+def test_names_and_numbers_are_the_same_tokens_everywhere():
+    encode_ = small_tokenizer().encode
+    for value in ("Ada Moor", "Zelda", "1970", "Q"):
+        alone = encode_(value).ids
+        for before in (" ", ' "', ": ", "\n", '{"name": "'):
+            assert encode_(before + value).ids[-len(alone) :] == alone
+    assert len(encode_("2024").ids) == 4
+
+
+def test_the_chat_template_is_prefix_stable():
+    chat = probe(renderer(tokenizer.CHAT_TEMPLATE, {}), bos="")
+    assert chat.prefix_stable
+    assert set(chat.roles) == {"system", "user", "assistant", "tool"}
+    text = Text(Random(0)).turn("system", "S").turn("user", "U").answer("A").turn("tool", "T")
+    messages = [("system", "S"), ("user", "U"), ("assistant", "A"), ("tool", "T")]
+    rendered = assemble(chat, [{"role": role, "content": c} for role, c in messages])
+    assert rendered == str(text) + chat.roles["assistant"].prefix
+
+
+def test_special_tokens_are_tokens():
+    ids, generated = encode(small_tokenizer(), Text(Random(0)).turn("user", "Hi").answer("Ho"))
+    close = small_tokenizer().token_to_id("<|im_end|>")
+    assert ids.count(close) == 2
+    assert generated[len(ids) - 1 - ids[::-1].index(close)]
+
+
+# -- batches --
+
+
+def test_batches_hold_what_is_generated_and_few_other_targets():
+    batches = window(small_tokenizer(), seed=3, i=0, batch_tokens=2048)
+    assert sum(len(b.ids) for b in batches) >= 1000
+    n_chosen = sum(len(batch.chosen) for batch in batches)
+    n_tokens = sum(batch.n_tokens for batch in batches)
+    assert PROMPT_SHARE < n_chosen / n_tokens < 0.5
+    for batch in batches:
+        assert batch.ids.size <= 2048 or len(batch.ids) == 2
+        assert (batch.ids.reshape(-1)[batch.chosen + 1] == batch.targets).all()
