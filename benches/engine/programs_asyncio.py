@@ -20,9 +20,12 @@ MAX_IN_FLIGHT = 64
 
 
 class Engine(Protocol):
-    """What a peer's driver gives: greedy, of exactly that length."""
+    """What a peer's driver gives, greedy. generate: exactly n_out ids. match: until they are a
+    text of the regular expression, at most n_max; may end in an end token."""
 
     async def generate(self, ids: list[int], n_out: int, tally: Any) -> list[int]: ...
+
+    async def match(self, ids: list[int], regex: str, n_max: int, tally: Any) -> list[int]: ...
 
     async def select(self, ids: list[int], choices: list[list[int]], tally: Any) -> int: ...
 
@@ -32,7 +35,7 @@ class Client:
 
     def __init__(self, engine: Engine, folder: str, tally: Any) -> None:
         tokenizer = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
-        self._engine, self._tally = engine, tally
+        self._engine, self._tally, self._tokenizer = engine, tally, tokenizer
         self._encode = lru_cache(4096)(lambda text: tuple(tokenizer.encode(text).ids))
 
     def ids(self, *pieces: str | list[int]) -> list[int]:
@@ -44,6 +47,11 @@ class Client:
 
     async def gen(self, ids: list[int], n_out: int) -> list[int]:
         return await self._engine.generate(ids, n_out, self._tally)
+
+    async def match(self, ids: list[int], regex: str, n_max: int) -> str:
+        made = await self._engine.match(ids, regex, n_max, self._tally)
+        text: str = self._tokenizer.decode(made)
+        return text
 
     async def select(self, ids: list[int], choices: tuple[str, ...]) -> int:
         return await self._engine.select(ids, [self.ids(each) for each in choices], self._tally)
@@ -99,17 +107,25 @@ async def few_shot_select(client: Client, text: str) -> Any:
     return await client.select(client.ids(text), t.CHOICES)
 
 
+async def json_by_regex(client: Client, text: str) -> Any:
+    ids = client.ids(t.CHARACTER_ASK.format(text))
+    return await client.match(ids, t.CHARACTER, t.N_CHARACTER)
+
+
 PROGRAMS: dict[str, Callable[[Client, str], Awaitable[Any]]] = {
     function.__name__: function
-    for function in (essay_judge, tree_of_thought, multi_chain, few_shot_select)
+    for function in (essay_judge, tree_of_thought, multi_chain, few_shot_select, json_by_regex)
 }
 
 
-async def run_rows(engine: Engine, folder: str, program: str, texts: list[str], tally: Any) -> None:
+async def run_rows(
+    engine: Engine, folder: str, program: str, texts: list[str], tally: Any
+) -> list[Any]:
+    """The rows' answers, in their order."""
     client, room = Client(engine, folder, tally), asyncio.Semaphore(MAX_IN_FLIGHT)
 
-    async def row(text: str) -> None:
+    async def row(text: str) -> Any:
         async with room:
-            await PROGRAMS[program](client, text)
+            return await PROGRAMS[program](client, text)
 
-    await asyncio.gather(*map(row, texts))
+    return await asyncio.gather(*map(row, texts))

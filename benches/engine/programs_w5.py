@@ -68,7 +68,13 @@ def few_shot_select(s, text):
     s += sgc.select("answer", choices=list(t.CHOICES))
 
 
+@sgc.function
+def json_by_regex(s, text):
+    s += t.CHARACTER_ASK.format(text)
+    s += sgc.gen("answer", regex=t.CHARACTER, max_tokens=t.N_CHARACTER)
+
+
 PROGRAMS = {
     function.__name__: function
-    for function in (essay_judge, tree_of_thought, multi_chain, few_shot_select)
+    for function in (essay_judge, tree_of_thought, multi_chain, few_shot_select, json_by_regex)
 }

@@ -40,6 +40,7 @@ def _figures(rows: list[Result], ours: dict[int, Result], is_ours: bool) -> dict
         "cores": _short(statistics.median(row["cores"] for row in rows)),
         "others_cores": _short(statistics.median(row["others_cores"] for row in rows)),
         "cached_share": _cached_share(rows),
+        **_answers(rows),
     }
     pairs = [(ours[row["rep"]], row) for row in rows if row["rep"] in ours]
     if pairs and not is_ours:
@@ -74,6 +75,22 @@ def _cached_share(rows: list[Result]) -> float | None:
     return _short(sum(row["n_cached"] for row in rows) / sum(row["n_prompt"] for row in rows))
 
 
+def _answers(rows: list[Result]) -> dict[str, float]:
+    """Of answers that have to be of a form: how many are, and what each took of tokens."""
+    if "n_valid" not in rows[0]:
+        return {}
+    n_answers = sum(row["n_answers"] for row in rows)
+    sums = {
+        "valid_share": "n_valid",
+        "characters_each": "n_chars",
+        "tokens_each": "n_generated",
+        "forced_each": "n_forced",
+    }
+    return {
+        name: _short(sum(row.get(of, 0) for row in rows) / n_answers) for name, of in sums.items()
+    }
+
+
 def _short(value: Any) -> float:
     return float(f"{float(value):.4g}")
 
@@ -87,6 +104,8 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
             if "times" in figures:
                 low, high = figures["times_95"]
                 times = f"   ours is {figures['times']:g} times it ({low:g} to {high:g})"
+            if "valid_share" in figures:
+                times += f"   {figures['valid_share']:.0%} valid"
             lines.append(
                 f"{workload:19} {peer:24} {figures['median']:>9g} {figures['unit']}{times}"
             )

@@ -7,6 +7,8 @@ Used by `models.py` (what the tokenizer learns from), `programs_w5.py` and `prog
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Sequence
 from itertools import accumulate
 
 ONSETS = ["b", "br", "c", "ch", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "l", "m", "n"]
@@ -69,7 +71,42 @@ SHOT_ASK = "Text: {}\nSubject:"
 CHOICES = (" nature and science", " history and politics", " games and sports", " art and music")
 N_SHOTS = 8
 
-TEMPLATES = [
+CHARACTER_ASK = (
+    "{} is a character in Harry Potter. Please fill in the following information about this"
+    " character.\n"
+)
+N_CHARACTER = 512  # more than any answer takes
+
+
+def _object(fields: dict[str, str]) -> str:
+    """A regular expression of a JSON object, from those of its values."""
+    return r"\{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + r"\}"
+
+
+def _one_of(*texts: str) -> str:
+    return f'"({"|".join(texts)})"'
+
+
+_NAME = '"[A-Z][a-z]{2,8}"'
+# The character of the SGLang paper's JSON benchmark; on one line, as the tokenizers here have no
+# tokens for indentation and would make more of what is forced than real ones do.
+CHARACTER = _object(
+    {
+        "name": _NAME,
+        "house": _one_of("Gryffindor", "Slytherin", "Ravenclaw", "Hufflepuff"),
+        "blood status": _one_of("Pure-blood", "Half-blood", "Muggle-born"),
+        "occupation": _one_of(
+            "student", "teacher", "auror", "ministry of magic", "death eater",
+            "order of the phoenix",
+        ),
+        "wand": _object({"wood": _NAME, "core": _NAME, "length": r"[0-9]{1,2}\.[0-9]{0,2}"}),
+        "alive": _one_of("Alive", "Deceased"),
+        "patronus": _NAME,
+        "bogart": _NAME,
+    }
+)  # fmt: skip
+
+TEMPLATES = [  # learned by the tokenizers; another one would be another model
     JUDGE_HEAD, JUDGE_ASK, JUDGE_END, TREE_HEAD, TREE_PLAN, TREE_SOLVE, TREE_RATE, TREE_END,
     CHAIN_HEAD, CHAIN_ASK, CHAIN_END, SHOT_HEAD, SHOT_ASK, *CHOICES, *DIMENSIONS,
 ]  # fmt: skip
@@ -87,14 +124,25 @@ N_WORDS_OF = {
     "tree_of_thought": 70,
     "multi_chain": 70,
     "few_shot_select": 36,
+    "json_by_regex": 2,
 }
 
 
 def rows(program: str, seed: int, n_rows: int) -> list[str]:
-    """One text a row: an essay, a question, or the few shots and a text to choose for."""
+    """One text a row: an essay, a question, few shots and a text to choose for, or a name."""
     prose = Prose(seed)
     texts = [prose.text(N_WORDS_OF[program]) for _ in range(n_rows)]
     if program == "few_shot_select":
         shots = few_shots(seed + 10_000)
         texts = [shots + SHOT_ASK.format(text) for text in texts]
+    if program == "json_by_regex":
+        texts = [text.title().rstrip(".") for text in texts]
     return texts
+
+
+def judged(program: str, answers: Sequence[str]) -> dict[str, int]:
+    """Of a program whose answers have a form: how many have it, and how long they all are."""
+    if program != "json_by_regex":
+        return {}
+    n_valid = sum(re.fullmatch(CHARACTER, answer) is not None for answer in answers)
+    return {"n_valid": n_valid, "n_answers": len(answers), "n_chars": sum(map(len, answers))}

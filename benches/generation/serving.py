@@ -1,7 +1,6 @@
 """What the benches of constrained generation share: servers, their processes, reports.
 
-Import it as `generation.serving` with the folder above on the path, never with this folder there:
-`select.py` would hide Python's own module of that name.
+Import it as `generation.serving` with the folder above on the path.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from protocol import Chats, Tally
 
 
 class AsyncioPeer:
-    """A peer with `generate` and `select` as `programs_asyncio.Engine` wants them."""
+    """A peer with `generate`, `match` and `select` as `programs_asyncio.Engine` wants them."""
 
     folder: str  # of the model, for its tokenizer
     way_to_select = "score"
@@ -20,6 +20,9 @@ class AsyncioPeer:
     async def generate(self, ids: list[int], n_out: int, tally: Tally) -> list[int]:
         raise NotImplementedError
 
+    async def match(self, ids: list[int], regex: str, n_max: int, tally: Tally) -> list[int]:
+        raise NotImplementedError("this peer's driver has no regular expressions")
+
     async def select(self, ids: list[int], choices: list[list[int]], tally: Tally) -> int:
         raise NotImplementedError("this peer's driver does not select")
 
@@ -28,11 +31,13 @@ class AsyncioPeer:
 
     def run_program(self, program: str, texts: list[str], select: str) -> Tally:
         import programs_asyncio  # its `tokenizers` is not needed by token workloads
+        from texts import judged
 
         tally, self.way_to_select = Tally(), select
-        self.loop.run_until_complete(
+        answers = self.loop.run_until_complete(
             programs_asyncio.run_rows(self, self.folder, program, texts, tally)
         )
+        tally.extra = judged(program, answers)
         return tally
 
     async def _run_chats(self, chats: Chats) -> Tally:

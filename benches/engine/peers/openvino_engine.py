@@ -48,6 +48,15 @@ class OpenvinoEngine(AsyncioPeer):
         tally.add(len(ids), len(made), None)
         return made
 
+    async def match(self, ids: list[int], regex: str, n_max: int, tally: Tally) -> list[int]:
+        config = self._genai.GenerationConfig()
+        config.max_new_tokens = n_max
+        config.do_sample, config.apply_chat_template = False, False
+        config.structured_output_config = self._genai.StructuredOutputConfig(regex=regex)
+        made = await self._ask(ids, config)
+        tally.add(len(ids), len(made), None)
+        return made
+
     async def select(self, ids: list[int], choices: list[list[int]], tally: Tally) -> int:
         """Greedy among the choices, by a regular expression; one request."""
         import re
@@ -56,14 +65,8 @@ class OpenvinoEngine(AsyncioPeer):
 
         tokenizer = Tokenizer.from_file(str(Path(self.folder) / "tokenizer.json"))
         words = [tokenizer.decode(choice) for choice in choices]
-        config = self._genai.GenerationConfig()
-        config.max_new_tokens = max(map(len, words)) + 1
-        config.do_sample, config.apply_chat_template = False, False
-        config.structured_output_config = self._genai.StructuredOutputConfig(
-            regex="|".join(map(re.escape, words)).replace("\\ ", " ")
-        )
-        made = await self._ask(ids, config)
-        tally.add(len(ids), len(made), None)
+        regex = "|".join(map(re.escape, words)).replace("\\ ", " ")
+        made = await self.match(ids, regex, max(map(len, words)) + 1, tally)
         return words.index(tokenizer.decode(made))
 
     async def _ask(self, ids: list[int], config: Any) -> list[int]:

@@ -72,6 +72,7 @@ class SgcEngine:
 
     def run_program(self, program: str, texts: list[str], select: str) -> Tally:
         import programs_w5
+        from texts import judged
 
         import sgc
 
@@ -81,14 +82,20 @@ class SgcEngine:
         states = programs_w5.PROGRAMS[program].run_batch(
             [{"text": text} for text in texts], backend=self._endpoint, temperature=0.0
         )
-        assert all(state["answer"] for state in states)
+        answers = [state["answer"] for state in states]
+        assert all(answers)
         after = self._stats()
-        n_prompt, n_cached, n_generated = (b - a for a, b in zip(before, after, strict=True))
-        return Tally(n_generated, n_prompt, n_cached)
+        n_generated, n_prompt, n_cached, n_forced = (
+            b - a for a, b in zip(before, after, strict=True)
+        )
+        extra = {**judged(program, answers), "n_forced": n_forced}
+        return Tally(n_generated, n_prompt, n_cached, extra=extra)
 
-    def _stats(self) -> tuple[int, int, int]:
+    def _stats(self) -> tuple[int, int, int, int]:
+        """Generated, prompts', cached and forced tokens so far."""
         stats = self._loop.run_until_complete(self._backend.stats())
-        return stats.prompt_tokens, stats.cached_tokens, stats.completion_tokens
+        asked, forced = stats.prompt_tokens, stats.forced_tokens
+        return stats.completion_tokens, asked, stats.cached_tokens, forced
 
     def close(self) -> None:
         self._loop.run_until_complete(self._backend.close())

@@ -77,6 +77,13 @@ class VllmEngine(AsyncioPeer):
         done = await self._ask(ids, tally, max_tokens=n_out, ignore_eos=True)
         return list(done.outputs[0].token_ids)
 
+    async def match(self, ids: list[int], regex: str, n_max: int, tally: Tally) -> list[int]:
+        from vllm.sampling_params import StructuredOutputsParams
+
+        asked = StructuredOutputsParams(regex=regex)
+        done = await self._ask(ids, tally, max_tokens=n_max, structured_outputs=asked)
+        return list(done.outputs[0].token_ids)
+
     async def select(self, ids: list[int], choices: list[list[int]], tally: Tally) -> int:
         if self.way_to_select == "first":
             return await self._by_first(ids, [choice[0] for choice in choices], tally)

@@ -1,6 +1,6 @@
 """What a select costs: one request for all choices, beside one request a choice.
 
-    python -P benches/generation/select.py [--model S] [--reps 15] [--out FILE.json]
+    python -P benches/generation/choices.py [--model S] [--reps 15] [--out FILE.json]
 
 A prompt of 512 tokens, new in each repetition, then 4 choices, or 50 that begin alike as the
 branches of a tree do. The ways run in turn on a core of their own with an empty cache, another
@@ -259,7 +259,7 @@ def main() -> None:
     tell(found, steps)
     if options.out:
         report: dict[str, Any] = {
-            "command": f"python -P benches/generation/select.py --model {options.model} "
+            "command": f"python -P benches/generation/choices.py --model {options.model} "
             f"--reps {options.reps}",
             "machine": machine(),
             "versions": {

@@ -1,0 +1,146 @@
+"""The model card: what the model is, its figures, and the template of every prompt shape.
+
+Written from the same lists that the training texts are made of, so that it cannot go stale.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tiny_model import programs, shapes, tasks
+from tiny_model.corpus import SHAPES
+from tiny_model.world import World
+
+HEAD = """---
+license: apache-2.0
+language: en
+tags: [llama, tiny, synthetic]
+---
+
+# sgc-tiny
+
+A very small Llama ({parameters:.1f} million parameters, {size:.1f} MB) that ships with `sgc`, so
+that programs give sensible text without a key, a GPU or a download, and so that tests and benches
+have a model that follows templates.
+
+**What it is.** It was trained from nothing on texts that a seeded generator in `tools/tiny_model`
+wrote about a closed toy world ({tokens:.0f} million tokens, seed {seed}). No outside text, weights
+or data sets. It answers prompts of the shapes below with other names, numbers and topics.
+
+**What it is not.** It knows nothing but that world and about two hundred everyday facts, and it
+does not reason. Its arithmetic is small. Outside the shapes below its text means nothing. For
+anything real, name another model: `--model Qwen/Qwen2.5-0.5B-Instruct`.
+
+## Evaluation
+
+Greedy, on prompts whose combinations (names, facts with phrasings, sentences, numbers) training
+never saw; `python -P tools/tiny_model evaluate` writes this table from seed {eval_seed}.
+
+| | right | goal | prompts |
+|---|---|---|---|
+{table}
+
+## How it was made
+
+{shape}
+
+`python -P tools/tiny_model train`: the tokenizer (byte-level BPE, {vocab} tokens; digits, and the
+spaces before numbers and before words that begin with a large letter, are tokens by themselves),
+then the weights: Muon on the matrices, AdamW on embeddings and norms, bfloat16, a cosine over the
+whole. What programs write is learnt from at one position in ten.
+
+## Prompt shapes
+
+`{{…}}` is filled; one of the lines of each list is used. Text that ends with a space is
+trained both healed and as it is. Chats use the model's own template with the roles system, user,
+assistant and tool.
+
+"""
+
+
+def _list(title: str, forms: list[str]) -> str:
+    lines = [f"- `{form}`" for form in dict.fromkeys(_shown(form) for form in forms) if form]
+    return f"### {title}\n\n" + "\n".join(lines) + "\n"
+
+
+def _shown(form: str) -> str:
+    return form.replace("\n", "\\n")
+
+
+def templates() -> str:
+    """Every phrasing that the texts are made from."""
+    t, p, s = tasks, programs, shapes
+    pairs = [
+        f"{label + ': ' if label else ''}{{content}}\\n{cue}" for label, cue in t.QUESTION_CUES
+    ]
+    parts = [
+        "An exchange is `{instruction}\\n{label}: {content}\\n{cue}:` and the reply; a few-shot\n"
+        "list is the instruction, an empty line, and solved exchanges; in a chat the user's\n"
+        "message is the instruction and the content.\n",
+        _list("Questions: instructions", t.QUESTION_HEADS),
+        _list("Questions: labels and cues", pairs),
+        _list("Sentiment", t.SENTIMENT_HEADS),
+        _list("Topic of a text", [form.format("{topics}") for form in t.AREA_HEADS]),
+        _list("Related or not", t.RELATED_HEADS + [h.format("{topic}") for h in t.IS_ABOUT_HEADS]),
+        _list("Fields as `key: value` lines", [h.format("{keys}") for h in t.EXTRACT_HEADS]),
+        _list("Fields as JSON", [h.format("{keys}") for h in t.JSON_HEADS]),
+        _list("Keys", [key for keys in t.KEYS.values() for key in keys]),
+        _list("Reading", t.READ_HEADS + [q for forms in t.ABOUT_PERSON.values() for q in forms]),
+        _list("Choice of a tool", [h.format("{tools}") for h in t.TOOL_HEADS]),
+        _list("Summaries", t.SUMMARY_HEADS),
+        _list("Tips", p.TIPS_HEADS),
+        _list("Expansion of a tip", [h + "{tip}\n" for h in p.EXPAND_HEADS]),
+        _list("Essays", [h + "{essay}\n" for h in p.ESSAY_HEADS]),
+        _list("Judgments", p.METRIC_ASKS),
+        _list("Grades, after the essay or its judgments", p.GRADE_ASKS),
+        _list("Reasoning: before, and before the answer", p.STEP_CUES + p.ANSWER_CUES),
+        _list("Agents", p.AGENT_HEADS),
+        _list("Systems", s.SYSTEMS),
+        _list("Told and recalled", [q for told, asked, _ in s.TOLD.values() for q in told + asked]),
+        _list("About earlier turns", s.ASKED_ABOUT),
+    ]
+    return "\n".join(parts)
+
+
+def examples() -> str:
+    """One training text of each shape; what is generated is in brackets."""
+    parts = ["## One text of each shape\n\nWhat the model generates is in ⟦brackets⟧.\n"]
+    for name, (shape, _) in SHAPES.items():
+        text = shape(Random(f"card {name}"), World("train"))
+        marked = "".join(f"⟦{part}⟧" if is_new else part for part, is_new in text.parts)
+        parts.append(f"### {name}\n\n```text\n{marked.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def write_card(folder: Path) -> None:
+    """README.md beside the model, from its evaluation and its checkpoint's record."""
+    model = folder / "model"
+    config: dict[str, Any] = json.loads((model / "config.json").read_text())
+    scores: dict[str, Any] = json.loads((model / "evaluation.json").read_text())
+    progress: dict[str, Any] = json.loads((folder / "checkpoint" / "progress.json").read_text())
+    weights = (model / "model.safetensors").stat().st_size
+    rows = [
+        f"| {line['name']} | {line['share']:.1%} | {line['goal']:.0%} | {line['n']} |"
+        for line in scores["lines"]
+    ]
+    head = HEAD.format(
+        parameters=weights / 2e6,
+        size=sum(path.stat().st_size for path in model.iterdir()) / 1e6,
+        tokens=progress["tokens"] / 1e6,
+        seed=progress["seed"],
+        eval_seed=scores["seed"],
+        table="\n".join(rows),
+        vocab=config["vocab_size"],
+        shape=(
+            f"{config['num_hidden_layers']} layers, width {config['hidden_size']}, "
+            f"{config['num_attention_heads']} heads on {config['num_key_value_heads']} of keys and "
+            f"values, inner width {config['intermediate_size']}, tied embeddings, "
+            f"{progress['step']:,} steps."
+        ),
+    )
+    text = head + templates() + "\n" + examples()
+    (model / "README.md").write_text(text, encoding="utf-8")
+    print(f"{model / 'README.md'}: {len(text)} characters")

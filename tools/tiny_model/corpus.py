@@ -1,0 +1,65 @@
+"""The table of shapes, and the endless, seeded stream of training texts drawn from it.
+
+Text `i` of a seed is a function of the two alone, so that a stream goes on where it was left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from tiny_model import programs, shapes
+from tiny_model.text import Text
+from tiny_model.world import World
+
+Shape = Callable[[Random, World], Text]
+
+SHAPES: dict[str, tuple[Shape, float]] = {  # and how often
+    "completion": (shapes.completion, 8),
+    "few_shot": (shapes.few_shot, 4),
+    "chat": (shapes.chat, 6),
+    "follow_up": (shapes.follow_up, 1.5),
+    "recall": (shapes.recall, 2.5),
+    "tool_chat": (shapes.tool_chat, 1),
+    "tips_program": (programs.tips_program, 2.5),
+    "tips_at_once": (programs.tips_at_once, 1.5),
+    "expansion": (programs.expansion, 1.5),
+    "advice": (programs.advice, 0.7),
+    "judge": (programs.judge, 2),
+    "grade": (programs.grade, 2.5),
+    "grade_chat": (programs.grade_chat, 0.7),
+    "extract_program": (programs.extract_program, 2),
+    "character": (programs.character, 1),
+    "character_at_once": (programs.character_at_once, 1),
+    "reason": (programs.reason, 1.5),
+    "reason_chat": (programs.reason_chat, 0.7),
+    "react": (programs.react, 1.5),
+    "react_at_once": (programs.react_at_once, 1),
+    "tool_use": (programs.tool_use, 0.7),
+    "story": (programs.story, 0.7),
+}
+NAMES, WEIGHTS = list(SHAPES), [weight for _, weight in SHAPES.values()]
+
+
+def text(seed: int, i: int, world: World) -> tuple[str, Text]:
+    """Text `i` of the seed, and its shape's name."""
+    r = Random(f"{seed}/{i}")
+    name = r.choices(NAMES, WEIGHTS)[0]
+    return name, SHAPES[name][0](r, world)
+
+
+def stream(seed: int, start: int = 0) -> Iterator[Text]:
+    """The training texts from `start` on."""
+    world, i = World("train"), start
+    while True:
+        yield text(seed, i, world)[1]
+        i += 1
+
+
+def show(name: str | None, n: int, seed: int) -> None:
+    """Prints texts of one shape, or of all; what is generated is in brackets."""
+    for shape in [name] if name else NAMES:
+        for i in range(n):
+            text = SHAPES[shape][0](Random(f"{seed}/{shape}/{i}"), World("train"))
+            marked = "".join(f"[{part}]" if is_new else part for part, is_new in text.parts)
+            print(f"-- {shape} --\n{marked}\n")

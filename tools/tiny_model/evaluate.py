@@ -1,0 +1,245 @@
+"""Greedy evaluation on held-out prompts: one line for each thing that the model must show.
+
+A prompt is a text of a shape, drawn from the combinations that training never saw, cut before
+one of its generations. Runs through plain transformers, in batches; the engine's tests ask the
+same `exams`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tiny_model import programs, shapes, tasks
+from tiny_model.corpus import Shape
+from tiny_model.text import CLOSE, END, Text
+from tiny_model.world import World
+
+Check = Callable[[str, str], bool]  # what was generated, what was expected
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """prompt: as a program writes it, special tokens in it; stop: what ends the reply."""
+
+    prompt: str
+    expected: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A thing to show; goal: the least share of right answers."""
+
+    name: str
+    shape: Shape
+    goal: float
+    check: Check
+    which: int = -1  # of the text's generations
+    max_tokens: int = 96
+
+
+def same(got: str, expected: str) -> bool:
+    return got.strip().removesuffix(".") == expected.strip().removesuffix(".")
+
+
+def same_json(got: str, expected: str) -> bool:
+    return got.strip() == expected.strip()
+
+
+def says(got: str, expected: str) -> bool:
+    """The last word of what was expected is said."""
+    return expected.strip().rstrip(".").split(" ")[-1] in got
+
+
+def is_numbered(got: str, expected: str) -> bool:
+    """As many numbered lines as were asked for, each with a sentence."""
+    lines = got.strip().splitlines()
+    return len(lines) == len(expected.strip().splitlines()) and all(
+        re.fullmatch(rf"{i}\. [A-Z][^\n]{{8,}}\.", line) for i, line in enumerate(lines, 1)
+    )
+
+
+def has_fields(got: str, expected: str) -> bool:
+    """The same fields in the same order, each with a value."""
+    lines, wanted = got.strip().splitlines(), expected.strip().splitlines()
+    return len(lines) == len(wanted) and all(
+        line.startswith(want.partition(": ")[0] + ": ")
+        and len(line) > len(want.partition(": ")[0]) + 2
+        for line, want in zip(lines, wanted, strict=True)
+    )
+
+
+def follows(got: str, expected: str) -> bool:
+    """What comes after a first key is a value, and the other fields."""
+    return has_fields("first: " + got.lstrip(), "first: " + expected.lstrip())
+
+
+def is_prose(got: str, expected: str) -> bool:
+    """One or more sentences, ended by the model."""
+    return bool(re.fullmatch(r"\s?[A-Za-z][^\n]{15,}\.", got))
+
+
+def of(*chosen: tasks.Task) -> Shape:
+    """Completions of some tasks."""
+
+    def shape(r: Random, world: World) -> Text:
+        return shapes.complete(Text(r), shapes.exchange(r, world, r.choice(chosen)), r)
+
+    return shape
+
+
+def in_chat(*chosen: tasks.Task) -> Shape:
+    def shape(r: Random, world: World) -> Text:
+        text, _ = shapes.opened(r, world)
+        shapes.say(text, shapes.exchange(r, world, r.choice(chosen)), r)
+        return text
+
+    return shape
+
+
+def numbered(r: Random, world: World) -> Text:
+    while True:
+        text = programs.tips_at_once(r, world)
+        if text.parts[1][0].startswith("1."):
+            return text
+
+
+def lines_at_once(r: Random, world: World) -> Text:
+    """Fields as lines, all in one generation."""
+    e = shapes.exchange(r, world, tasks.fields_as_lines)
+    return Text(r).ask(f"{e.instruction}\n{e.label}: {e.content}\n").reply(e.reply + "\n").end()
+
+
+def three_fields(r: Random, world: World) -> Text:
+    """Three fields, of which the program writes the first key (API speculation)."""
+    while True:
+        e = shapes.exchange(r, world, tasks.fields_as_lines)
+        if e.reply.count("\n") == 2:
+            key, _, rest = e.reply.partition(":")
+            text = Text(r).ask(f"{e.instruction}\n{e.label}: {e.content}\n{key}:")
+            return text.reply(rest + "\n").end()
+
+
+CLASSES = (tasks.sentiment, tasks.area, tasks.related, tasks.is_about, tasks.is_job)
+LINES = [
+    Line("classification", of(*CLASSES), 0.95, same),
+    Line("classification in a chat", in_chat(*CLASSES), 0.95, same),
+    Line("tool choice", of(tasks.tool_choice), 0.95, same),
+    Line("JSON extraction, exact", of(tasks.fields_as_json), 0.90, same_json),
+    Line("JSON extraction in a chat", in_chat(tasks.fields_as_json), 0.90, same_json),
+    Line("numbered list, form", numbered, 0.98, is_numbered, which=0, max_tokens=128),
+    Line("field: value, form", lines_at_once, 0.98, has_fields),
+    Line("field: value, exact", lines_at_once, 0.90, same),
+    Line("three fields, speculated", three_fields, 0.90, follows),
+    Line("letter grade", programs.grade, 0.85, same),
+    Line("recall of an earlier turn", shapes.recall, 0.90, same),
+    Line("answers about a text", of(tasks.reading), 0.90, same),
+    Line("everyday questions", of(tasks.fact, tasks.capital, tasks.trade), 0.90, same),
+    Line("sums", of(tasks.sums), 0.80, same),
+    Line("reasoning, answer", programs.reason, 0.85, same),
+    Line("tool in running text", programs.tool_use, 0.95, same, which=0),
+    Line("agent, final answer", programs.react, 0.85, same),
+    Line("food or not (chat.py)", shapes.follow_up, 0.90, same),
+    Line("expansion, prose", programs.expansion, 0.95, is_prose),
+]
+
+
+def exam(line: Line, seed: int, i: int) -> Exam:
+    """Prompt `i` of a line."""
+    text = line.shape(Random(f"exam {seed}/{line.name}/{i}"), World("test"))
+    generated = [n for n, (part, is_new) in enumerate(text.parts) if is_new and part != END]
+    at = generated[line.which]
+    reply = text.parts[at][0].removesuffix(CLOSE)
+    stop = CLOSE if CLOSE in text.parts[at][0] else END
+    if reply.endswith("\n") and reply.count("\n") == 1:
+        stop = "\n"
+    elif text.parts[at + 1 :] and text.parts[at + 1][0].startswith("."):
+        stop = "."
+    prompt = "".join(part for part, _ in text.parts[:at])
+    return Exam(prompt, reply, stop)
+
+
+class Greedy:
+    """Replies of a model folder, batches of prompts at a time."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        torch.set_num_threads(threads)
+        self._torch = torch
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def __call__(self, exams: list[Exam], max_tokens: int, batch: int = 50) -> list[str]:
+        order = sorted(range(len(exams)), key=lambda i: len(exams[i].prompt))
+        replies = [""] * len(exams)
+        for start in range(0, len(order), batch):
+            some = order[start : start + batch]
+            for i, reply in zip(
+                some, self._batch([exams[i] for i in some], max_tokens), strict=True
+            ):
+                replies[i] = reply
+        return replies
+
+    def _batch(self, exams: list[Exam], max_tokens: int) -> list[str]:
+        tokenizer = self.tokenizer
+        inputs = tokenizer(
+            [exam.prompt.removesuffix(" ") if self._heals(exam) else exam.prompt for exam in exams],
+            return_tensors="pt",
+            padding=True,
+            padding_side="left",
+            add_special_tokens=False,
+        )
+        with self._torch.inference_mode():
+            output = self.model.generate(
+                **inputs,
+                max_new_tokens=max_tokens,
+                do_sample=False,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        texts = tokenizer.batch_decode(output[:, inputs["input_ids"].shape[1] :])
+        return [cut(text, exam.stop) for text, exam in zip(texts, exams, strict=True)]
+
+    @staticmethod
+    def _heals(exam: Exam) -> bool:
+        """As the engine's healing: the space before a small letter is decided again."""
+        return exam.prompt.endswith(" ") and exam.expected[:1].islower()
+
+
+def cut(text: str, stop: str) -> str:
+    """What is before the first end."""
+    found = [at for at in (text.find(mark) for mark in (END, CLOSE)) if at >= 0]
+    text = text[: min(found)] if found else text
+    if stop == "\n":  # the reply itself may not begin with it
+        return text.lstrip("\n").partition("\n")[0]
+    return text.partition(stop)[0] if stop == "." else text
+
+
+def evaluate(folder: Path, n: int, seed: int, threads: int, show: int) -> None:
+    """Prints a table and writes evaluation.json beside the model."""
+    greedy, results = Greedy(folder / "model", threads), list[dict[str, Any]]()
+    for line in LINES:
+        started = time.monotonic()
+        exams = [exam(line, seed, i) for i in range(n)]
+        replies = greedy(exams, line.max_tokens)
+        is_right = [line.check(reply, e.expected) for reply, e in zip(replies, exams, strict=True)]
+        share = sum(is_right) / n
+        results.append({"name": line.name, "share": share, "goal": line.goal, "n": n})
+        mark = "" if share >= line.goal else "  below its goal"
+        seconds = time.monotonic() - started
+        print(
+            f"{line.name:28} {share:7.1%}  of {line.goal:.0%}  {seconds:5.1f} s{mark}", flush=True
+        )
+        for i in [i for i in range(n) if not is_right[i]][:show]:
+            prompt, expected = exams[i].prompt[-240:], exams[i].expected
+            print(f"    … {prompt!r}\n    -> {replies[i]!r}, not {expected!r}")
+    record = {"seed": seed, "lines": results}
+    (folder / "model" / "evaluation.json").write_text(json.dumps(record, indent=2) + "\n")

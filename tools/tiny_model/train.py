@@ -1,0 +1,240 @@
+"""Training: one command that makes the tokenizer, trains, and can be stopped and gone on with.
+
+    python -P tools/tiny_model train --minutes 100 --threads 2
+
+Matrices are trained by Muon, embeddings and norms by AdamW; the learning rate warms up and falls
+in a cosine over the time (or over `--tokens`, which is reproducible on one machine). Arithmetic
+is bfloat16 over float32 weights, compiled where there is a C++ compiler. Nothing is pickled:
+checkpoints are safetensors and JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional as F
+
+from tiny_model import tokenizer as tokenizers
+from tiny_model.batches import IGNORED, Batch, batches
+from tiny_model.model import Llama, Shape
+
+CHECKPOINT_S = 180.0
+PROGRESS_S = 10.0
+MAX_STEP_S = 10.0  # what a step counts at most: one in which the process was stopped is no longer
+WARM_UP = 0.02  # of the whole
+LAST_LR = 0.02  # of the peak
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """tokens: train on so many instead of for some minutes."""
+
+    folder: Path
+    minutes: float = 100.0
+    tokens: int = 0
+    device: str = "cpu"
+    threads: int = 2
+    workers: int = 1
+    seed: int = 1
+    layers: int = 4
+    batch_tokens: int = 4096
+    batches_a_step: int = 2
+    matrix_lr: float = 0.02
+    other_lr: float = 0.004
+    compile: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a checkpoint says beside its tensors."""
+
+    seed: int = 1
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    window: int = 0
+    loss: float = 0.0
+
+    def share(self, options: Options) -> float:
+        """How much of the training is done."""
+        whole = options.tokens or options.minutes * 60
+        return min(1.0, (self.tokens if options.tokens else self.seconds) / whole)
+
+
+class Trainer:
+    """The weights, what trains them, and their files."""
+
+    def __init__(self, options: Options, tokenizer: Tokenizer) -> None:
+        torch.manual_seed(options.seed)
+        self.options, self.ends = options, tokenizers.ends(tokenizer)
+        self.shape = Shape(tokenizer.get_vocab_size(), n_layers=options.layers)
+        self.model = Llama(self.shape).to(options.device)
+        named = dict(self.model.named_parameters())
+        matrices = {n: p for n, p in named.items() if p.dim() == 2 and "embed" not in n}
+        others = [p for n, p in named.items() if n not in matrices]
+        self.optimizers = {
+            "muon": torch.optim.Muon(
+                list(matrices.values()), weight_decay=0.01, adjust_lr_fn="original"
+            ),
+            "adamw": torch.optim.AdamW(others, betas=(0.9, 0.98), weight_decay=0.0),
+        }
+        self.peaks = {"muon": options.matrix_lr, "adamw": options.other_lr}
+        has_compiler = shutil.which("g++") or shutil.which("clang++")
+        is_compiled = options.compile and has_compiler
+        self.loss = torch.compile(self._loss, dynamic=True) if is_compiled else self._loss
+        self.progress = Progress(options.seed)
+
+    def _loss(self, ids: Tensor, chosen: Tensor, targets: Tensor) -> Tensor:
+        with torch.autocast(ids.device.type, torch.bfloat16):
+            logits = self.model(ids, chosen)
+        return F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
+
+    def compile(self) -> float:
+        """Runs a batch of nothing, so that what it takes is not counted; gives the seconds."""
+        started = time.monotonic()
+        ids = np.zeros((4, 64), dtype=np.int64)
+        chosen = np.arange(128)
+        self._backward([Batch(ids, chosen, np.zeros(128, dtype=np.int64), 0, 1)])
+        self.model.zero_grad(set_to_none=True)
+        return time.monotonic() - started
+
+    def _backward(self, some: list[Batch]) -> float:
+        """Adds up the gradients of the batches' mean loss, and gives that."""
+        n_chosen = sum(int((batch.targets != IGNORED).sum()) for batch in some)
+        total = torch.zeros((), device=self.options.device)
+        for batch in some:
+            tensors = [torch.from_numpy(a) for a in (batch.ids, batch.chosen, batch.targets)]
+            ids, chosen, targets = (t.to(self.options.device) for t in tensors)
+            torch._dynamo.maybe_mark_dynamic(ids, [0, 1])
+            torch._dynamo.maybe_mark_dynamic(chosen, 0)
+            torch._dynamo.maybe_mark_dynamic(targets, 0)
+            loss = self.loss(ids, chosen, targets) / n_chosen
+            loss.backward()
+            total += loss.detach()
+        return float(total)
+
+    def step(self, some: list[Batch]) -> float:
+        """One update from some batches; gives the mean loss."""
+        share, started = self.progress.share(self.options), time.monotonic()
+        rate = learning_rate(share)
+        mean = self._backward(some)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for name, optimizer in self.optimizers.items():
+            for group in optimizer.param_groups:
+                group["lr"] = self.peaks[name] * rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        old = self.progress
+        self.progress = replace(
+            old,
+            step=old.step + 1,
+            tokens=old.tokens + sum(batch.n_tokens for batch in some),
+            seconds=old.seconds + min(MAX_STEP_S, time.monotonic() - started),
+            window=some[-1].window,
+            loss=mean if old.step == 0 else 0.98 * old.loss + 0.02 * mean,
+        )
+        return mean
+
+    # -- files --
+
+    def save(self) -> None:
+        """The checkpoint, whole or not at all, and the model as it is."""
+        folder = self.options.folder / "checkpoint"
+        new = folder.with_name("checkpoint.new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        tensors = {f"model/{n}": p.detach() for n, p in self.model.named_parameters()}
+        names = {p: n for n, p in self.model.named_parameters()}
+        for kind, optimizer in self.optimizers.items():
+            for p, state in optimizer.state.items():
+                for key, value in state.items():
+                    tensors[f"{kind}/{names[p]}/{key}"] = torch.as_tensor(value)
+        save_file({n: t.contiguous() for n, t in tensors.items()}, new / "state.safetensors")
+        (new / "progress.json").write_text(json.dumps(asdict(self.progress)) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+        self.export()
+
+    def load(self) -> bool:
+        """Goes on from the checkpoint, if there is one."""
+        folder = self.options.folder / "checkpoint"
+        if not (folder / "progress.json").is_file():
+            return False
+        tensors = load_file(folder / "state.safetensors", device=self.options.device)
+        named = dict(self.model.named_parameters())
+        for path, tensor in tensors.items():
+            kind, name, *key = path.split("/")
+            if kind == "model":
+                named[name].data.copy_(tensor)
+            else:
+                is_step = key[0] == "step"
+                self.optimizers[kind].state[named[name]][key[0]] = (
+                    tensor.cpu() if is_step else tensor
+                )
+        self.progress = Progress(**json.loads((folder / "progress.json").read_text()))
+        return True
+
+    def export(self) -> None:
+        """The model as any Hugging Face folder, in bfloat16."""
+        folder = self.options.folder / "model"
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {
+            name: p.detach().to("cpu", torch.bfloat16).contiguous()
+            for name, p in self.model.named_parameters()
+        }
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        config = json.dumps(self.shape.config(self.ends), indent=2)
+        (folder / "config.json").write_text(config + "\n")
+
+
+def learning_rate(share: float) -> float:
+    """Of the peak, at a share of the training."""
+    warm = min(1.0, (share + 1e-4) / WARM_UP)
+    return warm * (LAST_LR + (1 - LAST_LR) * (1 + math.cos(math.pi * share)) / 2)
+
+
+def train(options: Options) -> None:
+    torch.set_num_threads(options.threads)
+    folder = options.folder / "model"
+    if not (folder / "tokenizer.json").is_file():
+        tokenizers.write(folder, tokenizers.train())
+    trainer = Trainer(options, Tokenizer.from_file(str(folder / "tokenizer.json")))
+    n_parameters = sum(p.numel() for p in trainer.model.parameters())
+    state = "goes on" if trainer.load() else "begins"
+    print(
+        f"{n_parameters / 1e6:.2f} M parameters; training {state}; "
+        f"compiled in {trainer.compile():.0f} s",
+        flush=True,
+    )
+    stream = batches(
+        folder, options.seed, trainer.progress.window, options.batch_tokens, options.workers
+    )
+    shown, saved = time.monotonic(), time.monotonic()
+    tokens = trainer.progress.tokens
+    while trainer.progress.share(options) < 1.0:
+        trainer.step(list(islice(stream, options.batches_a_step)))
+        now = time.monotonic()
+        if now - shown > PROGRESS_S:
+            p = trainer.progress
+            print(
+                f"{100 * p.share(options):5.1f}%  step {p.step}  {p.tokens / 1e6:.2f} M tokens"
+                f"  {(p.tokens - tokens) / (now - shown):,.0f} tokens/s  loss {p.loss:.4f}",
+                flush=True,
+            )
+            shown, tokens = now, p.tokens
+        if now - saved > CHECKPOINT_S:
+            trainer.save()
+            saved = now
+    trainer.save()
+    print(f"done: {trainer.progress}; the model is in {folder}", flush=True)
