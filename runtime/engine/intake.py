@@ -23,7 +23,7 @@ from sgc.runtime.engine.wire import request_of
 
 MAX_COMPILED = 64
 MAX_HELD = 1024
-NICENESS = 10
+NICENESS = 19
 
 Compile = Callable[[wpb.WorkerRequest], Constraint | None]
 """Raises ValueError for what cannot be compiled. None: it has no constraint."""

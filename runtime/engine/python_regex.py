@@ -4,7 +4,7 @@ Python's own parser reads the pattern, so that `\w`, `[[]` or `x{,3}` are what t
 What counts is which texts match as a whole, as `re.fullmatch` tells: so lazy repeats are as good
 as greedy ones, and `^` and `$` at the ends say nothing. What a finite automaton cannot do, or
 would be too large for, is an error that names it. With (?i), case is folded as Unicode's simple
-folding does; classes are those of the library's version of Unicode.
+folding does; classes hold what this Python's do, as the library's Unicode may be another one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ MAX_DEPTH = 6  # of repeats in repeats
 MAX_CLASSES = 2000  # such as \w
 FOLDED_AS = 100  # of those a wide class takes under (?i)
 WIDE = 1000  # characters of a range
+WORD_AS = 10  # of those a class takes: \w has some 700 ranges
+LAST_LETTER = 0x33000  # beyond it there are none
 SIMPLER = "write a simpler one"
 
 
@@ -116,8 +118,8 @@ class _Writer:
         if self._n_optional > MAX_OPTIONAL:
             raise PatternError(f"makes over {MAX_OPTIONAL} repeats and optional parts", SIMPLER)
         if self._n_classes > MAX_CLASSES:
-            hint = f"a wide one under (?i) counts as {FOLDED_AS}; {SIMPLER}"
-            raise PatternError(rf"makes over {MAX_CLASSES} classes such as \w", hint)
+            hint = f"a wide one under (?i) counts as {FOLDED_AS // WORD_AS}; {SIMPLER}"
+            raise PatternError(rf"makes over {MAX_CLASSES // WORD_AS} classes such as \w", hint)
         return written
 
     def _sequence(self, nodes: Any, flags: int, place: _Place) -> str:
@@ -159,7 +161,7 @@ class _Writer:
         mark = "^" if items[0][0].name == "NEGATE" else ""
         written = "".join(_class_item(op.name, value, flags) for op, value in items)
         n_categories = sum(op.name == "CATEGORY" for op, _ in items)
-        self._n_classes += n_categories
+        self._n_classes += WORD_AS * n_categories
         if n_categories and n_categories + bool(mark) == len(items):  # the same in either case
             return f"[{mark}{written}]"
         if flags & re.IGNORECASE:
@@ -209,7 +211,6 @@ _REFUSED = {
 _SPACES = r"\x{9}-\x{D}\x{1C}-\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}"
 _CATEGORIES = {  # as `re` has them: Unicode's, and those of (?a)
     "SPACE": (rf"{_SPACES}\x{{205F}}\x{{3000}}", r"\x{9}-\x{D}\x{20}"),
-    "WORD": (r"\p{L}\p{N}_", "a-zA-Z0-9_"),
 }
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
@@ -217,6 +218,8 @@ _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 def _category(kind: str, is_ascii: bool) -> str:
     if kind == "DIGIT":
         return "0-9" if is_ascii else _digits()
+    if kind == "WORD":
+        return "a-zA-Z0-9_" if is_ascii else _word()
     return _CATEGORIES[kind][is_ascii]
 
 
@@ -225,6 +228,15 @@ def _digits() -> str:
     """Python's own, in runs of ten: the library's Unicode has more of them."""
     codes = [code for code in range(0x20000) if chr(code).isdecimal()]
     return "".join(_range(code, code + 9) for code in codes[::10])
+
+
+@cache
+def _word() -> str:
+    """Python's own, as runs: what its `str.isalnum` accepts."""
+    codes = [code for code in range(LAST_LETTER) if chr(code).isalnum() or code == ord("_")]
+    starts = [code for code, before in zip(codes, [-1, *codes], strict=False) if before != code - 1]
+    ends = [code for code, after in zip(codes, [*codes[1:], -1], strict=True) if after != code + 1]
+    return "".join(map(_range, starts, ends))
 
 
 def _class_item(name: str, value: Any, flags: int) -> str:

@@ -307,8 +307,8 @@ REFUSED = [
     ("(?:" * 3000 + "a" + ")" * 3000, "nested too deeply"),
     ("(?:" * 7 + "a" + "+)" * 7 + "+", "repeats in repeats over 6 deep"),
     ("a?" * 600, "over 500 repeats"),
-    (r"\w" * 2500, "over 2000 classes"),
-    ("(?i)" + r"[\w.]" * 30, "over 2000 classes"),
+    (r"\w" * 2500, "over 200 classes"),
+    ("(?i)" + r"[\w.]" * 30, "over 200 classes"),
     ("(?L)a", "is invalid"),
     ("(?ai)k", "folds case in ASCII alone"),
     ("(?i:(?a:[a-z]))", "folds case in ASCII alone"),
@@ -386,7 +386,7 @@ def test_reversed_patterns_match_reversed_texts(data: st.DataObject, pattern: st
 def test_the_limits_are_in_time() -> None:
     """The largest patterns that are taken are compiled soon."""
     started = time.monotonic()
-    for pattern in ("a?" * 499, r"\w" * 1999, "(?:(?:(?:a*b)*c)*d)*", "[^a]{0,9999}"):
+    for pattern in ("a?" * 499, r"\w" * 199, "(?:(?:(?:a*b)*c)*d)*", "[^a]{0,9999}"):
         ByteMatcher("regex", pattern)
     assert time.monotonic() - started < 5
     assert python_regex.MAX_OPTIONAL == 500
