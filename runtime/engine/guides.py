@@ -188,14 +188,14 @@ class Guide:
     def _cut(self, n_chars: int) -> tuple[int, str]:
         """How many tokens hold the last characters, and what these tokens say before them."""
         tokens = self._of.vocabulary.tokens
-        data, n_ids = b"", 0
+        data, text, n_ids = b"", "", 0
         while n_ids < len(self._ids):
             n_ids += 1
             data = tokens[self._ids[-n_ids]] + data
             text = data.decode("utf-8", "replace")
             if len(text) >= n_chars and not text.startswith(REPLACEMENT):
                 return n_ids, text[: len(text) - n_chars]
-        return n_ids, data.decode("utf-8", "replace")[:-n_chars]
+        return n_ids, text[: max(0, len(text) - n_chars)]
 
     def check(self) -> None:
         """Raises ConstraintError if the library gave up, or takes too long."""

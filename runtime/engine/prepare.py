@@ -58,7 +58,7 @@ CONSTRAINT_COST = 16
 
 
 def _n_constraint_chars(s: pb.Sampling) -> int:
-    """Of what is not known from before."""
+    """Of what has to be read before the request can be passed on."""
     text = s.regex or s.json_schema or s.grammar
     return len(text) + sum(map(len, s.stop_regex))
 

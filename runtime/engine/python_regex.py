@@ -208,34 +208,23 @@ _REFUSED = {
     "POSSESSIVE_REPEAT": ("has a possessive repeat", "write a+ for a++"),
     "FAILURE": ("can never match", "leave it out"),
 }
-_SPACES = r"\x{9}-\x{D}\x{1C}-\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}"
-_CATEGORIES = {  # as `re` has them: Unicode's, and those of (?a)
-    "SPACE": (rf"{_SPACES}\x{{205F}}\x{{3000}}", r"\x{9}-\x{D}\x{20}"),
+_MEMBERS: dict[str, Callable[[str], bool]] = {  # of a category, as `re` has them
+    "DIGIT": str.isdecimal,
+    "SPACE": str.isspace,
+    "WORD": lambda char: char.isalnum() or char == "_",
 }
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
 
+@cache
 def _category(kind: str, is_ascii: bool) -> str:
-    if kind == "DIGIT":
-        return "0-9" if is_ascii else _digits()
-    if kind == "WORD":
-        return "a-zA-Z0-9_" if is_ascii else _word()
-    return _CATEGORIES[kind][is_ascii]
-
-
-@cache
-def _digits() -> str:
-    """Python's own, in runs of ten: the library's Unicode has more of them."""
-    codes = [code for code in range(0x20000) if chr(code).isdecimal()]
-    return "".join(_range(code, code + 9) for code in codes[::10])
-
-
-@cache
-def _word() -> str:
-    """Python's own, as runs: what its `str.isalnum` accepts."""
-    codes = [code for code in range(LAST_LETTER) if chr(code).isalnum() or code == ord("_")]
-    starts = [code for code, before in zip(codes, [-1, *codes], strict=False) if before != code - 1]
-    ends = [code for code, after in zip(codes, [*codes[1:], -1], strict=True) if after != code + 1]
+    """Its characters, by this Python's own tables, as runs."""
+    is_member, end = _MEMBERS[kind], 0x80 if is_ascii else LAST_LETTER
+    codes = [code for code in range(end) if is_member(chr(code))]
+    if is_ascii:  # where the separators 1C to 1F are no space
+        codes = [code for code in codes if not 0x1C <= code <= 0x1F]
+    starts = [code for code, before in zip(codes, [-2, *codes], strict=False) if before != code - 1]
+    ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if after != code + 1]
     return "".join(map(_range, starts, ends))
 
 
