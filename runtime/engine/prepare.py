@@ -132,7 +132,7 @@ def _check_patterns(patterns: tuple[str, ...]) -> None:
     try:
         stop_patterns(patterns)
     except PatternError as error:
-        raise invalid(error.message) from error
+        raise invalid(f"{error.message}; {error.hint}") from error
 
 
 def _check_logprobs(asked: pb.Sampling, n_prompt: int, limits: ServerLimits) -> None:

@@ -333,7 +333,8 @@ def _n_raw_bytes(raw: bytes, n_chars: int) -> int:
 
 def _check_sizes(patterns: tuple[str, ...]) -> None:
     if not 1 <= len(patterns) <= MAX_PATTERNS:
-        raise PatternError(f"expected 1 to {MAX_PATTERNS} stop patterns, found {len(patterns)}")
+        reason = f"expected 1 to {MAX_PATTERNS} stop patterns, found {len(patterns)}"
+        raise PatternError(reason, hint="join some of them with |")
     size_bytes = sum(len(pattern.encode("utf-8", "replace")) for pattern in patterns)
     if size_bytes > MAX_BYTES:
         longest = max(patterns, key=len)

@@ -102,7 +102,9 @@ class _GenerateHandler(_Handler):
         try:
             final = self._text.finish(update.matched, ended_by_id, n_over)
         except PatternError as error:
-            self._replies.fail(self._id, pb.Error(code=_INVALID, message=error.message))
+            self._replies.fail(
+                self._id, pb.Error(code=_INVALID, message=f"{error.message}; {error.hint}")
+            )
             return
         if self._streams and len(final.text) > self._n_sent:
             self._replies.send_delta(self._id, final.text[self._n_sent :])
