@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sgc.ir.graph import Graph, Node, Ref, Value
+from sgc.ir.graph import Graph, Lit, Node, Value, operand_refs
 
 if TYPE_CHECKING:
     import networkx as nx  # loaded where it is used: it is a tenth of a second
@@ -100,9 +100,11 @@ def _add_edge(dag: nx.DiGraph[int], start: int, end: int, name: str) -> None:
 
 
 def consumed(node: Node) -> list[str]:
-    """The stream states a node uses up."""
+    """The stream states a node uses up, and whatever else a jump hands on."""
     by_name = {row.name for row in node.spec.fields if row.consumes}
-    return [op.name for name, op in node.fields if name in by_name and isinstance(op, Ref)]
+    taken = [op for name, op in node.fields if name in by_name]
+    # A jump hands on values of any type; those who ask know which of them are streams.
+    return [name for operand in taken for name in operand_refs(operand)]
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Tree:
         roots = set(self.roots)
         for parent in self._spans:
             for child in self.children.get(parent, []):
-                if child not in roots:
+                if child not in roots and child != parent:
                     parents.setdefault(child, parent)
         return parents
 
@@ -168,6 +170,8 @@ def prompt_tree(graph: Graph) -> Tree:
     for node in graph.nodes():
         states = [value.name for value in node.results if value.type.is_stream]
         parents = consumed(node)
+        if node.op == "jump":
+            continue
         if parents:
             children.setdefault(parents[0], []).extend(states)
         else:
@@ -175,9 +179,19 @@ def prompt_tree(graph: Graph) -> Tree:
     return Tree(children, tuple(dict.fromkeys(roots)))
 
 
+_TARGETS = ("target", "then", "orelse", "targets", "default")  # fields that name blocks
+
+
 def successors(node: Node) -> tuple[str, ...]:
-    """The blocks a terminator can go on to. The table has no op that branches yet."""
-    return ()
+    """The blocks a terminator can go on to, each once, in the order of its fields."""
+    if not node.is_terminator:
+        return ()
+    found: list[str] = []
+    for name, operand in node.fields:
+        if name in _TARGETS:
+            parts = operand if isinstance(operand, tuple) else (operand,)
+            found += [str(part.value) for part in parts if isinstance(part, Lit) and part.value]
+    return tuple(dict.fromkeys(found))
 
 
 def flow_graph(graph: Graph) -> nx.DiGraph[int]:

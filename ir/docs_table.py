@@ -5,6 +5,7 @@ from __future__ import annotations
 from sgc.ir.graph import Node
 from sgc.ir.ops import (
     ANY_VALUE,
+    ANYTHING,
     OP_TABLE_VERSION,
     PRINTABLE,
     SAMPLING,
@@ -47,7 +48,9 @@ def _summary() -> list[str]:
 
 def _results(row: OpSpec) -> str:
     dots = ", …" if row.variadic_results else ""
-    return (", ".join(row.results) + dots) if row.results else "none"
+    return (
+        (", ".join(kind or "any value" for kind in row.results) + dots) if row.results else "none"
+    )
 
 
 def _flags(row: OpSpec) -> str:
@@ -84,7 +87,7 @@ def _marks(field: FieldSpec) -> list[str]:
 
 
 def _takes(field: FieldSpec) -> str:
-    sets = {ANY_VALUE: "any value", PRINTABLE: "printable"}
+    sets = {ANY_VALUE: "any value", PRINTABLE: "printable", ANYTHING: "any value or stream"}
     kinds = sets.get(field.kinds) or ", ".join(kind for kind in Kind if kind in field.kinds)
     return f"list of {kinds}" if field.is_list else kinds
 

@@ -13,7 +13,7 @@ from enum import Enum
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 3
+OP_TABLE_VERSION = 4
 
 Default = str | int | float | bool | None | tuple[str, ...]
 
@@ -24,12 +24,14 @@ NUMERIC = frozenset({Kind.INT, Kind.FLOAT})
 ANY_VALUE = frozenset(Kind) - {Kind.STREAM}
 PRINTABLE = ANY_VALUE - {Kind.MEDIA, Kind.LIST}
 STREAMS = frozenset({Kind.STREAM})
+ANYTHING = frozenset(Kind)
 
 
 class Flag(Enum):
     PURE = "pure"  # no effect; equal operands give equal results
     STOCHASTIC = "stochastic"  # asks a model; deterministic only when greedy or seeded
     APPENDS = "appends text"  # takes a stream state and gives the next one
+    HOST = "host"  # runs code of the host that the file only names
     OUTPUT = "output"  # makes something part of the program's result
     TERMINATOR = "terminator"  # ends a block
 
@@ -59,12 +61,14 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """A row. results: kinds of the results in order; `variadic`: the last one may repeat."""
+    """A row. results: kinds of the results in order, None for one of any kind but a stream;
+    `variadic`: the last one may repeat.
+    """
 
     name: str
     doc: str
     fields: tuple[FieldSpec, ...]
-    results: tuple[Kind, ...]
+    results: tuple[Kind | None, ...]
     flags: frozenset[Flag]
     sample: str
     variadic_results: bool = False
@@ -131,6 +135,7 @@ SAMPLING = (
 
 _PURE = frozenset({Flag.PURE})
 _APPENDS = frozenset({Flag.APPENDS})
+_ENDS = frozenset({Flag.TERMINATOR})
 _SAMPLES = frozenset({Flag.APPENDS, Flag.STOCHASTIC})
 
 TABLE: tuple[OpSpec, ...] = (
@@ -140,6 +145,12 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("name", Kind.TEXT, "the function it belongs to"),
             _static("path", Kind.TEXT, "call path; seeds are derived from it", default=""),
+            FieldSpec(
+                "caller",
+                STREAMS,
+                default=None,
+                doc="a stream of the calling function: the path is counted from its own",
+            ),
         ),
         (Kind.STREAM,),
         _PURE,
@@ -341,6 +352,83 @@ TABLE: tuple[OpSpec, ...] = (
         '%r = record keys=["a"] items=[%tip_1]',
     ),
     OpSpec(
+        "compute",
+        "A pure function of values, by its name in the table of functions.",
+        (
+            _static("fn", Kind.TEXT, "which function"),
+            FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
+        ),
+        (None,),
+        _PURE,
+        '%tidy: text = compute "strip" [%tip_1]',
+    ),
+    OpSpec(
+        "attempt",
+        "Whether `compute` of the same would succeed, and the message of its error if not.",
+        (
+            _static("fn", Kind.TEXT, "which function; one that can fail"),
+            FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
+        ),
+        (Kind.BOOL, Kind.TEXT),
+        _PURE,
+        '%ok, %why = attempt "int" [%tip_1]',
+    ),
+    OpSpec(
+        "unset",
+        "Stands for a name that was not set on this way through the program; using it fails.",
+        (_static("name", Kind.TEXT),),
+        (None,),
+        _PURE,
+        '%none: text = unset "tip_1"',
+    ),
+    OpSpec(
+        "tool",
+        "Calls a function of the host, which the file only names, and gives what it returns.",
+        (
+            _static("name", Kind.TEXT, "`module:function`; the caller says what it stands for"),
+            FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
+            FieldSpec(
+                "keys",
+                TEXTUAL,
+                default=(),
+                is_list=True,
+                static=True,
+                doc="parameters that the last of them are for; the others go by place",
+            ),
+            FieldSpec(
+                "effect",
+                frozenset({Kind.TEXT}),
+                default="effect",
+                static=True,
+                doc="pure, idempotent or effect; all but pure ones run in the program's order",
+            ),
+            FieldSpec(
+                "signature",
+                frozenset({Kind.TEXT}),
+                static=True,
+                doc="parameters and annotations, which must be the function's",
+            ),
+            FieldSpec(
+                "timeout_s",
+                frozenset({Kind.FLOAT}),
+                default=None,
+                static=True,
+                unit="seconds",
+                doc="a call that takes longer has failed",
+            ),
+            FieldSpec(
+                "on_error",
+                frozenset({Kind.TEXT}),
+                default=None,
+                static=True,
+                doc="JSON of what a failed call gives; none: the run fails",
+            ),
+        ),
+        (None,),
+        frozenset({Flag.HOST}),
+        '%hits: text = tool "agent:search" [%query] effect="pure" signature="(query: str) -> str"',
+    ),
+    OpSpec(
         "publish",
         "Makes a stream and its variables part of the program's result.",
         (
@@ -360,6 +448,68 @@ TABLE: tuple[OpSpec, ...] = (
         (),
         frozenset({Flag.TERMINATOR, Flag.OUTPUT}),
         "return %summary",
+    ),
+    OpSpec(
+        "jump",
+        "Goes on with a block; its parameters get the values in order.",
+        (
+            _static("target", Kind.TEXT, "the block's name"),
+            FieldSpec("args", ANYTHING, default=(), is_list=True, consumes=True),
+            FieldSpec(
+                "bound",
+                frozenset({Kind.INT}),
+                default=0,
+                static=True,
+                doc="how often a run may take it; 0 is any number",
+            ),
+        ),
+        (),
+        _ENDS,
+        'jump "join" args=[%s3, %tip_1]',
+    ),
+    OpSpec(
+        "branch",
+        "Goes on with one of two blocks, which take no parameters.",
+        (
+            FieldSpec("test", frozenset({Kind.BOOL}), positional=True),
+            FieldSpec("then", frozenset({Kind.TEXT}), static=True, doc="the block if it is true"),
+            FieldSpec("orelse", frozenset({Kind.TEXT}), static=True, doc="the block if not"),
+        ),
+        (),
+        _ENDS,
+        'branch %is_yes then="yes" orelse="no"',
+    ),
+    OpSpec(
+        "switch",
+        "Goes on with the block of the case that a text equals; they take no parameters.",
+        (
+            FieldSpec("value", TEXTUAL, positional=True),
+            FieldSpec("cases", TEXTUAL, is_list=True, static=True),
+            FieldSpec("targets", TEXTUAL, is_list=True, static=True, doc="a block for each case"),
+            FieldSpec("default", TEXTUAL, static=True, default="", doc="the block for other texts"),
+        ),
+        (),
+        _ENDS,
+        'switch %tool cases=["search", "math"] targets=["b1", "b2"]',
+    ),
+    OpSpec(
+        "fail",
+        "Ends the run with an error that the program raises.",
+        (
+            _static("error", Kind.TEXT, "the exception's class"),
+            FieldSpec("message", TEXTUAL, default="", positional=True),
+        ),
+        (),
+        _ENDS,
+        'fail "ValueError" %why',
+    ),
+    OpSpec(
+        "deopt",
+        "What follows was not traced: the interpreter goes on, fed by the run's log.",
+        (_static("reason", Kind.TEXT),),
+        (),
+        _ENDS,
+        'deopt "more than 256 paths"',
     ),
 )
 

@@ -22,7 +22,7 @@ from sgc.ir.graph import (
     order_fields,
 )
 from sgc.ir.limits import MAX_DEPTH
-from sgc.ir.literals import WORDS, read_number
+from sgc.ir.literals import WORDS, read_number, value_ref
 from sgc.ir.ops import OPS, OpSpec
 from sgc.ir.printer import ENTRY_BLOCK, TEXT_VERSION, implied_types
 from sgc.ir.tokens import Token
@@ -148,6 +148,10 @@ class _Parser(Cursor):
         values: list[Value] = []
         for (name, written), default in zip(results, implied, strict=True):
             type_ = written or default
+            if type_ is None and len(results) <= len(spec.results):
+                raise self.error(
+                    f"the type of {value_ref(name)}, such as `{value_ref(name)}: text`", at=at
+                )
             if type_ is None:
                 raise self.error(f"at most {len(spec.results)} results of {spec.name}", at=at)
             values.append(Value(name, type_))

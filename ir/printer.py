@@ -68,11 +68,13 @@ def results_text(node: Node) -> str:
 
 
 def implied_types(spec: OpSpec, n_results: int) -> list[Type | None]:
-    """The types of an op's results where none are written; None past those of its row."""
+    """The types of an op's results where none are written; None where they must be, and past
+    those of its row.
+    """
     kinds = list(spec.results)
     if spec.variadic_results:
         kinds += [kinds[-1]] * (n_results - len(kinds))
-    types: list[Type | None] = [list_of(TEXT) if k is Kind.LIST else Type(k) for k in kinds]
+    types = [None if k is None else list_of(TEXT) if k is Kind.LIST else Type(k) for k in kinds]
     return (types + [None] * n_results)[:n_results]
 
 

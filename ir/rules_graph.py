@@ -113,8 +113,11 @@ def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
     uses: dict[str, dict[int, Place]] = {}  # by name, then by block
     for place, node in context.nodes:
         for name in analysis.consumed(node):
+            definition = context.definitions.get(name)
+            if definition is not None and not definition.value.type.is_stream:
+                continue  # other values may be handed on as often as one likes
             earlier = uses.setdefault(name, {})
-            first = _use_on_same_path(context, earlier, place.block)
+            first = _use_on_same_path(context, name, earlier, place.block)
             ref = value_ref(name)
             if first is not None:
                 message = f"{ref} is used twice; a stream may be used once; fork it first"
@@ -126,12 +129,32 @@ def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
                 yield context.breach(rule, message, place)
 
 
-def _use_on_same_path(context: Context, uses: dict[int, Place], block: int) -> Place | None:
-    """A use that can run before or after the block; arms of a branch exclude each other."""
+def _use_on_same_path(
+    context: Context, name: str, uses: dict[int, Place], block: int
+) -> Place | None:
+    """A use that can run before or after the block; arms of a branch exclude each other, and
+    what passes the definition again is another state.
+    """
     if block in uses or not uses:
         return uses.get(block)
-    others = uses.keys() & (context.reached[block] | context.reaching[block])
-    return uses[min(others)] if others else None
+    for other in sorted(uses.keys() & (context.reached[block] | context.reaching[block])):
+        if _is_between(context, name, block, other) or _is_between(context, name, other, block):
+            return uses[other]
+    return None
+
+
+def _is_between(context: Context, name: str, start: int, end: int) -> bool:
+    """Whether a way leads from one block to the other without passing the definition."""
+    definition = context.definitions.get(name)
+    if end not in context.reached[start]:
+        return False
+    if definition is None or definition.place.block < 0:
+        return True
+    import networkx as nx
+
+    kept = context.flow.subgraph(set(context.flow) - {definition.place.block})
+    after = [block for block in context.flow.successors(start) if block in kept]
+    return end in kept and any(nx.has_path(kept, block, end) for block in after)
 
 
 def _can_repeat(context: Context, name: str, use: Place) -> bool:
@@ -203,12 +226,15 @@ _END_OF_SPAN = {"span": "end", "append_span": "end", "separate_reasoning": "stre
 def check_spans(rule: str, context: Context) -> Iterator[Breach]:
     spans = [(place, node) for place, node in context.nodes if node.op in _END_OF_SPAN]
     tree = analysis.prompt_tree(context.graph) if spans else Tree({}, ())
+    joined = {param.name for block in context.graph.blocks for param in block.params}
     for place, node in spans:
         fields = dict(node.fields)
         start, end = fields.get("start"), fields.get(_END_OF_SPAN[node.op])
         if not isinstance(start, Ref) or not isinstance(end, Ref):
             continue
-        is_known = start.name in tree and end.name in tree
+        # Where ways have joined, what a state continues is not written down.
+        is_joined = bool(joined) and end.name in tree and tree.path(end.name)[0] in joined
+        is_known = start.name in tree and end.name in tree and not is_joined
         if is_known and not tree.is_at_or_above(start.name, end.name):
             states = f"{value_ref(end.name)} does not continue {value_ref(start.name)}"
             message = f"{states}; a span lies in one stream"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sgc.ir.analysis import all_definitions
@@ -92,6 +93,11 @@ def _kinds_text(kinds: frozenset[Kind]) -> str:
     return " or ".join(kind for kind in Kind if kind in kinds)
 
 
+def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
+    """What was found where an operand is of none of the kinds; else nothing."""
+    return _misfit(operand, kinds, context)
+
+
 def check_results(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
         for message in _result_messages(node):
@@ -116,7 +122,10 @@ def _result_messages(node: Node) -> Iterator[str]:
         yield f"gives {len(kinds) or 'no'} results, found {len(node.results)}"
         return
     for kind, value in zip(kinds, node.results, strict=True):
-        if value.type.kind is not kind:
+        if kind is None:
+            if value.type.is_stream:
+                yield f"gives a value as {value_ref(value.name)}, found a stream"
+        elif value.type.kind is not kind:
             yield f"gives a {kind} as {value_ref(value.name)}, found type {type_text(value.type)}"
 
 
@@ -168,6 +177,31 @@ def check_keys(rule: str, context: Context) -> Iterator[Breach]:
         if not is_bare and len(keys) != len(items):
             message = f"{node.op}: {len(keys)} keys for {len(items)} items"
             yield context.breach(rule, message, place)
+
+
+EFFECTS = ("pure", "idempotent", "effect")
+
+
+def check_tools(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        if node.op == "tool":
+            for message in _tool_messages(node):
+                yield context.breach(rule, f"tool: {message}", place)
+
+
+def _tool_messages(node: Node) -> Iterator[str]:
+    effect, keys, args = node.get("effect"), node.get("keys"), node.get("args")
+    timeout = node.get("timeout_s")
+    if isinstance(effect, Lit) and effect.value not in EFFECTS:
+        yield f"effect is one of {', '.join(EFFECTS)}, found {_shown(effect)}"
+    if isinstance(keys, tuple) and isinstance(args, tuple):
+        if len(keys) > len(args):
+            yield f"{len(keys)} keys for {len(args)} arguments"
+        if len(set(keys)) < len(keys):
+            yield "a key is there twice"
+    seconds = timeout.value if isinstance(timeout, Lit) else None
+    if isinstance(seconds, (int, float)) and not 0 < seconds < math.inf:
+        yield f"timeout_s is a positive number of seconds, found {seconds!r}"
 
 
 def check_choices(rule: str, context: Context) -> Iterator[Breach]:

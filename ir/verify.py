@@ -15,10 +15,13 @@ Checked, in linear time, all breaches at once:
     R9 span           the end of a span continues its start
     R10 choices       a select has some, and its result's options include them all
     R11 depth         lists of literals and of types do not nest without bound
+    R12 flow          a terminator names blocks that exist, and gives them what they take
+    R13 functions     compute and attempt name a function and give it what it takes
+    R14 tools         a tool has an effect that is known, and a key for each named argument
 
 Not yet: that a list's items are of its item type; that method, role and sampling values are
-ones the executor knows (it says so when it runs); arguments of branches (the table has
-none); that a stream's name and path are those of the call it stands for.
+ones the executor knows (it says so when it runs); that a stream's name and path are those
+of the call it stands for.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sgc.errors import VerifyError
-from sgc.ir import rules_graph, rules_node
+from sgc.ir import rules_flow, rules_graph, rules_node
 from sgc.ir.breach import Breach, SourceLine
 from sgc.ir.graph import Graph
 from sgc.ir.rules_graph import Rule
@@ -42,6 +45,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R8 keys", rules_node.check_keys),
     ("R9 span", rules_graph.check_spans),
     ("R10 choices", rules_node.check_choices),
+    ("R12 flow", rules_flow.check_flow),
+    ("R13 functions", rules_flow.check_functions),
+    ("R14 tools", rules_node.check_tools),
 )
 DEPTH_RULE = ("R11 depth", rules_node.check_depth)
 

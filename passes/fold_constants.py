@@ -15,12 +15,22 @@ from sgc.passes.base import Pass, Preserves
 
 
 def fold_constants(graph: Graph) -> Graph:
-    blocks = tuple(_fold_block(block) for block in graph.blocks)
+    uses = Counter(name for node in graph.nodes() for name in node.refs())
+    renamed: dict[str, str] = {}
+    folded = [_fold_block(block, uses, renamed) for block in graph.blocks]
+    for name, before in renamed.items():
+        while before in renamed:
+            before = renamed[before]
+        renamed[name] = before
+    # What a block leaves out, others may have used.
+    blocks = tuple(
+        replace(block, nodes=tuple(_rename(node, renamed) for node in block.nodes))
+        for block in folded
+    )
     return graph if blocks == graph.blocks else replace(graph, blocks=blocks)
 
 
-def _fold_block(block: Block) -> Block:
-    uses = Counter(name for node in block.nodes for name in node.refs())
+def _fold_block(block: Block, uses: Counter[str], renamed: dict[str, str]) -> Block:
     kept: list[Node | None] = []
     at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
     for node in block.nodes:
@@ -37,8 +47,8 @@ def _fold_block(block: Block) -> Block:
         if node.op == "const":
             at[node.results[0].name] = len(kept)
         kept.append(node)
-    nodes, renamed = _drop_empty([node for node in kept if node is not None])
-    return replace(block, nodes=tuple(_rename(node, renamed) for node in nodes))
+    nodes = _drop_empty([node for node in kept if node is not None], renamed)
+    return replace(block, nodes=tuple(nodes))
 
 
 def _foldable_before(
@@ -75,10 +85,9 @@ def _is_text(operand: Operand | None) -> bool:
     return isinstance(operand, Lit) and isinstance(operand.value, str)
 
 
-def _drop_empty(nodes: list[Node]) -> tuple[list[Node], dict[str, str]]:
+def _drop_empty(nodes: list[Node], renamed: dict[str, str]) -> list[Node]:
     """Removes constants without text; the state after them is the state before."""
     kept: list[Node] = []
-    renamed: dict[str, str] = {}
     for node in nodes:
         if node.op == "const" and not node.text("text"):
             before = node.get("stream")
@@ -86,7 +95,7 @@ def _drop_empty(nodes: list[Node]) -> tuple[list[Node], dict[str, str]]:
             renamed[node.results[0].name] = renamed.get(before.name, before.name)
         else:
             kept.append(node)
-    return kept, renamed
+    return kept
 
 
 def _rename(node: Node, renamed: dict[str, str]) -> Node:

@@ -28,8 +28,12 @@ from sgc.group import ProgramStateGroup
 from sgc.program import Program, load
 from sgc.runs import RunState
 from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.run_log import RunLog
 from sgc.state import ProgramState
 from sgc.streaming import StreamedText
+from sgc.table import join, table
+from sgc.tools import Tool, tool
+from sgc.turns import turns
 from sgc.words import (
     assistant,
     assistant_begin,
@@ -68,12 +72,14 @@ __all__ = [
     "ProgramState",
     "ProgramStateGroup",
     "RemoteEngine",
+    "RunLog",
     "RunResult",
     "RunState",
     "Runtime",
     "RuntimeEndpoint",
     "SgcError",
     "StreamedText",
+    "Tool",
     "assistant",
     "assistant_begin",
     "assistant_end",
@@ -86,6 +92,7 @@ __all__ = [
     "get_server_info",
     "greedy_token_selection",
     "image",
+    "join",
     "joint",
     "load",
     "role",
@@ -95,7 +102,10 @@ __all__ = [
     "system",
     "system_begin",
     "system_end",
+    "table",
     "token_length_normalized",
+    "tool",
+    "turns",
     "unconditional_likelihood_normalized",
     "user",
     "user_begin",

@@ -17,9 +17,11 @@ from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.run_log import header_of
 from sgc.session import Session
 from sgc.state import ProgramState
 from sgc.streaming import TextLog
+from sgc.tracing.guards import guards_of
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -69,7 +71,11 @@ def call(
         if on_open is not None:
             on_open(state)
         args, kwargs = function.signature.call_arguments(arguments)
-        state.ret_value = session.body(function)(state, *args, **kwargs)
+        session.calling.append(state)
+        try:
+            state.ret_value = session.body(function)(state, *args, **kwargs)
+        finally:
+            session.calling.pop()
     return state
 
 
@@ -178,8 +184,14 @@ def _open_session(
     on_text: OnText | None,
     log: TextLog | None,
 ) -> EagerSession:
+    run_log, header = options.log, None
+    if run_log is not None:
+        header = header_of(function.name, guards_of(function, {}), options)
+
     async def open_instance() -> Instance:
         capabilities = await backend.capabilities()
+        if run_log is not None and header is not None:
+            run_log.begin(header, options.row, arguments, capabilities)
         instance = Instance(function.name, backend, capabilities, options, {}, on_text)
         if log is not None:
             instance.finished.add_done_callback(lambda done: log.close(done.exception()))

@@ -30,6 +30,7 @@ from sgc.texts import texts_in
 
 if TYPE_CHECKING:
     from sgc.functions import Function
+    from sgc.runtime.executor.tools import ToolImpl
     from sgc.state import ProgramState
 
 T = TypeVar("T")
@@ -82,6 +83,9 @@ class EagerSession(Session):
             else:
                 self.instance.define(*item)
         self.instance.submit(nodes)
+
+    def allow_tool(self, tool: ToolImpl) -> None:
+        self.instance.tools.allow([tool])
 
     def body(self, function: Function) -> Callable[..., Any]:
         for text in own_texts(function.python):
@@ -222,7 +226,10 @@ class EagerSession(Session):
         """Waits for the end of the run; raises its first error."""
 
         async def wait() -> RunResult:
-            return await asyncio.shield(self.instance.finished)
+            try:
+                return await asyncio.shield(self.instance.finished)
+            finally:
+                await self.instance.settle()
 
         self.await_body()
         refuse_own_thread(self.loop)

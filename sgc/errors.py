@@ -66,6 +66,34 @@ class ProgramError(SgcError):
     """A program failed while running; `__cause__` is the reason."""
 
 
+class ProgramRaised(ProgramError):
+    """A compiled program raised an exception of its own, which the message names."""
+
+
+class TurnsExceeded(ProgramError):
+    """A loop went round more often than its bound."""
+
+
+class DeoptReached(ProgramError):
+    """A run went a way that was not compiled."""
+
+
+class ToolError(ProgramError):
+    """A tool is not allowed, is another one than compiled for, or failed; `__cause__` says how."""
+
+
+class UnknownOutcome(ToolError):
+    """The log tells that a tool with an effect was begun, and not that it ended well."""
+
+
+class RunLogError(SgcError):
+    """A run's log cannot be written, is malformed, or does not have what is asked of it."""
+
+
+class NonDeterministicProgram(RunLogError):
+    """A program asked for something else than it did when its log was written."""
+
+
 class UnsupportedParameter(SgcError):
     """A backend cannot honour a parameter; it is never dropped silently."""
 

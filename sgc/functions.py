@@ -21,6 +21,7 @@ from sgc.batch import (
     checked_rows,
 )
 from sgc.calls import Canceller, call, finished, run_eager, start_eager, start_streaming
+from sgc.deopt import may_deopt, run_with_deopt
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import ArgumentError, TraceError, UsageError
 from sgc.feed import arun_each, run_all, run_each
@@ -28,7 +29,6 @@ from sgc.ir.graph import Graph, Loc
 from sgc.jit import Jit
 from sgc.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
 from sgc.runs import RunState
-from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions, check_parameter
@@ -53,10 +53,23 @@ def _place(python: python_types.FunctionType) -> Loc:
     return Loc(os.path.basename(code.co_filename), code.co_firstlineno, python.__name__)
 
 
+MAX_TURNS = 1_000_000
+
+
 def _checked_heal(heal: Any) -> bool | None:
     if heal is not None:
         check_parameter("heal", heal)
     return None if heal is None else bool(heal)
+
+
+def _checked_turns(max_turns: Any) -> int | None:
+    is_count = isinstance(max_turns, int) and not isinstance(max_turns, bool)
+    if max_turns is not None and not (is_count and 1 <= max_turns <= MAX_TURNS):
+        raise UsageError(
+            f"max_turns takes a whole number from 1 to {MAX_TURNS}, found {max_turns!r}",
+            where=here(),
+        )
+    return None if max_turns is None else int(max_turns)
 
 
 class Function:
@@ -70,6 +83,7 @@ class Function:
         jit: bool = True,
         full_graph: bool = False,
         heal: bool | None = None,
+        max_turns: int | None = None,
         bind_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         # A decorator below this one is part of the program: it is called, not looked through.
@@ -92,6 +106,7 @@ class Function:
         self.num_api_spec_tokens = num_api_spec_tokens
         self.full_graph = full_graph
         self.heal = _checked_heal(heal)
+        self.max_turns = _checked_turns(max_turns)
         self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
         self._jit = Jit(self) if jit else None
         self._has_specialized = False
@@ -122,6 +137,7 @@ class Function:
             jit=self._jit is not None,
             full_graph=self.full_graph,
             heal=self.heal,
+            max_turns=self.max_turns,
             bind_arguments={**self.bind_arguments, **kwargs},
         )
 
@@ -231,22 +247,26 @@ class Function:
         """
         backend = endpoint.backend
         why = self._refusal(options)
-        if self._jit is not None and not why:
-            found, rest = self._jit.specialize(arguments, guards)
-            if found.program is not None:
-                graph = found.program.graph
-                return Row(start=lambda: run_graph(graph, backend, rest, options, on_text, row))
-            why = found.reason
-        if self.full_graph:
-            raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
         given = options if row is None else replace(options, row=row)
         canceller = Canceller()
+
+        def interpret(chosen: RunOptions) -> RunResult:
+            return run_eager(self, arguments, backend, chosen, shared.loop, on_text, canceller)
+
+        if self._jit is not None and not why:
+            found, rest = self._jit.specialize(arguments, guards)
+            program, why = found.program, found.reason
+            if program is not None and not may_deopt(program.graph):
+                return Row(start=lambda: program.start(backend, rest, options, on_text, row))
+            if program is not None and on_text is None:  # else texts would be shown twice
+                return Row(
+                    call=lambda: run_with_deopt(program, backend, rest, given, interpret),
+                    cancel=canceller.cancel,
+                )
+        if self.full_graph:
+            raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
         return Row(
-            call=lambda: run_eager(
-                self, arguments, backend, given, shared.loop, on_text, canceller
-            ),
-            cancel=canceller.cancel,
-            how=f"interpreted: {why}",
+            call=lambda: interpret(given), cancel=canceller.cancel, how=f"interpreted: {why}"
         )
 
     def _refusal(self, options: RunOptions) -> str:
@@ -421,6 +441,7 @@ def function(
     jit: bool = True,
     full_graph: bool = False,
     heal: bool | None = None,
+    max_turns: int | None = None,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 
 
@@ -431,16 +452,25 @@ def function(
     jit: bool = True,
     full_graph: bool = False,
     heal: bool | None = None,
+    max_turns: int | None = None,
 ) -> Any:
     """Makes a Python function whose first parameter is a stream into a program.
 
     jit=False: calls of it are always interpreted; full_graph=True: a call that cannot be
     compiled is an error. heal: the default of its generations (see `gen`); None is that of the
-    program that calls it, else the run's. num_api_spec_tokens: tokens to speculate with on
+    program that calls it, else the run's. max_turns: how often a compiled run may go round a
+    loop whose end depends on what is generated. num_api_spec_tokens: tokens to speculate with on
     provider APIs.
     """
 
     def make(python: Callable[..., Any]) -> Function:
-        return Function(python, num_api_spec_tokens, jit=jit, full_graph=full_graph, heal=heal)
+        return Function(
+            python,
+            num_api_spec_tokens,
+            jit=jit,
+            full_graph=full_graph,
+            heal=heal,
+            max_turns=max_turns,
+        )
 
     return make if func is None else make(func)

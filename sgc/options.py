@@ -10,6 +10,8 @@ from typing import Any
 from sgc.errors import UsageError
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run_log import RunLog
+from sgc.tools import resolve_tools
 
 OPTION_NAMES = frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
 
@@ -44,13 +46,25 @@ def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def make_options(given: Mapping[str, Any]) -> RunOptions:
     """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
 
-    Without a seed one is drawn; the result tells which. Raises UsageError for values that an
-    option cannot have.
+    allow_tools: a list of tools, functions and `module:name`. log: one that is gone on with gives
+    the options it was written with. Without a seed one is drawn; the result tells which. Raises
+    UsageError for values that an option cannot have.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     if "max_new_tokens" in chosen:
         chosen["max_tokens"] = chosen.pop("max_new_tokens")
     if "row" in chosen and not isinstance(chosen["row"], str):
         raise UsageError(f"row must be a text, the key of a row, found {chosen['row']!r}")
+    if "log" in chosen:
+        chosen = {**_logged(chosen["log"]), **chosen}
+    if "allow_tools" in chosen:
+        chosen["allow_tools"] = resolve_tools(chosen["allow_tools"])
     chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
     return RunOptions(**chosen)
+
+
+def _logged(log: Any) -> dict[str, Any]:
+    if not isinstance(log, RunLog):
+        raise UsageError(f"log takes a sgc.RunLog, found {log!r}", hint="sgc.RunLog.open(path)")
+    header = log.header
+    return {} if header is None else {**header.options, "seed": header.seed}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,9 @@ from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.tools import ToolImpl, Tools
 from sgc.session import current_session
+from sgc.tools import met_tools, resolve_tools
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A verified graph."""
+    """A verified graph. tools: those that the Python it was compiled from calls."""
 
     graph: Graph
+    tools: tuple[ToolImpl, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -145,7 +148,7 @@ class Program:
     def _row(
         self, arguments: Mapping[str, Any], backend: Backend, options: RunOptions, key: str
     ) -> Row:
-        return Row(lambda: run_graph(self.graph, backend, arguments, options, None, key))
+        return Row(lambda: self.start(backend, arguments, options, row=key))
 
     def _arguments(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
         """The arguments of a row, checked before any row starts."""
@@ -172,7 +175,24 @@ class Program:
         options: RunOptions,
         on_text: OnText | None,
     ) -> RunResult:
-        return await run_graph(self.graph, endpoint.backend, arguments, options, on_text)
+        return await self.start(endpoint.backend, arguments, options, on_text)
+
+    def check_tools(self, options: RunOptions) -> None:
+        """Raises ToolError for a tool that a run with these options may not call."""
+        tools = Tools(options.allow_tools)
+        tools.allow(self.tools)
+        tools.check(self.graph.nodes())
+
+    def start(
+        self,
+        backend: Backend,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        on_text: OnText | None = None,
+        row: str | None = None,
+    ) -> Coroutine[Any, Any, RunResult]:
+        """One run, for the shared loop."""
+        return run_graph(self.graph, backend, arguments, options, on_text, row, self.tools)
 
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -215,12 +235,14 @@ def _refuse_many(options: RunOptions) -> None:
         )
 
 
-def load(path: str | PathLike[str]) -> Program:
+def load(path: str | PathLike[str], *, allow_tools: Iterable[Any] = ()) -> Program:
     """Reads a `.sgir` file, which is data: nothing in it is executed.
 
+    allow_tools: tools, functions and `module:name` (which is imported) that its runs may call.
     Raises LoadError if it is missing, altered, truncated or of an unknown version.
     """
-    return Program(ir_file.load(path))
+    tools = resolve_tools(allow_tools).by_name.values()
+    return Program(ir_file.load(path), tuple(tools))
 
 
 def compile_function(
@@ -233,12 +255,19 @@ def compile_function(
     observer: Observer | None = None,
     types_of: Mapping[str, Type] | None = None,
     is_strict: bool = False,
+    is_full: bool = False,
 ) -> Program:
-    """Traces, checks the trace against the interpreter, and runs the passes."""
+    """Traces, checks the trace against the interpreter, and runs the passes.
+
+    is_full: a way through the program that would be left to the interpreter is an error.
+    """
     from sgc.tracing.check import check_trace
     from sgc.tracing.tracer import trace
 
-    graph = trace(function, bind, types_of, is_strict)
+    with met_tools() as met:
+        is_full = is_full or function.full_graph
+        graph = trace(function, bind, types_of, is_strict, is_full=is_full)
     if check:
         check_trace(function, graph, bind)
-    return Program(optimize(graph, opt_level, passes, observer))
+    tools = tuple(tool.impl for tool in met.values())
+    return Program(optimize(graph, opt_level, passes, observer), tools)

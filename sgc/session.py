@@ -29,6 +29,7 @@ from sgc.tracing.markers import has_marker
 
 if TYPE_CHECKING:
     from sgc.functions import Function
+    from sgc.runtime.executor.tools import ToolImpl
     from sgc.state import ProgramState
 
 _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
@@ -53,6 +54,8 @@ class Session(ABC):
         self.namer = Namer()
         self.states: list[ProgramState] = []  # every stream, in order of creation
         self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
+        self.calling: list[ProgramState] = []  # the streams of functions that are running
+        self.scopes: list[tuple[Any, ...]] = []  # what `with` blocks of ours will need at their end
         self._heals: list[bool | None] = []  # of the same functions: what their generations do
         self.is_over = False
         self._thread = threading.get_ident()
@@ -141,9 +144,17 @@ class Session(ABC):
         rebuilt: Callable[..., Any] = self.overlays.rebuild(function.python)
         return rebuilt
 
+    def counted(self, n: Any) -> Iterator[Any]:
+        """Counts from 0 to `n`, for a loop of the language."""
+        return iter(range(n))
+
     def is_abstract(self, value: Any) -> bool:
         """Whether a Python value stands for one known only when the program runs."""
         return False
+
+    def allow_tool(self, tool: ToolImpl) -> None:
+        """Lets the run of the program call a tool that the program itself calls."""
+        return None
 
     # -- building -----------------------------------------------------------------------
 
@@ -253,19 +264,32 @@ class Session(ABC):
     def finish(self, ret_value: Any) -> None:
         """Publishes every stream with its variables, and returns."""
         for state in list(self.states):
-            names = state.own_names()
-            keys: tuple[Operand, ...] = tuple(Lit(name) for name in names)
-            items = tuple(self.operand(value) for value in names.values())
-            self.emit(
-                "publish",
-                [],
-                stream=Ref(state.symbol.name),
-                name=Lit(state.function_name),
-                keys=keys,
-                items=items,
-            )
+            self.publish(state)
         self.emit("return", [], value=self.operand(self._returned(ret_value)))
         self.is_over = True
+
+    def publish(self, state: ProgramState) -> None:
+        """Makes a stream and its variables part of the result."""
+        names = state.own_names()
+        keys: tuple[Operand, ...] = tuple(Lit(name) for name in names)
+        items = tuple(self.operand(value) for value in names.values())
+        self.emit(
+            "publish",
+            [],
+            stream=Ref(state.symbol.name),
+            name=Lit(state.function_name),
+            keys=keys,
+            items=items,
+        )
+
+    @contextmanager
+    def scope(self, *held: Any) -> Iterator[None]:
+        """Inside a `with` block of the language: what it will need when it ends."""
+        self.scopes.append(held)
+        try:
+            yield
+        finally:
+            self.scopes.pop()
 
     def _returned(self, value: Any) -> Any:
         """A returned stream stands for its text; containers are looked into."""
@@ -307,19 +331,30 @@ def user_loc() -> Loc | None:
     frame = sys._getframe(1)
     while frame is not None:
         if is_users(frame):
-            code = frame.f_code
-            return Loc(os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
+            return user_loc_of(frame)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
-def innermost_user_line(error: BaseException) -> str:
-    """`file.py:12`: the innermost line of an error's traceback that is not of this package."""
-    where = ""
+def user_loc_of(frame: FrameType) -> Loc:
+    """The place that a frame has come to."""
+    code = frame.f_code
+    return Loc(os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
+
+
+def innermost_user_loc(error: BaseException) -> Loc | None:
+    """The innermost place of an error's traceback that is not of this package."""
+    found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         if is_users(frame):
-            where = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
-    return where
+            code = frame.f_code
+            found = Loc(os.path.basename(code.co_filename), line, code.co_name)
+    return found
+
+
+def innermost_user_line(error: BaseException) -> str:
+    """`file.py:12`: the innermost line of an error's traceback that is not of this package."""
+    return str(innermost_user_loc(error) or "")
 
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -329,7 +364,7 @@ _SITE = os.sep + "site-packages" + os.sep
 def is_users(frame: FrameType) -> bool:
     """Whether a frame is of the user's code: not this package's, click's or Python's own."""
     root = frame.f_globals.get("__name__", "").partition(".")[0]
-    if root in ("sgc", "click"):
+    if root in ("sgc", "click") or root.startswith("namedtuple_"):  # named so by collections
         return False
     file = frame.f_code.co_filename
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file

@@ -65,7 +65,8 @@ class ProgramState:
     @contextmanager
     def _role_scope(self, role: str) -> Iterator[ProgramState]:
         append(self, RoleBegin(role))
-        yield self
+        with self.session.scope(self, role):
+            yield self
         append(self, RoleEnd(role))
 
     def system(self, expr: Appendable | None = None) -> Any:
@@ -118,7 +119,8 @@ class ProgramState:
         """A stream that continues this one; at exit its new names are gathered here."""
         group = self.fork(1, position_ids_offset)
         try:
-            yield group[0]
+            with self.session.scope(group):
+                yield group[0]
         finally:
             group.join()
 
@@ -126,7 +128,8 @@ class ProgramState:
     def var_scope(self, name: str) -> Iterator[None]:
         """Names the text appended inside the `with` block."""
         start = self.symbol
-        yield
+        with self.session.scope(self, start):
+            yield
         self.set_derived(checked_name(name), self.session.span(start, self.symbol))
 
     # -- names --------------------------------------------------------------------------
@@ -158,6 +161,12 @@ class ProgramState:
         self._names[name] = value
         self._own[name] = None
         self.session.notify()
+
+    def set_unsure(self, name: str | None, value: Symbol, is_own: bool) -> None:
+        """Sets a name, while tracing, that may not be set on every way that leads here."""
+        self._names[name] = value
+        if is_own:
+            self._own[name] = None
 
     def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
         """Sets a name to what a sampling op gives; a hidden one only has its meta info known."""

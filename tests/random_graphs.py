@@ -23,6 +23,7 @@ from sgc.ir.graph import (
     make_node,
 )
 from sgc.ir.ops import OPS, TABLE, FieldSpec, Flag, OpSpec
+from sgc.ir.rules_node import EFFECTS
 from sgc.ir.types import STREAM, TEXT, Kind, Type, choice_of, list_of
 
 TEXTS = (
@@ -143,18 +144,27 @@ class _Maker:
             taken = fields["stream"]
             assert isinstance(taken, Ref)
             fields["start"] = Ref(self.rng.choice(self.paths[taken.name]))
+        elif spec.name in ("compute", "attempt"):
+            fields = {"fn": Lit("int"), "args": (self.literal(Kind.TEXT),)}
+        elif spec.name == "tool":
+            fields["effect"] = Lit(self.rng.choice(EFFECTS))
+            fields["keys"] = (Lit("key"),)
+            if fields.get("timeout_s", Lit(None)) != Lit(None):
+                fields["timeout_s"] = Lit(1.5)
         elif spec.name == "fork":
             fields["n"] = Lit(self.rng.randrange(1, 4))
         node = make_node(spec.name, (), self.loc(), **fields)
         return replace(node, results=self.results(spec, fields))
 
     def results(self, spec: OpSpec, fields: dict[str, Operand]) -> tuple[Value, ...]:
-        kinds = list(spec.results)
+        kinds = [kind or self.rng.choice(SCALAR_KINDS) for kind in spec.results]
         if spec.variadic_results:
             n = fields["n"]
             assert isinstance(n, Lit)
             assert isinstance(n.value, int)
             kinds += kinds[-1:] * (n.value - 1)
+        if spec.name == "compute":
+            kinds = [Kind.INT]
         values = tuple(self.define(self.result_type(kind, fields)) for kind in kinds)
         stream = fields.get("stream")
         before = self.paths[stream.name] if isinstance(stream, Ref) else []
@@ -184,7 +194,7 @@ class _Maker:
         if row.default is None and self.rng.random() < 0.2:
             return Lit(None)
         if row.kinds == {Kind.STREAM}:
-            return self.stream(row)
+            return self.stream(row) if row.consumes or self.paths else Lit(None)
         if row.is_list:
             return tuple(self.item(row) for _ in range(self.rng.randrange(1, 4)))
         return self.item(row)

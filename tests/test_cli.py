@@ -87,7 +87,8 @@ def test_explain_points_out_what_is_written(sgc_command, tmp_path):
 
 def test_explain_has_nothing_to_say_of_a_good_program(sgc_command, tip):
     for target in (TIP, "tip.sgir"):
-        assert sgc_command("explain", target) == (0, "nothing to point out\n", "")
+        told = "nothing to point out\nat most 5 requests, 176 generated tokens\n"
+        assert sgc_command("explain", target) == (0, told, "")
 
 
 def test_print_after_shows_each_pass(sgc_command):
@@ -279,7 +280,7 @@ def test_bad_input_is_one_clear_message(sgc_command, tip, case):
 
 
 SOURCES = {
-    "branch": ("@sgc.function\ndef p(s, x):\n    if x == 'a':\n        s += x\n", "prog.py:4: the program branches"),
+    "loop": ("@sgc.function\ndef p(s, x):\n    for c in x:\n        s += c\n", "prog.py:4: a loop over the characters of x"),
     "name too early": ("@sgc.function\ndef p(s):\n    s += s['later']\n", "prog.py:4: no variable 'later'"),
     "raises": ("@sgc.function\ndef p(s):\n    s += 1 / 0\n", "prog.py:4: the program raised ZeroDivisionError"),
     "syntax": ("def p(:\n", "prog.py:2: not valid Python"),

@@ -99,6 +99,7 @@ class Usage:
     """Token positions; prompt_tokens = cached_tokens + computed_tokens. Times in seconds.
 
     forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
+    from_log: the reply was in the run's log; what it says was spent when that was written.
     """
 
     prompt_tokens: int = 0
@@ -109,6 +110,7 @@ class Usage:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     forced_tokens: int = 0
+    from_log: bool = False
 
     def with_more(self, other: Usage) -> Usage:
         """With the tokens of another request that was made beside this one."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.backend import Backend
+from sgc.runtime.executor.blocks import flow_of
 from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.plan import plan_of
 from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.run_log import header_of
+from sgc.runtime.executor.tools import ToolImpl
 
 
 async def run_graph(
@@ -21,17 +24,28 @@ async def run_graph(
     options: RunOptions | None = None,
     on_text: OnText | None = None,
     row: str | None = None,
+    tools: Iterable[ToolImpl] = (),
 ) -> RunResult:
-    """Runs a verified straight-line program once. row: its key, instead of the options'.
+    """Runs a verified program once. row: its key, instead of the options'; tools: its own.
 
-    Raises ArgumentError before anything is asked, else the first error with the user's
-    line. Cancelling it cancels its requests at the backend.
+    Raises ArgumentError, or ToolError for a tool that is not allowed, before anything is asked;
+    else the first error with the user's line. Cancelling it cancels its requests at the backend.
     """
     values = bind_arguments(graph, arguments)
     capabilities = await backend.capabilities()
-    run = Instance(graph.name, backend, capabilities, options or RunOptions(), values, on_text, row)
+    options = options or RunOptions()
+    run = Instance(graph.name, backend, capabilities, options, values, on_text, row)
     try:
-        run.submit_all(plan_of(graph.blocks[0].nodes))
+        if options.log is not None:
+            header = header_of(graph.name, graph.guards, options)
+            options.log.begin(header, run.row, arguments, capabilities)
+        run.tools.allow(tools)
+        if options.log is None or not options.log.is_replay:
+            run.tools.check(graph.nodes())
+        if len(graph.blocks) == 1:
+            run.submit_all(plan_of(graph.blocks[0].nodes))
+        else:
+            run.walk(flow_of(graph))
         return await run.finished
     finally:
         run.cancel()

@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
-from sgc.ir.graph import Node, operand_refs
+from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Generated, Prompt, RoleFormat, Sampling, Usage
+from sgc.runtime.executor.blocks import Unset
+from sgc.runtime.executor.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
 from sgc.runtime.executor.media import Media, load_media, load_video, media
 from sgc.runtime.executor.options import (
@@ -30,6 +32,7 @@ from sgc.runtime.executor.reasoning import split_reasoning
 from sgc.runtime.executor.record import Request, StreamResult
 from sgc.runtime.executor.seeds import SEED_BITS
 from sgc.runtime.executor.stream import Piece, PieceKind, StreamState, messages
+from sgc.runtime.executor.tools import call_tool
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.instance import Instance
@@ -42,7 +45,11 @@ _SAMPLING = frozenset(row.name for row in SAMPLING)
 
 
 def _stream(run: Instance, node: Node) -> Results:
-    return (StreamState(node.text("path")),)
+    return (StreamState(run.path_of(node)),)
+
+
+def _unset(run: Instance, node: Node) -> Results:
+    return (Unset(node.text("name")),)
 
 
 def _const(run: Instance, node: Node) -> Results:
@@ -153,6 +160,7 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     if state.gate is not None:
         await _pass_gate(state)
     prompt = run.prompt(state)
+    backend = run.backend_of(node, state.path, state.n_draws)
     shown = _Shown(run, node, state.path)
     is_hidden = node.op == "gen" and run.field(node, "hidden")
 
@@ -164,12 +172,12 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     if n == 1:
         can_stream = run.on_text is not None and plan.can_stream and not is_hidden
         on_delta = shown.add if can_stream else None
-        tries = (await plan.generate(run.backend, prompt, on_delta, on_thrown),)
+        tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
     else:
         seeds = [
             seed_of(given, run.options, run.row, state.path, state.n_draws, i) for i in range(n)
         ]
-        tries = await plan.generate_n(run.backend, prompt, seeds, on_thrown)
+        tries = await plan.generate_n(backend, prompt, seeds, on_thrown)
     if given.get("keep_stop"):
         tries = tuple([replace(tried, reply=_with_stop(tried.reply)) for tried in tries])
     texts = [tried.reply.text for tried in tries]
@@ -290,7 +298,8 @@ async def _select(run: Instance, node: Node) -> Results:
         await _pass_gate(state)
     prompt = run.prompt(state)
     start_s = time.monotonic()
-    scored = await run.backend.score(prompt, choices, needs_unconditional)
+    backend = run.backend_of(node, state.path, state.n_draws)
+    scored = await backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
     meta = None
     if isinstance(method, str):
@@ -362,14 +371,16 @@ async def _commit(
         await _pass_gate(state)
         prompt = run.prompt(state)
         start_s = time.monotonic()
-        usage: Usage = await run.backend.commit_prefix(prompt)
+        path = f"{state.path}/:{state.n_forks}"
+        backend = run.backend_of(node, path, state.n_draws)
+        usage: Usage = await backend.commit_prefix(prompt)
         end_s = time.monotonic()
     except BaseException as error:
         run.fail_unless_stopped(node, error)
         return
     run.requests.append(
         Request(
-            "commit", "", f"{state.path}/:{state.n_forks}", state.n_draws, prompt, node.loc,
+            "commit", "", path, state.n_draws, prompt, node.loc,
             start_s, end_s, usage,
         )
     )  # fmt: skip
@@ -408,7 +419,7 @@ def _record(run: Instance, node: Node) -> Results:
 
 def _publish(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    keys, items = run.field(node, "keys"), run.field(node, "items")
+    variables = _set_variables(run, node)
     pieces = state.pieces()
     run.publish(
         node,
@@ -416,12 +427,23 @@ def _publish(run: Instance, node: Node) -> Results:
             name=node.text("name"),
             path=state.path,
             text="".join(piece.text for piece in pieces),
-            variables=dict(zip(keys, items, strict=True)),
+            variables=variables,
             pieces=tuple((piece.kind.value, piece.text) for piece in pieces if piece.text),
             messages=tuple(messages(pieces)),
         ),
     )
     return ()
+
+
+def _set_variables(run: Instance, node: Node) -> dict[str, Any]:
+    """The variables of a stream that is published, without those not set on the way taken."""
+    keys, items = run.field(node, "keys"), node.get("items")
+    assert isinstance(items, tuple)
+    return {
+        key: run.operand(item)
+        for key, item in zip(keys, items, strict=True)
+        if not (isinstance(item, Ref) and run.is_unset(item.name))
+    }
 
 
 def _return(run: Instance, node: Node) -> Results:
@@ -430,7 +452,9 @@ def _return(run: Instance, node: Node) -> Results:
 
 
 HANDLERS: dict[str, Handler] = {
+    **FUNCTION_HANDLERS,
     "stream": _stream,
+    "unset": _unset,
     "const": _const,
     "append": _append,
     "role_begin": _role_begin,
@@ -455,4 +479,5 @@ ASKING: dict[str, AskingHandler] = {
     "select": _select,
     "image": _image,
     "video": _video,
+    "tool": call_tool,
 }

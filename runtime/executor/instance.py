@@ -17,11 +17,15 @@ from typing import Any
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
+from sgc.runtime.executor.births import Births
+from sgc.runtime.executor.blocks import Flow, Unset, unset_error, walk
 from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
+from sgc.runtime.executor.logged import LoggedBackend
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.plan import Plan
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
 from sgc.runtime.executor.stream import Piece, StreamState, special_pattern
+from sgc.runtime.executor.tools import Tools
 
 # (node, stream path, text): text that a stream has got, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
@@ -50,6 +54,7 @@ class Instance:
         self._streams: list[StreamResult | None] = []  # in order of their publish nodes
         self._stream_index: dict[int, int] = {}
         self.requests: list[Request] = []
+        self.tools = Tools(options.allow_tools)
         self._draws: dict[str, list[Request]] = {}  # by the value they gave
         self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
         self._values: dict[str, Any] = dict(arguments)
@@ -60,6 +65,7 @@ class Instance:
         self._plan: Plan | None = None
         self._n_missing: list[int] = []
         self._n_open = 0
+        self._births: Births | None = None
         self._returned: tuple[Any] | None = None
         self._start_s = time.monotonic()
 
@@ -71,9 +77,13 @@ class Instance:
             return
         for node in nodes:
             self._n_open += 1
-            if node.op == "publish":
+            if self._births is not None:
+                self._births.note(node)
+            elif node.op == "publish":
                 self._stream_index[id(node)] = len(self._streams)
                 self._streams.append(None)
+            if node.op == "tool":
+                self.tools.note(node)
             missing = {name for name in node.refs() if name not in self._values}
             if missing:
                 pending = _Pending(node, len(missing))
@@ -83,6 +93,15 @@ class Instance:
                 self._ready.append(node)
         self._drain()
 
+    def walk(self, flow: Flow) -> None:
+        """Takes a compiled program of several blocks, once."""
+        self._births = Births()
+        self.background(walk(self, flow))
+
+    def path_of(self, node: Node) -> str:
+        """The call path of a stream that begins."""
+        return node.text("path") if self._births is None else self._births.path_of(node)
+
     def submit_all(self, plan: Plan) -> None:
         """Takes all nodes of a compiled program, once; what they wait for is known."""
         self._n_open += len(plan.nodes)
@@ -91,6 +110,8 @@ class Instance:
             if node.op == "publish":
                 self._stream_index[id(node)] = len(self._streams)
                 self._streams.append(None)
+            elif node.op == "tool":
+                self.tools.note(node)
         for place, count in enumerate(plan.n_missing):
             if count == 0:
                 self._ready.append(plan.nodes[place])
@@ -169,10 +190,17 @@ class Instance:
     def operand(self, operand: Operand) -> Any:
         """The run-time value of an operand of a node that is ready."""
         if isinstance(operand, Ref):
-            return self._values[operand.name]
+            value = self._values[operand.name]
+            if type(value) is Unset:
+                raise unset_error(value)
+            return value
         if isinstance(operand, Lit):
             return operand.value
         return tuple(map(self.operand, operand))
+
+    def is_unset(self, name: str) -> bool:
+        """Whether a value is that of a name which was not set on the way taken."""
+        return type(self._values[name]) is Unset
 
     def field(self, node: Node, name: str) -> Any:
         return self.operand(node.get(name))
@@ -210,13 +238,24 @@ class Instance:
             self.on_text(node, state.path, piece.text)
         return state.append(piece)
 
+    def backend_of(self, node: Node, path: str, ordinal: int) -> Backend:
+        """The backend for a node's request, through the run's log where there is one."""
+        log = self.options.log
+        if log is None:
+            return self.backend
+        name = node.text("name") if node.op in ("gen", "gen_n", "select") else ""
+        return LoggedBackend(self.backend, log, self.row, path, ordinal, name, str(node.loc or ""))
+
     def prompt(self, state: StreamState) -> Prompt:
         return state.prompt(self.special)
 
     # -- the end ----------------------------------------------------------------------
 
     def publish(self, node: Node, result: StreamResult) -> None:
-        self._streams[self._stream_index[id(node)]] = result
+        if self._births is not None:
+            self._births.publish(node, result)
+        else:
+            self._streams[self._stream_index[id(node)]] = result
 
     def returns(self, value: Any) -> None:
         self._returned = (value,)
@@ -230,13 +269,19 @@ class Instance:
         self.finished.set_result(
             RunResult(
                 program=self.program,
-                streams=tuple(stream for stream in self._streams if stream is not None),
+                streams=self._published(),
                 ret_value=ret_value,
                 stats=Stats.of(requests, wall_s),
                 seed=self.options.seed,
                 requests=requests,
+                tool_calls=self.tools.made(),
             )
         )
+
+    def _published(self) -> tuple[StreamResult, ...]:
+        if self._births is not None:
+            return self._births.streams()
+        return tuple(stream for stream in self._streams if stream is not None)
 
     def fail(self, node: Node | None, error: BaseException) -> None:
         """Ends the run with its first error, placed at the node's line; frees what it held."""
@@ -256,7 +301,7 @@ class Instance:
         for task in self._tasks:
             task.cancel()
 
-    def fail_unless_stopped(self, node: Node, error: BaseException) -> None:
+    def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
         """What a task of this run does with any error: only its own end goes further.
 
         A SystemExit of a user's callback would end the event loop, and with it every run.

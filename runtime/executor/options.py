@@ -7,11 +7,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgc.errors import UsageError
 from sgc.runtime.executor.backend import LogprobsAsked, Sampling
 from sgc.runtime.executor.seeds import draw_seed
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.run_log import RunLog
+    from sgc.runtime.executor.tools import ToolSource
 
 DEFAULT_MAX_TOKENS = 128
 
@@ -54,7 +58,8 @@ DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 class RunOptions:
     """A run's seed, row key and sampling defaults, each replaced by a generation's own.
 
-    stop and stop_regex may be given as one text; any list is kept as a tuple.
+    stop and stop_regex may be given as one text; any list is kept as a tuple. allow_tools: what
+    the names of tools stand for; log: what is asked is written to it, or taken from it.
     """
 
     seed: int = 0
@@ -78,6 +83,8 @@ class RunOptions:
     logprob_start_len: int = -1
     top_logprobs_num: int = 0
     return_text_in_logprobs: bool = False
+    allow_tools: ToolSource | None = None
+    log: RunLog | None = None
 
     def __post_init__(self) -> None:
         for name in _CHECKED:
@@ -85,7 +92,14 @@ class RunOptions:
         for name, read in _LISTS.items():
             object.__setattr__(self, name, read(name, getattr(self, name)))
 
+    def given(self) -> dict[str, Any]:
+        """What of them decides requests and is not as it is without being given, but the seed."""
+        values = {row.name: (getattr(self, row.name), row.default) for row in fields(self)}
+        kept = {name: value for name, (value, default) in values.items() if value != default}
+        return {name: value for name, value in kept.items() if name not in _NO_REQUEST}
 
+
+_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log"})
 _CHECKED = tuple(field.name for field in fields(RunOptions) if field.name in RANGES)
 _PLAIN = tuple(
     field.name

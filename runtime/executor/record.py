@@ -61,6 +61,27 @@ class Request:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool. ordinal: among those of its run, in the program's order; arguments: as
+    JSON, by place and by name; error: what it failed with, where `on_error` stood in for it.
+    """
+
+    name: str
+    ordinal: int
+    effect: str
+    arguments: str
+    loc: Loc | None
+    start_s: float
+    end_s: float
+    error: str = ""
+    is_logged: bool = False
+
+    def identity(self) -> tuple[object, ...]:
+        """What must be equal for two runs to have called the same."""
+        return (self.ordinal, self.name, self.effect, self.arguments)
+
+
 def generated_meta(reply: Generated) -> dict[str, Any]:
     """A generation's meta info: `finish_reason`, token counts, and log-probabilities if asked."""
     finish: dict[str, Any] = {"type": reply.finish_reason.value}
@@ -103,6 +124,7 @@ class Stats:
 
     queue_s, prefill_s, decode_s: the engine's, of requests that may have run side by side.
     forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
+    logged_requests: of requests, those whose replies came from the run's log and cost nothing.
     """
 
     requests: int
@@ -116,6 +138,7 @@ class Stats:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     forced_tokens: int = 0
+    logged_requests: int = 0
 
     @staticmethod
     def of(requests: tuple[Request, ...], wall_s: float) -> Stats:
@@ -131,6 +154,7 @@ class Stats:
             prefill_s=sum(request.usage.prefill_s for request in requests),
             decode_s=sum(request.usage.decode_s for request in requests),
             forced_tokens=sum(request.usage.forced_tokens for request in requests),
+            logged_requests=sum(request.usage.from_log for request in requests),
         )
 
     @property
@@ -161,6 +185,7 @@ class RunResult:
     stats: Stats
     seed: int
     requests: tuple[Request, ...] = field(repr=False, default=())
+    tool_calls: tuple[ToolCall, ...] = field(repr=False, default=())
 
     @property
     def main(self) -> StreamResult:

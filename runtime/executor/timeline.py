@@ -4,7 +4,8 @@ A row a stream; on it a block for each request, and inside it what the engine di
 prefill, decode. The engine tells how long these took and not when: they are drawn up to the
 end of the request, and what is before them is the way there (sending, tokenizing). Where
 requests of a stream overlap, as several draws do, further rows take them, so that what is
-drawn inside a block belongs to it. Above the rows run counters. Times are whole microseconds.
+drawn inside a block belongs to it. Tools have rows of their own. Above the rows run counters.
+Times are whole microseconds.
 """
 
 from __future__ import annotations
@@ -12,23 +13,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sgc.runtime.executor.record import Request, RunResult
+from sgc.runtime.executor.record import Request, RunResult, ToolCall
 
 _PROCESS = 1
 Event = dict[str, Any]
 
 
 def chrome_trace(result: RunResult) -> dict[str, Any]:
-    """The trace, as what is to be written as JSON."""
-    requests = sorted(result.requests, key=lambda request: request.start_s)
-    begin_s = requests[0].start_s if requests else 0.0
-    rows = _Rows([stream.path for stream in result.streams])
+    """The trace of a run, as what is to be written as JSON."""
+    paths = [stream.path for stream in result.streams]
+    return timeline(result.program, paths, result.requests, result.tool_calls)
+
+
+def timeline(
+    program: str, paths: Sequence[str], requests: Sequence[Request], calls: Sequence[ToolCall]
+) -> dict[str, Any]:
+    """The same of requests and tool calls. paths: streams that have a row in any case."""
+    requests = sorted(requests, key=lambda request: request.start_s)
+    starts = [request.start_s for request in requests] + [call.start_s for call in calls]
+    begin_s = min(starts, default=0.0)
+    rows = _Rows(paths)
     blocks: list[Event] = []
     for request in requests:
         start, end = _micros(request.start_s - begin_s), _micros(request.end_s - begin_s)
         row = rows.place(_path(request), start, end)
         blocks += [_block(request, row, start, end), *_phases(request, row, start, end)]
-    events = [_named("process_name", 0, f"sgc run {result.program}"), *rows.events()]
+    for call in sorted(calls, key=lambda call: call.start_s):
+        start, end = _micros(call.start_s - begin_s), _micros(call.end_s - begin_s)
+        blocks.append(_call_block(call, rows.place("tools", start, end), start, end))
+    events = [_named("process_name", 0, f"sgc run {program}"), *rows.events()]
     return {"traceEvents": events + blocks + _counters(requests, begin_s), "displayTimeUnit": "ms"}
 
 
@@ -110,6 +123,11 @@ def _block(request: Request, row: int, start: int, end: int) -> Event:
         "decode_ms": round(usage.decode_s * 1e3, 3),
     }
     return _slice(request.name or request.kind, request.kind, row, start, end, args)
+
+
+def _call_block(call: ToolCall, row: int, start: int, end: int) -> Event:
+    args = {"line": str(call.loc or ""), "effect": call.effect, "error": call.error}
+    return _slice(call.name, "tool", row, start, end, args)
 
 
 def _phases(request: Request, row: int, start: int, end: int) -> Iterator[Event]:

@@ -25,6 +25,8 @@ _TARGET = "PROG.py[:FUNCTION]"
 @click.option("--print-after", metavar="PASS|all",
               help="Print the program to stdout after a pass, or after each.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
+@click.option("--full-graph", is_flag=True,
+              help="Leave no way through to the interpreter; too many are an error.")  # fmt: skip
 @debug_option
 def compile_command(**options: Any) -> None:
     """Compiles a program to a .sgir file.
@@ -73,6 +75,15 @@ class RunCommand(click.Command):
               help="Optimization level for a PROG.py.")  # fmt: skip
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the run's timeline in Chrome trace format.")  # fmt: skip
+@click.option("--tools", multiple=True, metavar="PROG.py|MODULE", help="Python whose @sgc.tool "
+              "functions the program may call; it is run. Repeatable.")  # fmt: skip
+@click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Write all that is "
+              "asked, and what comes, to a new log; it holds prompts and replies.")  # fmt: skip
+@click.option("--resume", type=click.Path(path_type=Path), metavar="FILE", help="Go on with a log, "
+              "or begin it: nothing in it is asked again, no effect is repeated.")  # fmt: skip
+@click.option("--retry-effect", is_flag=True, help="With --resume: call a tool again of which the "
+              "log does not tell whether it was done.")  # fmt: skip
+@click.option("--skip-effect", is_flag=True, help="With --resume: count such a call as done.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary line.")
 @debug_option
 def run_command(**options: Any) -> None:
@@ -80,6 +91,37 @@ def run_command(**options: Any) -> None:
     from sgc.cli.run import run_program
 
     run_program(**options)
+
+
+@cli.command("replay")
+@click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+@click.argument("program", metavar="PROG.sgir|" + _TARGET)
+@click.option("--row", metavar="KEY", help="Only this row. Without it all of them.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a row.")
+@click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
+@click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
+              help="Optimization level for a PROG.py.")  # fmt: skip
+@click.option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the replay's timeline in Chrome trace format.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="No summary line.")
+@debug_option
+def replay_command(**options: Any) -> None:
+    """Runs a program again from the log of a run, with no engine and no tools."""
+    from sgc.cli.replay import replay
+
+    replay(**options)
+
+
+@cli.command("trace")
+@click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", required=True,
+              help="Where to write it.")  # fmt: skip
+@debug_option
+def trace_command(log: Path, output: Path) -> None:
+    """Writes the timeline of a log's runs in Chrome trace format."""
+    from sgc.cli.replay import trace
+
+    trace(log, output)
 
 
 @cli.command("dump")

@@ -25,6 +25,7 @@ def compile_program(
     bindings: tuple[str, ...],
     print_after: str | None,
     no_check: bool,
+    full_graph: bool,
 ) -> None:
     """Compiles, prints what was asked for, writes the file and says so on stderr."""
     _check_output(output)
@@ -47,6 +48,7 @@ def compile_program(
         opt_level=level,
         passes=names,
         observer=show,
+        is_full=full_graph,
     )
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sgc.cli.source import check_texts, is_source, load_function, parse_json_args, parse_pairs
+from sgc.cli.logs import open_log
+from sgc.cli.source import (
+    check_texts,
+    is_source,
+    load_function,
+    load_tools,
+    parse_json_args,
+    parse_pairs,
+)
 from sgc.endpoints import Endpoint, Runtime, connect
 from sgc.errors import ArgumentError, UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Node
 from sgc.ir.types import JSON, Type
+from sgc.options import make_options
 from sgc.program import Program, compile_function, load
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
+from sgc.runtime.executor.run_log import RunLog
 from sgc.runtime.executor.timeline import chrome_trace
 
 
@@ -43,6 +53,11 @@ def run_program(
     level: int,
     trace_file: Path | None,
     quiet: bool,
+    tools: tuple[str, ...] = (),
+    log: Path | None = None,
+    resume: Path | None = None,
+    retry_effect: bool = False,
+    skip_effect: bool = False,
     as_sglang: bool = False,
     script_args: tuple[str, ...] = (),
 ) -> None:
@@ -56,29 +71,35 @@ def run_program(
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
                       "--max-tokens": max_tokens, "--heal": heal, "--interpret": interpret,
-                      "--trace": trace_file}  # fmt: skip
+                      "--trace": trace_file, "--tools": tools, "--log": log,
+                      "--resume": resume}  # fmt: skip
         _run_script(program, script_args, engine, model, of_one_run)
         return
     if script_args:
         raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
-    loaded = _load(program, interpret, level, check=not no_check)
-    arguments = _arguments(loaded, json_args, single_args)
-    if seed is None:
-        seed = random.SystemRandom().getrandbits(32)
-    given: dict[str, Any] = {"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
-                             "heal": heal}  # fmt: skip
-    options = RunOptions(**{name: value for name, value in given.items() if value is not None})
+    loaded = load_program(program, interpret, level, check=not no_check)
+    allowed = load_tools(tools)
     if trace_file is not None:
-        _check_writable(trace_file)
+        check_writable(trace_file, "--trace")
     printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
-    with _open_endpoint(engine, model) as endpoint:
+    with ExitStack() as held:
+        run_log = open_log(log, resume, retry_effect, skip_effect)
+        if run_log is not None:
+            held.enter_context(run_log)
+        arguments = _arguments(loaded, json_args, single_args, run_log)
+        options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
+                                "heal": heal or None, "log": run_log,
+                                "allow_tools": allowed or None})  # fmt: skip
+        if isinstance(loaded, Program):
+            loaded.check_tools(options)
+        endpoint = held.enter_context(_open_endpoint(engine, model))
         result = _run(loaded, endpoint, arguments, options, printer)
     if printer is not None:
         printer.end()
     if as_json:
         click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
     elif printer is None:
-        _show_text(result)
+        show_text(result)
     if trace_file is not None:
         trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if not as_json and not quiet:
@@ -103,16 +124,16 @@ def _run_script(
     run_script(path, arguments, engine, model)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path, option: str) -> None:
     """Finds out before the run, not after it, that its timeline has no place."""
     try:
         with path.open("a", encoding="utf-8"):
             pass
     except OSError as error:
-        raise UsageError(f"--trace {path}: {error.strerror}") from error
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
 
 
-def _load(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
+def load_program(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
     if is_source(program):
         function = load_function(program)
         if interpret:
@@ -124,9 +145,16 @@ def _load(program: str, interpret: bool, level: int, check: bool) -> Program | F
 
 
 def _arguments(
-    loaded: Program | Function, json_args: str | None, single_args: tuple[str, ...]
+    loaded: Program | Function,
+    json_args: str | None,
+    single_args: tuple[str, ...],
+    log: RunLog | None,
 ) -> dict[str, Any]:
+    """The program's arguments; a run that goes on and is given none has those of its log."""
     types = _parameter_types(loaded)
+    logged = log.arguments(RunOptions().row) if log is not None else None
+    if logged and json_args is None and not single_args:
+        return {name: value for name, value in logged.items() if name in types}
     arguments = parse_json_args(json_args)
     for name, value in parse_pairs(single_args, types, "--arg").items():
         if name in arguments:
@@ -189,7 +217,7 @@ class _StreamPrinter:
         self._out.flush()
 
 
-def _show_text(result: RunResult) -> None:
+def show_text(result: RunResult) -> None:
     style = _style(sys.stdout)
     shown = (style(text, kind in ("generated", "chosen")) for kind, text in result.main.pieces)
     click.echo("".join(shown), color=True)
@@ -241,8 +269,9 @@ def summary(result: RunResult) -> str:
     stats = result.stats
     noun = "request" if stats.requests == 1 else "requests"
     forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
+    logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
     return (
-        f"{stats.requests} {noun}, {stats.prompt_tokens} prompt tokens "
+        f"{stats.requests} {noun}{logged}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {stats.computed_tokens} computed, "
         f"{stats.hit_rate:.0%} hit), "
         f"{stats.completion_tokens} generated{forced}, {stats.wall_s:.2f} s, seed {result.seed}"

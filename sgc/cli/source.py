@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from sgc.errors import ProgramError, SgcError, UsageError
 from sgc.functions import Function
 from sgc.ir.types import Kind, Type
 from sgc.session import innermost_user_line
+from sgc.tools import Tool, tools_in
 
 
 def is_source(target: str) -> bool:
@@ -38,6 +40,31 @@ def load_function(target: str) -> Function:
         if isinstance(value, Function) and value.python.__module__ == module.__name__
     }
     return _choose(programs, name, source)
+
+
+def load_tools(targets: Iterable[str]) -> list[Tool]:
+    """The tools of Python files and modules, whose code this runs."""
+    found: list[Tool] = []
+    for target in targets:
+        if is_source(target):
+            source = Path(target)
+            if not source.is_file():
+                raise SgcError(f"--tools {source}: no such file")
+            module = _import_file(source)
+        else:
+            module = _import_module(target)
+        tools = tools_in(module)
+        if not tools:
+            raise UsageError(f"--tools {target}: there is no @sgc.tool in it")
+        found += tools
+    return found
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"--tools {name}: {error}", hint="name a .py file or a module") from error
 
 
 def _choose(programs: Mapping[str, Function], name: str, source: Path) -> Function:

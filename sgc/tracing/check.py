@@ -8,12 +8,21 @@ that differs. What it cannot see: code that treats all the texts tried here alik
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import finished, start_eager
-from sgc.errors import SgcError, TraceError
+from sgc.errors import (
+    DeoptReached,
+    ProgramError,
+    ProgramRaised,
+    SgcError,
+    TraceError,
+    UnknownVariable,
+)
 from sgc.ir.graph import Graph
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.backend import Prompt, Sampling
@@ -24,6 +33,7 @@ from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.scripted import ScriptedBackend
 from sgc.session import innermost_user_line, own_texts, replay_overlays
 from sgc.tracing.overlay import Overlays
+from sgc.tracing.scripted_tools import ScriptedTools
 from sgc.tracing.tracer import copied
 
 if TYPE_CHECKING:
@@ -39,6 +49,7 @@ MAX_ROUNDS = 64
 # that a slow machine does not check less.
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
+MAX_ASKED = 300  # generations of one run: a loop may go on until a reply that never comes
 
 
 def check_trace(
@@ -97,7 +108,11 @@ def _argument(type_: Type, number: int, texts: Sequence[str]) -> Any:
 def _backend(number: int, texts: Sequence[str]) -> ScriptedBackend:
     """Replies that depend on the end of the prompt, so that a request costs the same anywhere."""
 
+    asked = itertools.count(1)
+
     def reply(prompt: Prompt, sampling: Sampling) -> str:
+        if next(asked) > MAX_ASKED:
+            raise ProgramError(f"the check ends a run after {MAX_ASKED} generations")
         return texts[_index(f"{number}/{_end(prompt)}/{sampling.seed}", len(texts))]
 
     def prefer(prompt: Prompt, choices: tuple[str, ...]) -> int:
@@ -119,7 +134,12 @@ def _run_compiled(
     graph: Graph, texts: Sequence[str], arguments: Mapping[str, Any], number: int
 ) -> RunResult:
     backend = _backend(number, texts)
-    return shared.run(run_graph(graph, backend, arguments, RunOptions(seed=number)))
+    return shared.run(run_graph(graph, backend, arguments, _options(number, texts)))
+
+
+def _options(number: int, texts: Sequence[str]) -> RunOptions:
+    """Every tool is scripted: a check calls none of the program's own."""
+    return RunOptions(seed=number, allow_tools=ScriptedTools(number, texts))
 
 
 def _run_interpreted(
@@ -130,7 +150,7 @@ def _run_interpreted(
     number: int,
 ) -> RunResult:
     given = function.signature.bind((), {**bound, **arguments})
-    backend, options = _backend(number, texts), RunOptions(seed=number)
+    backend, options = _backend(number, texts), _options(number, texts)
     given = {name: copied(value) for name, value in given.items()}
     # The body is not being run, only checked: on copies of what it reads, and silently.
     replaying = replay_overlays.set(Overlays(is_silent=True))
@@ -139,12 +159,8 @@ def _run_interpreted(
     except SgcError:
         raise
     except Exception as error:
-        raise TraceError(
-            f"interpreted, {function.name} raised {type(error).__name__}: {error}; "
-            "its trace does not",
-            where=innermost_user_line(error),
-            hint="the program looks into a value that tracing cannot see",
-        ) from error
+        message = f"{type(error).__name__}: {error.args[0] if error.args else error}"
+        raise ProgramRaised(message, where=innermost_user_line(error)) from error
     finally:
         replay_overlays.reset(replaying)
 
@@ -152,9 +168,17 @@ def _run_interpreted(
 def _compare(
     function: Function, compiled: RunResult | SgcError, interpreted: RunResult | SgcError
 ) -> None:
+    if isinstance(compiled, DeoptReached):
+        return
     if isinstance(compiled, SgcError) or isinstance(interpreted, SgcError):
-        if type(compiled) is type(interpreted):
+        if _failed(compiled) == _failed(interpreted):
             return
+        if isinstance(interpreted, ProgramRaised):
+            raise TraceError(
+                f"interpreted, {function.name} raised {interpreted.message}; its trace does not",
+                where=interpreted.where,
+                hint="the program looks into a value that tracing cannot see",
+            ) from interpreted.__cause__
         error = compiled if isinstance(compiled, SgcError) else interpreted
         assert isinstance(error, SgcError)
         raise _differs(function, "one of the two runs fails", str(error)) from error
@@ -165,6 +189,7 @@ def _compare(
             found = ours or theirs
             assert found is not None
             raise _mismatch(function, found, ours, theirs)
+    _compare_calls(function, compiled, interpreted)
     for a, b in zip(compiled.streams, interpreted.streams, strict=False):
         if (a.text, dict(a.variables)) != (b.text, dict(b.variables)):
             raise _differs(function, f"stream {a.path}", _first_difference(a, b))
@@ -174,6 +199,23 @@ def _compare(
         raise _differs(
             function, "the value returned", f"{compiled.ret_value!r}, {interpreted.ret_value!r}"
         )
+
+
+def _compare_calls(function: Function, compiled: RunResult, interpreted: RunResult) -> None:
+    for ours, theirs in zip_longest(compiled.tool_calls, interpreted.tool_calls):
+        if ours is None or theirs is None or ours.identity() != theirs.identity():
+            shown = [
+                f"{call.name}({call.arguments})" if call else "none" for call in (ours, theirs)
+            ]
+            raise _differs(function, "a tool's call", ", ".join(shown))
+
+
+def _failed(outcome: RunResult | SgcError) -> str:
+    """The kind of error that a run ended with, and what it says if the program raised it."""
+    if isinstance(outcome, ProgramRaised):
+        kind, _, message = outcome.message.partition(": ")
+        return kind if kind == UnknownVariable.__name__ else f"{kind}: {message}"
+    return type(outcome).__name__ if isinstance(outcome, SgcError) else ""
 
 
 def _asked(result: RunResult) -> dict[tuple[str, int, str], Request]:

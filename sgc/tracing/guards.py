@@ -21,28 +21,38 @@ def is_program(value: Any) -> bool:
     return isinstance(value, Function)
 
 
+def is_tool(value: Any) -> bool:
+    from sgc.tools import Tool
+
+    return isinstance(value, Tool)
+
+
 def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
     """Hashes of the program's source and of all it can read, and of its bound arguments."""
-    found = [Guard("source", name, digest) for name, digest in _sources(function)]
+    found = [Guard(kind, name, digest) for kind, name, digest in _sources(function)]
     found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
     return tuple(found)
 
 
-def _sources(function: Function) -> Iterator[tuple[str, str]]:
-    """Every function reached by name from the program, and the plain values they read."""
+def _sources(function: Function) -> Iterator[tuple[str, str, str]]:
+    """Every function reached by name from the program, and the plain values they read; tools of
+    a kind of their own, since a program is the same whatever is inside of a tool.
+    """
     seen: set[int] = set()
     queue: list[tuple[str, Any]] = [(function.name, function)]
     while queue:
         name, value = queue.pop(0)
-        python = value.python if is_program(value) else value
+        python = value.python if is_program(value) or is_tool(value) else value
         if id(python) in seen:
             continue
         seen.add(id(python))
-        if isinstance(python, types.FunctionType):
-            yield name, digest(_source(python))
+        if is_tool(value):  # what a tool reads is its own: it is called anew by every run
+            yield "tool", name, digest(f"{value.signature} {value.effect}\n{_source(python)}")
+        elif isinstance(python, types.FunctionType):
+            yield "source", name, digest(_source(python))
             queue.extend(_read_names(python))
         elif (text := plain(python)) is not None:
-            yield name, digest(text)
+            yield "source", name, digest(text)
 
 
 def _source(python: types.FunctionType) -> str:
@@ -84,8 +94,8 @@ _DATA = (str, int, float, bool, list, tuple, dict, set, frozenset)
 
 
 def _is_guarded(value: Any) -> bool:
-    """Programs, plain functions outside this package, and data; nothing else is probed."""
-    if is_program(value):
+    """Programs, tools, plain functions outside this package, and data; no more is probed."""
+    if is_program(value) or is_tool(value):
         return True
     if isinstance(value, types.FunctionType):
         return not (value.__module__ or "").startswith("sgc.")

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from sgc.session import current_session
-from sgc.tracing.abstract import marked, stop
+from sgc.tracing.abstract import INTERPRET, AbstractText, marked, stop
+from sgc.tracing.call_arguments import takes_abstract
 
 # What carries markers through whole. Our own frames may call anything.
 _CARRY = {"join", "format", "__format__", "__str__", "encode"}
@@ -45,14 +46,17 @@ _active = threading.local()
 
 
 @contextmanager
-def watch() -> Iterator[None]:
-    """While active on this thread, what must not be read stops the trace at the user's line."""
+def watch(is_waiting: bool = False) -> Iterator[None]:
+    """While active on this thread, what must not be read stops the trace at the user's line.
+
+    is_waiting: only from `watch_now` on, since what comes before was watched in another run.
+    """
     _install_audit()
     before = sys.getprofile()
     collects = gc.isenabled()
     gc.disable()  # the collector runs other people's finalizers, which may read anything
-    _active.on = True
-    sys.setprofile(_profile)
+    if not is_waiting:
+        watch_now()
     try:
         yield
     finally:
@@ -61,6 +65,12 @@ def watch() -> Iterator[None]:
         sys.setprofile(before if callable(before) else None)
         if collects:
             gc.enable()
+
+
+def watch_now() -> None:
+    """Begins to watch, inside `watch`."""
+    _active.on = True
+    sys.setprofile(_profile)
 
 
 @contextmanager
@@ -82,7 +92,7 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
             _stop_ambient("reads the environment")
     elif event == "c_call":
         receiver = getattr(arg, "__self__", None)
-        if type(receiver) is str:
+        if isinstance(receiver, str):
             _see_method(frame, arg, receiver)
         elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
             _stop_ambient("writes to a file or the terminal")
@@ -91,11 +101,34 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
 
 
 def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
-    if marked(receiver) and method.__name__ not in _CARRY and not _is_ours(frame):
+    name = method.__name__
+    if name in _CARRY or _is_ours(frame):
+        return
+    if marked(receiver):
         stop(
-            f"str.{method.__name__} on a text that contains a value known only when the "
-            "program runs"
+            f"str.{name} on an f-string around a value known only when the program runs, which "
+            "Python takes for plain text",
+            hint=f"build the text with +, which keeps it whole: (x + ' ').{name}(…); or "
+            + INTERPRET,
         )
+    if isinstance(receiver, AbstractText):
+        stop(
+            f"str.{name}(x) of a value known only when the program runs",
+            hint=f"write it as a method of the value: x.{name}(…); or " + INTERPRET,
+        )
+    if takes_abstract(frame):
+        stop(
+            f"str.{name} of a plain text is given a value known only when the program runs",
+            hint=f"{_INSTEAD.get(name, 'make the receiver the abstract one')}; or " + INTERPRET,
+        )
+
+
+_INSTEAD = {
+    "startswith": "write text[:n] == x, or compare x with what you expect",
+    "endswith": "write text[-n:] == x, or compare x with what you expect",
+    "replace": "write the template as an f-string, with x in its place",
+    "strip": "strip the value itself, x.strip(chars)",
+}
 
 
 def _is_strict() -> bool:
@@ -117,6 +150,8 @@ def _ambient(function: Any, receiver: Any) -> str | None:
         return "reads the clock" if issubclass(receiver, datetime.date) else None
     if name in ("random", "getrandbits") and isinstance(receiver, _random.Random):
         return "draws a random number"
+    if module == "_thread" and name in ("start_new_thread", "start_joinable_thread"):
+        return "starts a thread"
     if module == "posix" and name in ("urandom", "getrandom"):
         return "draws a random number"
     return None

@@ -13,23 +13,15 @@ import dis
 import functools
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
 from sgc.errors import TraceError
-from sgc.session import current_session
-from sgc.tracing.abstract import (
-    INTERPRET,
-    AbstractBool,
-    AbstractList,
-    AbstractNumber,
-    AbstractText,
-    marked,
-    raise_stop,
-    stop,
-)
+from sgc.tracing.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.guards import names_of, plain
+from sgc.tracing.overlay_builtins import BUILTINS, print_nothing
+from sgc.tracing.overlay_modules import seeing
 
 MAX_COPIED_CHARS = 1_000_000  # of data whose changes are looked for
 
@@ -74,12 +66,12 @@ class _Overlay:
         self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
         self._copied: dict[int, Any] = {}
         self._globals.update(original)
-        silent = {"print": _print_nothing} if is_silent else {}
-        self._globals["__builtins__"] = vars(builtins) | _BUILTINS | silent
+        silent = {"print": print_nothing} if is_silent else {}
+        self._globals["__builtins__"] = vars(builtins) | BUILTINS | silent
         for name, value in original.items():
             if self._is_ours(value):
                 self._globals[name] = self.rebuild(value)
-            elif (guarded := guard_readers(value)) is not value:
+            elif (guarded := seeing(value)) is not value:
                 self._globals[name] = guarded
 
     def _is_ours(self, value: Any) -> bool:
@@ -110,7 +102,7 @@ class _Overlay:
                 value = old.cell_contents
             except ValueError:
                 continue
-            new.cell_contents = self.rebuild(value) if self._is_ours(value) else value
+            new.cell_contents = self.rebuild(value) if self._is_ours(value) else seeing(value)
         for name, new in zip(function.__code__.co_freevars, cells or (), strict=True):
             with contextlib.suppress(ValueError):  # an empty cell
                 new.cell_contents = self._copy(name, new.cell_contents)
@@ -165,73 +157,3 @@ def _outside_writes(code: types.CodeType, outer: frozenset[str]) -> Iterator[tup
         if isinstance(constant, types.CodeType):
             inside = outer - set(constant.co_cellvars) - set(constant.co_varnames)
             yield from _outside_writes(constant, inside)
-
-
-def _is_abstract(value: Any) -> bool:
-    return isinstance(value, (AbstractText, AbstractNumber, AbstractBool, AbstractList)) or marked(
-        value
-    )
-
-
-def _print_nothing(*args: Any, **kwargs: Any) -> None:
-    """What a program prints while it is traced again or replayed was printed before."""
-
-
-def _print(*args: Any, **kwargs: Any) -> None:
-    """Prints plain values; a trace has nothing else to show, and a compiled run prints nothing."""
-    session = current_session()
-    if session is not None and getattr(session, "is_strict", False):
-        stop("the program prints; a compiled program would not")
-    if not any(map(_is_abstract, args)):
-        print(*args, **kwargs)
-
-
-def _refusing(name: str, builtin: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if any(map(_is_abstract, args)):
-            stop(f"{name}() of a value known only when the program runs")
-        return builtin(*args, **kwargs)
-
-    call.__name__ = name
-    return call
-
-
-def _ambient(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        stop(
-            f"{name}() while tracing: a compiled program would keep what it gave",
-            hint="pass what it reads as an argument of the program",
-        )
-
-    return call
-
-
-class _ReaderModule:
-    """Stands for a module that reads texts; its functions refuse abstract ones."""
-
-    def __init__(self, module: types.ModuleType) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return guard_readers(getattr(self._module, name))
-
-
-def guard_readers(value: Any) -> Any:
-    """`re`, `json` and their functions, made to refuse abstract arguments; else the value."""
-    if isinstance(value, types.ModuleType):
-        return _ReaderModule(value) if value.__name__ in _READER_MODULES else value
-    module = getattr(value, "__module__", None)
-    if isinstance(value, types.FunctionType) and module in _READER_MODULES:
-        return _refusing(f"{module}.{value.__name__}", value)
-    return value
-
-
-_READER_MODULES = ("re", "json", "string", "textwrap", "difflib")
-
-# Functions that would read into a plain marked string without calling a method of it.
-_READERS = ("len", "ord", "sorted", "min", "max", "iter")
-_BUILTINS: dict[str, Any] = {
-    "print": _print,
-    "input": _ambient("input"),
-    **{name: _refusing(name, getattr(builtins, name)) for name in _READERS},
-}

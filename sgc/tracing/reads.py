@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from sgc.tracing.guards import code_text, digest, is_program, plain
+from sgc.tracing.guards import code_text, digest, is_program, is_tool, plain
 
 MAX_VALUES = 10_000  # looked at for one fingerprint
 
@@ -54,6 +54,11 @@ def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
         bound = plain(dict(value.bind_arguments))
         told = None if bound is None else digest(f"{bound} heal={value.heal}")
         return told, [] if told is None else [(name, value.python)]
+    if is_tool(value):
+        # What it reads is its own: every run calls it anew. The program that is compiled calls this
+        # very one, so another of the same text is another value.
+        told = f"{id(value)} {value!r} {value.timeout_s} {value.on_error}"
+        return digest(told + code_text(value.python.__code__)), []
     if isinstance(value, types.FunctionType):
         return _look_at_function(name, value)
     if isinstance(value, types.ModuleType):

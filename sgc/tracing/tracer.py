@@ -7,18 +7,29 @@ must give the same graph; `check.py` then replays it against the interpreter.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.calls import run_body
-from sgc.errors import SgcError, TraceError
+from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Param, Ref, Value
+from sgc.ir.functions import FUNCTIONS
+from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Param, Ref, Value, make_node
+from sgc.ir.ops import OPS, TEXTUAL, Flag
 from sgc.ir.verify import verify
 from sgc.runtime.executor.media import Media
-from sgc.session import Session, innermost_user_line, own_texts
+from sgc.session import (
+    Session,
+    innermost_user_line,
+    innermost_user_loc,
+    own_texts,
+    user_loc,
+    user_loc_of,
+)
 from sgc.symbols import Symbol
 from sgc.tracing.abstract import (
     INTERPRET,
@@ -32,11 +43,26 @@ from sgc.tracing.abstract import (
     pieces_of,
     stop,
 )
+from sgc.tracing.assemble import assemble
+from sgc.tracing.explore import (
+    Budget,
+    Exploration,
+    HasDecisions,
+    Path,
+    PathEnd,
+    Report,
+    Stop,
+    Widened,
+)
+from sgc.tracing.facts import Fact, Facts, fact_of
 from sgc.tracing.guards import guards_of, plain
-from sgc.tracing.hook import unwatched, watch
+from sgc.tracing.hook import unwatched, watch, watch_now
+from sgc.tracing.loops import Fault, Loops
 from sgc.tracing.markers import make_marker
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
+from sgc.tracing.snapshot import Opaque, Reader, Widening
+from sgc.tracing.turns import Counted
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -71,9 +97,20 @@ class TraceSession(Session):
         self._overlays = Overlays(is_silent)
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
         self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
+        self.path: Path | None = None  # of a program that decides; else it is a straight line
+        self.loops: Loops | None = None
+        self.facts = Facts()
+        self.retired: set[int] = set()  # streams that are published already
+        self.callers: dict[str, str] = {}  # the caller's stream, of streams that calls begin
+        self.ended: BaseException | None = None  # what ended the run, should it be swallowed
+        self._types: dict[str, types.Type] = {}
+        self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
-        self.nodes.append(node)
+        if self.path is None:
+            self.nodes.append(node)
+        else:
+            self.path.add(node)
 
     def refuse_other_runs(self) -> None:
         stop(
@@ -84,6 +121,9 @@ class TraceSession(Session):
     def is_abstract(self, value: Any) -> bool:
         is_text = isinstance(value, AbstractText) or marked(value)
         return is_text or isinstance(value, (AbstractNumber, AbstractFlag, AbstractList))
+
+    def note_type(self, symbol: Symbol) -> None:
+        self._types[symbol.name] = symbol.type
 
     def refuse_changes(self) -> None:
         """Stops the trace if the program has changed data outside itself."""
@@ -176,6 +216,139 @@ class TraceSession(Session):
         ]
         return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
 
+    # -- functions and decisions --------------------------------------------------------
+
+    def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
+        """The abstract value of a function of `ir/functions.py`, which cannot fail here."""
+        gives = FUNCTIONS[fn].gives
+        assert type_ is not None or gives is not None, fn
+        known = type_ or types.Type(gives)  # type: ignore[arg-type]
+        return abstract(self._emit_compute(fn, args, known), self)
+
+    def _emit_compute(self, fn: str, args: tuple[Any, ...], type_: types.Type) -> Symbol:
+        operands = tuple(self.operand(arg) for arg in args)
+        (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
+        return symbol
+
+    def attempt(self, fn: str, *args: Any) -> Any:
+        """None where the function would succeed on this path, else the error's abstract message.
+
+        A decision: both ways are traced.
+        """
+        operands = tuple(self.operand(arg) for arg in args)
+        ok, why = self.emit(
+            "attempt", [("ok", types.BOOL), ("why", types.TEXT)], fn=Lit(fn), args=operands
+        )
+        return None if self.decide(ok) else abstract(why, self)
+
+    def decide(self, test: Symbol) -> bool:
+        """Which way this run of the program goes at a test known only when it runs."""
+        if self.path is None:
+            self._end(HasDecisions())
+        self._refuse_ended()
+        fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
+        known = self.facts.outcome(fact, self._options)
+        if known is not None:
+            self.note_pruned(test.name)
+            return known
+        was_fresh = self.path.is_fresh
+        answer = self.path.answer(test, user_loc() if was_fresh else None)
+        self.facts[fact] = answer
+        if self.path.is_fresh and not was_fresh:
+            self.retired = self.path.retired()
+            watch_now()
+        return answer
+
+    def counted(self, n: Any) -> Iterator[Any]:
+        loop = Counted(self, n)
+        if self.loops is not None:
+            self.loops.note(loop)
+        return loop
+
+    def note_pruned(self, test: str) -> None:
+        """Remembers a test whose outcome was known, for `sgc explain`."""
+        if self.path is not None:
+            self.path.exploration.pruned[f"{user_loc()}: {test}"] = None
+
+    def _options(self, name: str) -> tuple[str, ...] | None:
+        type_ = self._types.get(name)
+        return type_.options or None if type_ is not None else None
+
+    def _end(self, error: BaseException) -> NoReturn:
+        """Ends this run of the program; a handler of its own that swallows it changes nothing."""
+        self.ended = error
+        raise error
+
+    def _refuse_ended(self) -> None:
+        if self.ended is not None:
+            raise self.ended
+
+    # -- merging --------------------------------------------------------------------------
+
+    def at_statement(self, frames: list[FrameType]) -> None:
+        """A statement begins: goes on alone, or ends where another run goes on."""
+        if self.ended is not None or self.is_over or self.path is None or self.loops is None:
+            return
+        if self.path.is_fresh:
+            self._reach(frames, None, user_loc_of(frames[0]))
+        elif self.loops.n_events in self.path.widened:
+            self._apply(self.path.widened[self.loops.n_events])
+
+    def _reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
+        assert self.path is not None
+        assert self.loops is not None
+        try:
+            reader = Reader(self)
+            snapshot = reader.read(frames, self.loops, last)
+        except Opaque:
+            return
+        with self.located(loc):
+            self._retire(snapshot.dead)
+        wider = self.path.widening(snapshot)
+        if wider is None:
+            if self.path.reach(snapshot, loc):
+                self._end(PathEnd())
+            return
+        narrow, widening = wider
+        widened = self._widen(reader.states, widening)
+        snapshot = Reader(self).read(frames, self.loops, last)
+        self.path.replace(narrow, snapshot, widened, loc)
+
+    def _widen(self, states: list[ProgramState], widening: Widening) -> Widened:
+        """Takes names for maybe not set, and forgets facts."""
+        assert self.loops is not None
+        names = []
+        for unsure in widening.names:
+            symbol = Symbol(self.namer.fresh(unsure.name or "v"), unsure.type)
+            names.append((self.states.index(states[unsure.number]), symbol, unsure))
+        widened = Widened(self.loops.n_events, tuple(names), widening.facts)
+        self._apply(widened)
+        return widened
+
+    def _apply(self, widened: Widened) -> None:
+        for number, symbol, unsure in widened.names:
+            self.note_type(symbol)
+            self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
+        self.facts = Facts(widened.facts)
+
+    def _retire(self, dead: tuple[int, ...]) -> None:
+        """Publishes the streams that nothing in the program reaches any more."""
+        assert self.path is not None
+        self.path.is_publishing = True
+        for number in dead:
+            self.publish(self.states[number])
+        self.path.is_publishing = False
+        self.retired.update(dead)
+        self.path.retire(dead)
+
+    def finish(self, ret_value: Any) -> None:
+        if self.path is not None:
+            self._refuse_ended()
+            if self.path.is_fresh:
+                self._reach([], self._returned(ret_value), None)
+            self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
+        super().finish(ret_value)
+
     # -- operands -----------------------------------------------------------------------
 
     def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
@@ -202,12 +375,21 @@ class TraceSession(Session):
             hint="use text, numbers, lists and dicts of them; or " + INTERPRET,
         )
 
+    def _as_text(self, operand: Operand) -> Operand:
+        """A number that stands alone in a text is its text."""
+        type_ = self._types.get(operand.name) if isinstance(operand, Ref) else None
+        if type_ is None or type_.kind in TEXTUAL:
+            return operand
+        assert isinstance(operand, Ref)
+        number = Symbol(operand.name, type_)
+        return Ref(self._emit_compute("str", (number,), types.TEXT).name)
+
     def _text(self, text: str) -> Operand:
         parts = self.text_parts(text)
         if not parts:
             return Lit("")
         if len(parts) == 1:
-            return parts[0][1]
+            return self._as_text(parts[0][1])
         operands = tuple(operand for _, operand in parts)
         (symbol,) = self.emit("concat", [("text", types.TEXT)], parts=operands)
         return Ref(symbol.name)
@@ -215,8 +397,44 @@ class TraceSession(Session):
     def emit(
         self, op: str, results: list[tuple[str, types.Type]], **fields: Operand
     ) -> list[Symbol]:
+        self._refuse_ended()
         self._retype(op, fields)
-        return super().emit(op, results, **fields)
+        if self.path is None or self.path.is_fresh:
+            symbols = super().emit(op, results, **fields)
+        else:
+            symbols = self._repeat(self.path, op, results, fields)
+        self._types.update((symbol.name, symbol.type) for symbol in symbols)
+        self._learn(op, symbols, fields)
+        return symbols
+
+    def _repeat(
+        self, path: Path, op: str, results: list[tuple[str, types.Type]], fields: dict[str, Operand]
+    ) -> list[Symbol]:
+        """The node that an earlier run of the program has built here."""
+        node = path.repeat()
+        is_same = op == node.op and fields == dict(node.fields)
+        if not is_same or [type_ for _, type_ in results] != [v.type for v in node.results]:
+            raise TraceError(
+                "the program does something else when it is traced again",
+                where=str(user_loc() or ""),
+                hint="it depends on time, randomness or state outside; pass such values as "
+                "arguments",
+            )
+        return [Symbol(value.name, value.type) for value in node.results]
+
+    def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
+        """What a node tells of later ones: which test it makes, who called whom."""
+        if op == "stream" and self.calling:
+            self.callers[symbols[0].name] = self.calling[-1].start.name
+        if op in ("compute", "attempt") and symbols[0].type == types.BOOL:
+            fn, args = fields["fn"], fields["args"]
+            assert isinstance(fn, Lit)
+            assert isinstance(args, tuple)
+            fact = fact_of(f"{op} {fn.value}".removeprefix("compute "), args)
+            if fact is not None:
+                self._tests[symbols[0].name] = fact
+        if Flag.APPENDS in OPS[op].flags or Flag.HOST in OPS[op].flags:
+            self.facts.clear()
 
     def _retype(self, op: str, fields: Mapping[str, Operand]) -> None:
         """A parameter without annotation that is used as a number is one; one used as an image
@@ -250,59 +468,149 @@ def trace(
     bound: Mapping[str, Any] | None = None,
     types_of: Mapping[str, types.Type] | None = None,
     is_strict: bool = False,
+    budget: Budget | None = None,
+    is_full: bool = False,
+    report: Report | None = None,
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
     types_of: of arguments, where they are known better than the signature does. is_strict: a
-    program that prints is not traced. Raises TraceError at the user's line where it cannot be
-    traced, or when two traces differ; ArgumentError for unknown names in `bound`.
+    program that prints is not traced. is_full: what the budget does not allow is an error, and
+    not left to the interpreter. report: is told what exploring the program found. Raises
+    TraceError at the user's line where it cannot be traced, or when two traces differ;
+    ArgumentError for unknown names in `bound`.
     """
     bound, known = dict(bound or {}), dict(types_of or {})
     function.signature.check_bound(bound)
     for parameter in function.signature.static:
         if parameter.name not in known:
             bound.setdefault(parameter.name, parameter.default)
-    graph = _trace_once(function, bound, known, is_strict)
-    again = _trace_once(function, bound, known, is_strict, is_silent=True)
-    if graph != again:
-        raise _difference(function, graph, again)
+    trace = _Trace(function, bound, known, is_strict)
+    try:
+        graph = trace.straight()
+        again = trace.straight(is_silent=True)
+        if graph != again:
+            raise _difference(function, graph, again)
+    except HasDecisions:
+        graph = trace.explored(budget or Budget(), is_full, report or Report())
     verify(graph)
     return graph
 
 
-def _trace_once(
-    function: Function,
-    bound: Mapping[str, Any],
-    known: Mapping[str, types.Type],
-    is_strict: bool,
-    is_silent: bool = False,
-) -> Graph:
-    free = [
-        replace(p, type=known[p.name], is_typed=True, has_default=False) if p.name in known else p
-        for p in function.signature.parameters
-        if p.name not in bound
-    ]
-    session = TraceSession(function.name, (p.name for p in free), is_strict, is_silent)
-    session.note(bound, function)
-    given = {name: copied(value) for name, value in bound.items()}
-    for parameter in free:
-        session.namer.take(parameter.name)
-        given[parameter.name] = abstract(Symbol(parameter.name, parameter.type), session)
-    try:
-        with watch():
-            _run_body(function, session, given)
-            _refuse_changed(bound, given)
-    except TraceStop as stopped:
-        raise (session.stopped or stopped).error from None
-    except Exception:
+class _Trace:
+    """What the runs of one trace have in common."""
+
+    def __init__(
+        self,
+        function: Function,
+        bound: Mapping[str, Any],
+        known: Mapping[str, types.Type],
+        is_strict: bool,
+    ) -> None:
+        self._function, self._bound, self._is_strict = function, bound, is_strict
+        self._free = [
+            replace(p, type=known[p.name], is_typed=True, has_default=False)
+            if p.name in known
+            else p
+            for p in function.signature.parameters
+            if p.name not in bound
+        ]
+
+    def straight(self, is_silent: bool = False) -> Graph:
+        """The graph of a program that decides nothing; raises HasDecisions if it does."""
+        session, given = self._session(is_silent)
+        self._run(session, given)
+        return self._graph(session, (Block("entry", (), tuple(session.nodes)),))
+
+    def explored(self, budget: Budget, is_full: bool, report: Report) -> Graph:
+        """The graph of a program of which every way is traced."""
+        function, exploration = self._function, Exploration(budget)
+        first, _ = self._session(is_silent=True)
+
+        def once(path: Path) -> None:
+            session, given = self._session(is_silent=True)
+            session.path, session.namer = path, exploration.namer
+            session.callers = first.callers
+            session.retyped, session.images = first.retyped, first.images
+            for parameter in self._free:
+                session.namer.take(parameter.name)
+            session.retired = path.retired() if path.is_fresh else set()
+            loops = Loops(
+                sys._getframe(),
+                lambda: path.answers,
+                lambda: len(session.states),
+                session.at_statement,
+                lambda n_events: path.is_fresh or n_events in path.widened,
+            )
+            session.loops = loops
+            loops.start()
+            try:
+                self._run(session, given)
+            except PathEnd:
+                return
+            except Fault as fault:
+                raise fault.error from None
+            finally:
+                loops.stop()
+            path.stop()
+
+        spent = exploration.run(once)
+        report.n_runs, report.pruned = exploration.n_runs, tuple(exploration.pruned)
+        if spent:
+            self._cut(exploration, spent, is_full)
+            report.deopt = spent
+        blocks = assemble(
+            exploration.entry, exploration.namer, function.max_turns or 0, first.callers
+        )
+        return self._graph(first, blocks)
+
+    def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
+        """Ends the arms that the budget did not allow in the interpreter."""
+        if is_full:
+            raise TraceError(
+                f"{self._function.name} has {spent}",
+                where=str(self._function.loc or ""),
+                hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
+                "program, or compile it without --full-graph",
+            )
+        for item in exploration.left:
+            item.arm.nodes.append(make_node("deopt", (), self._function.loc, reason=Lit(spent)))
+            item.arm.end = Stop()
+
+    def _session(self, is_silent: bool) -> tuple[TraceSession, dict[str, Any]]:
+        names = [parameter.name for parameter in self._free]
+        session = TraceSession(self._function.name, names, self._is_strict, is_silent)
+        session.note(self._bound, self._function)
+        given = {name: copied(value) for name, value in self._bound.items()}
+        for parameter in self._free:
+            session.namer.take(parameter.name)
+            symbol = Symbol(parameter.name, parameter.type)
+            session.note_type(symbol)
+            given[parameter.name] = abstract(symbol, session)
+        return session, given
+
+    def _run(self, session: TraceSession, given: dict[str, Any]) -> None:
+        try:
+            with watch(is_waiting=session.path is not None and not session.path.is_fresh):
+                _run_body(self._function, session, given)
+                _refuse_changed(self._bound, given)
+        except TraceStop as stopped:
+            raise (session.stopped or stopped).error from None
+        except Exception:
+            if session.stopped is not None:
+                raise session.stopped.error from None
+            if session.ended is not None:
+                raise session.ended from None
+            raise
         if session.stopped is not None:
-            raise session.stopped.error from None
-        raise
-    if session.stopped is not None:
-        raise session.stopped.error
-    params = tuple(_param(parameter, session) for parameter in free)
-    block = Block("entry", (), tuple(session.nodes))
-    return Graph(function.name, params, (block,), guards_of(function, bound))
+            raise session.stopped.error
+        if session.ended is not None:
+            raise session.ended
+
+    def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
+        params = tuple(_param(parameter, session) for parameter in self._free)
+        guards = guards_of(self._function, self._bound)
+        return Graph(self._function.name, params, blocks, guards)
 
 
 def _run_body(function: Function, session: TraceSession, arguments: Mapping[str, Any]) -> None:
@@ -310,6 +618,10 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
     try:
         run_body(function, session, arguments)
         session.refuse_changes()
+    except ProgramError as error:
+        _fail(session, error, error.message)
+    except UnknownVariable as error:
+        _fail(session, error, error.message)
     except SgcError:
         raise
     except RecursionError as error:
@@ -319,10 +631,30 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
             hint="a recursion must end by a static argument, before Python's own limit",
         ) from error
     except Exception as error:
+        if session.path is not None:
+            _fail(session, error, _message(error))
+            return
         raise TraceError(
             f"the program raised {type(error).__name__} while being traced: {error}",
             where=innermost_user_line(error),
         ) from error
+
+
+def _fail(session: TraceSession, error: Exception, message: str) -> None:
+    """Ends a way through the program with the error that it raises there."""
+    path = session.path
+    if path is None or session.ended is not None or session.stopped is not None:
+        raise error
+    with session.active(), session.located(innermost_user_loc(error)):
+        session.emit("fail", [], error=Lit(type(error).__name__), message=session.scalar(message))
+    session.is_over = True
+
+
+def _message(error: Exception) -> str:
+    """What an error says; its text may be an abstract one."""
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        return error.args[0]
+    return str(error)
 
 
 def copied(value: Any) -> Any:

@@ -12,7 +12,7 @@ from random_graphs import random_graph
 
 from sgc.errors import ParseError
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Param, Ref, Value, make_node
-from sgc.ir.ops import TABLE, OpSpec
+from sgc.ir.ops import TABLE, TERMINATORS, OpSpec
 from sgc.ir.parser import parse, parse_node
 from sgc.ir.printer import node_text, to_text
 from sgc.ir.types import INT, TEXT, list_of
@@ -42,8 +42,10 @@ def test_random_graphs_are_valid_and_cover_the_table() -> None:
         for node in graph.nodes():
             ops.add(node.op)
             fields |= {(node.op, name) for name, _ in node.fields}
-    assert ops == {row.name for row in TABLE}
-    assert fields == {(row.name, field.name) for row in TABLE for field in row.fields}
+    # Where a program goes on is in tests of their own.
+    covered = [row for row in TABLE if row.name == "return" or row.name not in TERMINATORS]
+    assert ops == {row.name for row in covered}
+    assert fields == {(row.name, field.name) for row in covered for field in row.fields}
 
 
 @given(ANY_TEXT, SCALARS)

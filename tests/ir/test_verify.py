@@ -107,9 +107,9 @@ def test_ten_thousand_nodes_in_a_second() -> None:
         first, last = Ref(f"s{i // 2}"), Ref(f"s{i + 1}")
         nodes.append(make_node("span", (Value(f"p{i}", TEXT),), start=first, end=last))
     graph = one_block(*nodes)
-    start = time.perf_counter()
+    start = time.process_time()
     verify(graph)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def diamond(monkeypatch: pytest.MonkeyPatch, uses: dict[str, str], flow: dict[str, str]) -> Graph:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
-import re
 import subprocess
 import sys
 import threading
@@ -21,18 +19,6 @@ from sgc.tracing.tracer import trace
 
 TABLE = {"en/low": "Hello", "de/high": "Hallo"}
 LABELS = {"spam", "eggs"}
-
-
-def swallows_everything(s, x):
-    try:
-        verdict = json.loads(x)["verdict"]
-    except:  # noqa: E722
-        verdict = "unknown"
-    s += "Verdict: " + verdict + sgc.gen("a")
-
-
-def matches(s, x):
-    s += "zip" if re.fullmatch(r"\d{5}", x) else "other"
 
 
 def in_global_set(s, x):
@@ -72,8 +58,6 @@ def stop_number(s, x):
         key_from_argument,
         role_from_argument,
         stop_number,
-        swallows_everything,
-        matches,
         in_global_set,
         table_of_two,
         after_many_generations,

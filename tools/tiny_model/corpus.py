@@ -6,6 +6,7 @@ Text `i` of a seed is a function of the two alone, so that a stream goes on wher
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 
 from tiny_model import programs, shapes
@@ -38,14 +39,33 @@ SHAPES: dict[str, tuple[Shape, float]] = {  # and how often
     "tool_use": (programs.tool_use, 0.7),
     "story": (programs.story, 0.7),
 }
-NAMES, WEIGHTS = list(SHAPES), [weight for _, weight in SHAPES.values()]
+NAMES = list(SHAPES)
+LATER = {  # weights of the second stage: of what is left to learn when the shapes are known
+    "completion": 11,
+    "chat": 8,
+    "follow_up": 3,
+    "tips_program": 1,
+    "expansion": 0.6,
+    "advice": 0.4,
+    "judge": 0.8,
+    "grade": 1.2,
+    "grade_chat": 0.5,
+    "extract_program": 3,
+    "character": 1,
+    "story": 0.3,
+}
+STAGE_1 = 250 * 1024  # texts before the second stage
+STAGES = (
+    [weight for _, weight in SHAPES.values()],
+    [LATER.get(name, weight) for name, (_, weight) in SHAPES.items()],
+)
 
 
 def text(seed: int, i: int, world: World) -> tuple[str, Text]:
     """Text `i` of the seed, and its shape's name."""
-    r = Random(f"{seed}/{i}")
-    name = r.choices(NAMES, WEIGHTS)[0]
-    return name, SHAPES[name][0](r, world)
+    r, stage = Random(f"{seed}/{i}"), int(i >= STAGE_1)
+    name = r.choices(NAMES, STAGES[stage])[0]
+    return name, SHAPES[name][0](r, replace(world, stage=stage))
 
 
 def stream(seed: int, start: int = 0) -> Iterator[Text]:

@@ -46,7 +46,7 @@ def completion(r: Random, world: World) -> Text:
 
 def exchange(r: Random, world: World, task: Task | None = None) -> Exchange:
     """An exchange of a task, or of any, put in some way."""
-    return (task or draw(r)[1])(r, Random(r.random()), world)
+    return (task or draw(r, world.stage)[1])(r, Random(r.random()), world)
 
 
 def complete(text: Text, e: Exchange, r: Random) -> Text:
@@ -86,7 +86,7 @@ def fields(text: Text, lines: str, r: Random) -> Text:
 
 def few_shot(r: Random, world: World) -> Text:
     """Solved examples of one task, then one to solve. All are learnt from."""
-    task, seed = draw(r)[1], r.random()
+    task, seed = draw(r, world.stage)[1], r.random()
     text = Text(r)
     gap = r.choice(["\n", "\n", "\n", ""])
     for i in range(r.randint(3, 7)):

@@ -636,8 +636,21 @@ TASKS: dict[str, tuple[Task, float]] = {  # and how often
 }
 
 
-def draw(r: Random) -> tuple[str, Task]:
+LATER: dict[str, float] = {  # weights of the second stage
+    "sums": 5,
+    "area": 3,
+    "related": 3,
+    "is_about": 2.5,
+    "fields_as_lines": 9,
+    "fields_as_json": 10,
+    "reading": 6,
+    "tool_choice": 4,
+}
+
+
+def draw(r: Random, stage: int = 0) -> tuple[str, Task]:
     """A task by its weight."""
     names = list(TASKS)
-    name = r.choices(names, [TASKS[n][1] for n in names])[0]
+    later = LATER if stage else {}
+    name = r.choices(names, [later.get(n, TASKS[n][1]) for n in names])[0]
     return name, TASKS[name][0]

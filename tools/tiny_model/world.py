@@ -132,9 +132,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Draws from the world; combinations come from one side of the split only."""
+    """Draws from the world; combinations come from one side of the split only.
+
+    stage: 0 while the shapes are learnt, 1 when what is hard to get exactly is asked more often.
+    """
 
     split: Split = "train"
+    stage: int = 0
 
     def pick(self, r: Random, kind: str, *options: Sequence[Any]) -> tuple[Any, ...]:
         """One of each of the options, such that their combination is of this split."""

@@ -1,0 +1,35 @@
+"""What no value of a program may exceed, so that a run cannot be made to fill the memory."""
+
+from __future__ import annotations
+
+import math
+
+from sgc.errors import ProgramError
+
+MAX_TEXT = 10_000_000  # characters
+# As many as Python itself turns into text: a number can always be shown.
+MAX_DIGITS = 4300
+MAX_BITS = math.ceil(MAX_DIGITS * math.log2(10))
+MAX_ITEMS = 1_000_000  # of a list
+
+
+class LimitExceeded(ProgramError):
+    """A value of a program would be larger than values may be."""
+
+
+def check_length(n_chars: int) -> None:
+    """Raises LimitExceeded for a text that would be too long."""
+    if n_chars > MAX_TEXT:
+        raise LimitExceeded(
+            f"a text of {n_chars} characters would be made; {MAX_TEXT} are allowed",
+            hint="make it shorter before it is repeated or padded",
+        )
+
+
+def check_bits(n_bits: float) -> None:
+    """Raises LimitExceeded for a whole number that would be too large."""
+    if n_bits > MAX_BITS:
+        raise LimitExceeded(
+            f"a number of more than {MAX_DIGITS} digits would be made",
+            hint="use floats, or smaller numbers",
+        )

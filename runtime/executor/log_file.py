@@ -1,0 +1,236 @@
+"""An append-only file of JSON lines that outlives the process that writes it.
+
+Each line but the first, which names the format, is a record of some kind; what tells records of a
+kind apart is their key. What is kept in memory is where each record is. A last line that was not
+written to its end, as after a crash, is taken away; anything else that is no record is an error.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from sgc.errors import RunLogError
+
+FORMAT_VERSION = 1
+MAX_RECORDS = 5_000_000
+MAX_LINE_BYTES = 256 * 1024 * 1024
+
+_FORMAT_LINE = f'{{"sgc_run_log":{FORMAT_VERSION}}}\n'.encode("ascii")
+
+# The kinds of records, and the fields that are a record's key.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "program": (),
+    "backend": (),
+    "row": ("row",),
+    "generate": ("row", "path", "ordinal", "number"),
+    "score": ("row", "path", "ordinal", "number"),
+    "commit": ("row", "path", "ordinal", "number"),
+    "intent": ("row", "ordinal"),
+    "failure": ("row", "ordinal"),
+    "tool": ("row", "ordinal"),
+}
+Json = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class LogFile:
+    """An open file of records; any thread may use it."""
+
+    def __init__(self, path: str, fd: int, is_read_only: bool) -> None:
+        self.path = path
+        self.is_read_only = is_read_only
+        self._fd = fd
+        self._lock = threading.RLock()
+        self._places: dict[Key, tuple[int, int]] = {}  # where a record begins, and its bytes
+        self._size = 0
+
+    @staticmethod
+    def open(path: str) -> LogFile:
+        """Opens a file to go on with, or makes one that only its owner may read."""
+        fd = _open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            _lock(fd, path)
+            file = LogFile(path, fd, is_read_only=False)
+            file._load()
+            os.ftruncate(fd, file._size)
+            if not file._size:
+                file._append(_FORMAT_LINE)
+                _sync_folder(path)
+        except BaseException:
+            os.close(fd)
+            raise
+        return file
+
+    @staticmethod
+    def read(path: str) -> LogFile:
+        """Opens a file that stays as it is."""
+        fd = _open(path, os.O_RDONLY)
+        try:
+            file = LogFile(path, fd, is_read_only=True)
+            file._load()
+        except BaseException:
+            os.close(fd)
+            raise
+        return file
+
+    @staticmethod
+    def temporary() -> LogFile:
+        """A file that nobody else sees, gone when it is closed."""
+        with tempfile.TemporaryFile() as unnamed:
+            file = LogFile("a temporary log", os.dup(unnamed.fileno()), is_read_only=False)
+        file._append(_FORMAT_LINE)
+        return file
+
+    def close(self) -> None:
+        """Lets go of the file; closing it again does nothing."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    # -- reading --------------------------------------------------------------------------
+
+    def find(self, key: Key) -> Json | None:
+        """The last record of a key; None where there is none."""
+        with self._lock:
+            place = self._places.get(key)
+            if place is None:
+                return None
+            line = os.pread(self._open_fd(), place[1], place[0])
+        return _parsed(line, self.path)
+
+    def places(self) -> Iterator[Key]:
+        """The keys of all records, in the order of the records."""
+        with self._lock:
+            places = sorted(self._places.items(), key=lambda item: item[1])
+        return (key for key, _ in places)
+
+    def _load(self) -> None:
+        with open(os.dup(self._fd), "rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
+                where = f"{self.path}:{number}"
+                if number == 1:
+                    _check_format(line, where)
+                if not line.endswith(b"\n"):
+                    if len(line) == MAX_LINE_BYTES:
+                        raise RunLogError(f"{where}: the line is too long")
+                    return
+                if number > 1:
+                    self._keep(_parsed(line, where), self._size, len(line), where)
+                self._size += len(line)
+
+    def _keep(self, record: Json, offset: int, n_bytes: int, where: str) -> None:
+        """Remembers where a record is."""
+        kind = record.get("kind")
+        if not isinstance(kind, str) or kind not in KEYS:
+            raise RunLogError(f"{where}: there is no record of the kind {kind!r}")
+        names = KEYS[kind]
+        parts = tuple(record.get(name) for name in names)
+        wanted = (str if name in ("row", "path") else int for name in names)
+        if not all(type(part) is type_ for part, type_ in zip(parts, wanted, strict=True)):
+            raise RunLogError(f"{where}: a record of the kind {kind!r} needs {', '.join(names)}")
+        if len(self._places) >= MAX_RECORDS:
+            raise RunLogError(f"{self.path} has more than {MAX_RECORDS} records")
+        self._places[(kind, *parts)] = (offset, n_bytes)
+
+    # -- writing --------------------------------------------------------------------------
+
+    def append(self, record: Json) -> None:
+        """Adds a record; when this returns, it outlives the process."""
+        try:
+            text = json.dumps(record, allow_nan=False, separators=(",", ":"))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RunLogError(
+                f"what came back cannot be written to {self.path}: {error}"
+            ) from error
+        line = text.encode("ascii") + b"\n"
+        if len(line) >= MAX_LINE_BYTES:
+            raise RunLogError(f"what came back is too long for {self.path}: {len(line)} bytes")
+        with self._lock:
+            offset = self._size
+            self._append(line)
+            self._keep(record, offset, len(line), self.path)
+
+    def _append(self, line: bytes) -> None:
+        if self.is_read_only:
+            raise RunLogError(f"{self.path} is only read: nothing is written to it")
+        fd, at = self._open_fd(), self._size
+        end = at + len(line)
+        try:
+            while at < end:
+                at += os.pwrite(fd, line[len(line) - (end - at) :], at)
+        except OSError as error:
+            with suppress(OSError):  # half a line would make the next one unreadable
+                os.ftruncate(fd, self._size)
+            raise RunLogError(f"cannot write {self.path}: {error.strerror}") from error
+        self._size = end
+
+    def sync(self) -> None:
+        """Waits until all records outlive the machine too."""
+        try:
+            os.fsync(self._open_fd())
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without it
+                raise RunLogError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def _open_fd(self) -> int:
+        if self._fd < 0:
+            raise RunLogError(f"the log {self.path} is closed")
+        return self._fd
+
+
+def _open(path: str, flags: int) -> int:
+    """Opens a regular file; one that is made is its owner's alone."""
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise RunLogError(f"cannot open the log {path}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise RunLogError(f"cannot open the log {path}: it is no regular file")
+    return fd
+
+
+def _lock(fd: int, path: str) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise RunLogError(f"the log {path} is being written by another run") from error
+
+
+def _sync_folder(path: str) -> None:
+    """A new file outlives the machine only when its folder's entry does."""
+    with suppress(OSError):
+        fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _check_format(line: bytes, where: str) -> None:
+    if _FORMAT_LINE.startswith(line):  # whole, or torn
+        return
+    raise RunLogError(
+        f"{where}: expected a run's log of format {FORMAT_VERSION}, found {line[:40]!r}",
+        hint="name another file; the log of another version of sgc is read by that version only",
+    )
+
+
+def _parsed(line: bytes, where: str) -> Json:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RunLogError(f"{where}: the line is no record of a log: {error}") from error
+    if not isinstance(record, dict):
+        raise RunLogError(f"{where}: the line is no record of a log")
+    return record

@@ -1,0 +1,278 @@
+"""Translates Python's patterns for RE2: characters that no set of a pattern tells apart are one
+byte, and sets are classes of such bytes. Called by `linear_regex.py`, which says why.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from re import _compiler, _parser  # type: ignore[attr-defined]
+from re import _constants as sre  # type: ignore[attr-defined]
+from typing import Any
+
+from sgc.errors import UsageError
+
+Node = tuple[Any, Any]
+
+MAX_REPEAT = 1000  # RE2's own
+_LAST = 0x110000
+_WORD = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+NEWLINE, _INNER_NEWLINE = 0x0A, 0x0B
+_KEPT_FLAGS = re.IGNORECASE | re.DOTALL | re.MULTILINE | re.ASCII
+_SCOPED = re.IGNORECASE | re.DOTALL | re.ASCII
+
+
+class UnsupportedPattern(UsageError):
+    """A pattern that cannot be matched in linear time with Python's results."""
+
+
+def _refuse(what: str) -> UnsupportedPattern:
+    return UnsupportedPattern(
+        f"the pattern has {what}, which cannot be matched in linear time as Python does",
+        hint="write the pattern without it, or use methods of the text such as split and find",
+    )
+
+
+class _BytesOf(dict[int, str]):
+    """The byte of each character, as `str.translate` asks for it."""
+
+    def __init__(self, starts: list[int], bytes_: list[int]) -> None:
+        super().__init__()
+        self._starts, self._bytes = starts, bytes_
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = chr(self._bytes[bisect_right(self._starts, code) - 1])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """source: for RE2; ends_at_newline: a newline that ends the text is a byte of its own."""
+
+    tree: Any
+    source: bytes
+    bytes_of: _BytesOf
+    ends_at_newline: bool
+
+
+@lru_cache(maxsize=256)
+def translated(pattern: str, flags: int) -> Translated:
+    """Raises re.error for a pattern that is none, UnsupportedPattern for one not supported."""
+    tree = _parser.parse(pattern, flags)
+    flags = tree.state.flags
+    if flags & re.LOCALE:
+        raise _refuse("the flag LOCALE")
+    survey = _Survey()
+    survey.see(tree, flags & _KEPT_FLAGS)
+    classes = _Classes(survey)
+    source = _Writer(classes).sequence(tree, flags & _KEPT_FLAGS)
+    return Translated(tree, source, classes.bytes_of, survey.has_end)
+
+
+def _scoped(flags: int, added: int, removed: int) -> int:
+    if (added | removed) & re.MULTILINE:
+        raise _refuse("the flag MULTILINE for a part of it")
+    if added & re.ASCII or added & re.UNICODE:
+        raise _refuse("the flag ASCII or UNICODE for a part of it")
+    return ((flags | added) & ~removed) & _KEPT_FLAGS
+
+
+class _Survey:
+    """What a pattern holds: its sets of characters, and which places it asks for."""
+
+    def __init__(self) -> None:
+        self.sets: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {}
+        self.word_flags: int | None = None
+        self.has_newlines = False
+        self.has_end = False
+
+    def see(self, tree: Iterable[Node], flags: int) -> None:
+        for op, arg in tree:
+            if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
+                self.sets[_key(op, arg, flags)] = _runs(op, _frozen(arg), flags & _SCOPED)
+            elif op is sre.BRANCH:
+                for each in arg[1]:
+                    self.see(each, flags)
+            elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+                _check_repeat(arg)
+                self.see(arg[2], flags)
+            elif op is sre.SUBPATTERN:
+                _, added, removed, inner = arg
+                self.see(inner, _scoped(flags, added, removed))
+            elif op is sre.AT:
+                self._see_place(arg, flags)
+            else:
+                raise _refuse(_UNSUPPORTED.get(str(op), f"a part {op}"))
+
+    def _see_place(self, place: Any, flags: int) -> None:
+        if place is sre.AT_BOUNDARY:
+            self.word_flags = flags & re.ASCII
+        elif place is sre.AT_NON_BOUNDARY:
+            raise _refuse(r"\B")
+        elif place in (sre.AT_BEGINNING, sre.AT_END):
+            self.has_newlines = True
+            self.has_end |= place is sre.AT_END and not flags & re.MULTILINE
+
+
+_UNSUPPORTED = {
+    "ASSERT": "a look ahead or behind",
+    "ASSERT_NOT": "a look ahead or behind",
+    "GROUPREF": "a reference to a group",
+    "GROUPREF_EXISTS": "a condition on a group",
+    "ATOMIC_GROUP": "an atomic group",
+    "POSSESSIVE_REPEAT": "a possessive repeat",
+}
+
+
+def _check_repeat(arg: Any) -> None:
+    low, high, inner = arg
+    if inner.getwidth()[0] == 0 and high > 1:
+        raise _refuse("a repeat of what may be empty")
+    if low > MAX_REPEAT or (high is not sre.MAXREPEAT and high > MAX_REPEAT):
+        raise _refuse(f"a repeat of more than {MAX_REPEAT} times")
+
+
+def _key(op: Any, arg: Any, flags: int) -> tuple[str, int]:
+    return f"{op} {arg!r}", flags & _SCOPED
+
+
+def _frozen(arg: Any) -> Any:
+    return tuple(arg) if isinstance(arg, list) else arg
+
+
+@lru_cache(maxsize=1024)
+def _runs(op: Any, arg: Any, flags: int) -> tuple[tuple[int, int], ...]:
+    """The ranges of characters that a set matches, ends excluded: as Python's matcher says."""
+    if op is sre.LITERAL and not flags & re.IGNORECASE:
+        return ((arg, arg + 1),)
+    matcher = _matcher(op, list(arg) if isinstance(arg, tuple) else arg, flags)
+    return tuple(match.span() for match in matcher.finditer(_every_character()))
+
+
+def _matcher(op: Any, arg: Any, flags: int) -> re.Pattern[str]:
+    """Python's own matcher of one or more characters of a set."""
+    state = _parser.State()
+    state.flags = flags if flags & re.ASCII else flags | re.UNICODE
+    state.str = ""
+    one = _parser.SubPattern(state, [(op, arg)])
+    many = _parser.SubPattern(state, [(sre.MAX_REPEAT, (1, sre.MAXREPEAT, one))])
+    compiled: re.Pattern[str] = _compiler.compile(many, state.flags)
+    return compiled
+
+
+@lru_cache(maxsize=1)
+def _every_character() -> str:
+    return "".join(map(chr, range(_LAST)))
+
+
+class _Classes:
+    """The characters that no set of the pattern tells apart, as one byte each."""
+
+    def __init__(self, survey: _Survey) -> None:
+        sets = dict(survey.sets)
+        word = ("word", -1)
+        if survey.word_flags is not None:
+            category = ((sre.CATEGORY, sre.CATEGORY_WORD),)
+            sets[word] = _runs(sre.IN, category, survey.word_flags)
+        if survey.has_newlines:
+            sets["newline", -1] = ((0x0A, 0x0B),)
+        starts, signatures = _cut(sets)
+        self._free_words = list(_WORD)
+        self._free_others = [b for b in range(255, 0, -1) if b not in _WORD and not 10 <= b <= 11]
+        is_word = survey.word_flags is not None
+        self._bytes: dict[frozenset[Any], int] = {}
+        for start, signature in zip(starts, signatures, strict=True):
+            if signature in self._bytes:
+                continue
+            if survey.has_newlines and start == 0x0A:
+                self._bytes[signature] = _INNER_NEWLINE if survey.has_end else NEWLINE
+            else:
+                self._bytes[signature] = self._take(word in signature if is_word else None)
+        self.bytes_of = _BytesOf(starts, [self._bytes[each] for each in signatures])
+
+    def _take(self, is_word: bool | None) -> int:
+        """A byte that no class has yet: one that is part of a word to RE2, if that matters."""
+        first, second = self._free_words, self._free_others
+        if is_word is not None:
+            first = second = first if is_word else second
+        free = first or second
+        if not free:
+            raise _refuse("too many different characters")
+        return free.pop()
+
+    def members(self, key: tuple[str, int]) -> bytes:
+        """The bytes of a set, as RE2 writes a class of them."""
+        found = [byte for signature, byte in self._bytes.items() if key in signature]
+        if _INNER_NEWLINE in found:
+            found.append(NEWLINE)
+        if not found:
+            return rb"[^\x00-\xff]"
+        return b"[" + b"".join(b"\\x%02x" % byte for byte in sorted(found)) + b"]"
+
+
+def _cut(
+    sets: dict[tuple[str, int], tuple[tuple[int, int], ...]],
+) -> tuple[list[int], list[frozenset[Any]]]:
+    """Where the ranges between all borders start, and the sets that each lies in."""
+    changes: dict[int, list[tuple[str, int]]] = {0: []}
+    for key, runs in sets.items():
+        for border in {border for border, n in _counts(runs).items() if n % 2}:
+            changes.setdefault(border, []).append(key)
+    starts, signatures = [], []
+    inside: frozenset[Any] = frozenset()
+    for start in sorted(changes):
+        if start < _LAST:
+            inside = inside ^ frozenset(changes[start])
+            starts.append(start)
+            signatures.append(inside)
+    assert all(a < b for a, b in pairwise(starts))
+    return starts, signatures
+
+
+def _counts(runs: tuple[tuple[int, int], ...]) -> dict[int, int]:
+    """How many ranges start or end at a border: at two, neighbours meet, and it is none."""
+    counts: dict[int, int] = {}
+    for run in runs:
+        for border in run:
+            counts[border] = counts.get(border, 0) + 1
+    return counts
+
+
+class _Writer:
+    """Writes a pattern for RE2 over the bytes of its classes."""
+
+    def __init__(self, classes: _Classes) -> None:
+        self._classes = classes
+
+    def sequence(self, tree: Iterable[Node], flags: int) -> bytes:
+        return b"".join(self._item(op, arg, flags) for op, arg in tree)
+
+    def _item(self, op: Any, arg: Any, flags: int) -> bytes:
+        if op is sre.BRANCH:
+            return b"(?:" + b"|".join(self.sequence(each, flags) for each in arg[1]) + b")"
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+            low, high, inner = arg
+            lazy = b"?" if op is sre.MIN_REPEAT else b""
+            most = b"" if high is sre.MAXREPEAT else b"%d" % high
+            return b"(?:%s){%d,%s}%s" % (self.sequence(inner, flags), low, most, lazy)
+        if op is sre.SUBPATTERN:
+            group, added, removed, inner = arg
+            body = self.sequence(inner, _scoped(flags, added, removed))
+            return b"(?:%s)" % body if group is None else b"(%s)" % body
+        if op is sre.AT:
+            return _PLACES[arg] if not flags & re.MULTILINE else _LINE_PLACES.get(arg, _PLACES[arg])
+        return self._classes.members(_key(op, arg, flags))
+
+
+_PLACES = {
+    sre.AT_BEGINNING: rb"\A",
+    sre.AT_BEGINNING_STRING: rb"\A",
+    sre.AT_END: rb"(?m:$)",
+    sre.AT_END_STRING: rb"\z",
+    sre.AT_BOUNDARY: rb"\b",
+}
+_LINE_PLACES = {sre.AT_BEGINNING: rb"(?m:^)", sre.AT_END: rb"(?m:$)"}

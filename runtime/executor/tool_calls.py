@@ -1,0 +1,164 @@
+"""How a tool's Python is run: on a thread, or on the event loop if it is asynchronous.
+
+A thread cannot be stopped. A call that runs on past its timeout, or past the end of its run, is
+abandoned: the run goes on without it, and its thread is one fewer for others until it ends. There
+are `MAX_THREADS` of them, and as many calls at most wait for one as `MAX_WAITING`; Python does not
+wait for them when it ends. An asynchronous tool is cancelled; one that ignores that is abandoned
+likewise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context
+from typing import Any, TypeVar
+
+from sgc.errors import ToolError
+
+T = TypeVar("T")
+
+MAX_THREADS = 64
+MAX_WAITING = 100_000
+MAX_WAIT_S = 600.0  # for a thread
+MAX_ABANDONED = 1024  # asynchronous calls that ignore their cancellation
+
+# What a call gave, or what it raised: handed over as a value, since it may be a SystemExit.
+Outcome = tuple[Any, BaseException | None]
+
+
+class _Job:
+    """One call: its thread tells the loop when it begins and what it gave."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._call = call
+        self.begun: asyncio.Future[Outcome] = self._loop.create_future()
+        self.ended: asyncio.Future[Outcome] = self._loop.create_future()
+        self.is_abandoned = False
+
+    def run(self) -> None:
+        if self.is_abandoned:
+            return
+        self._tell(self.begun, (None, None))
+        try:
+            outcome: Outcome = (self._call(), None)
+        except BaseException as error:
+            outcome = (None, error)
+        self._tell(self.ended, outcome)
+
+    def _tell(self, future: asyncio.Future[Outcome], outcome: Outcome) -> None:
+        def tell() -> None:
+            if not future.done():
+                future.set_result(outcome)
+
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(tell, context=Context())
+
+
+class _Threads:
+    """Daemon threads, started as they are needed, that make one call after the other."""
+
+    def __init__(self, n_threads: int = MAX_THREADS) -> None:
+        self._n_most = n_threads
+        self.forget()
+
+    def forget(self) -> None:
+        """No threads and no calls, as in a forked child."""
+        self._n_threads = 0
+        self._n_idle = 0
+        self._jobs: deque[_Job] = deque()
+        self._changed = threading.Condition()
+
+    def put(self, job: _Job) -> None:
+        with self._changed:
+            if len(self._jobs) >= MAX_WAITING:
+                raise ToolError(f"{MAX_WAITING} tool calls wait for a thread already")
+            self._jobs.append(job)
+            if self._n_idle >= len(self._jobs):
+                self._changed.notify()
+            elif self._n_threads < self._n_most:
+                self._n_threads += 1
+                threading.Thread(target=self._work, name="sgc-tool", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._n_idle += 1
+                while not self._jobs:
+                    self._changed.wait()
+                self._n_idle -= 1
+                job = self._jobs.popleft()
+            job.run()
+            del job
+
+
+_threads = _Threads()
+os.register_at_fork(after_in_child=_threads.forget)
+_abandoned: set[asyncio.Task[Any]] = set()
+
+
+async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Outcome:
+    """What a call gave or raised, TimeoutError if it takes too long; counted from its begin."""
+    job = _Job(call)
+    try:
+        _threads.put(job)
+        await asyncio.wait({job.begun}, timeout=MAX_WAIT_S)
+        if not job.begun.done():
+            raise ToolError(
+                f"no thread was free for {MAX_WAIT_S:g} s; all {MAX_THREADS} are busy with tools",
+                hint="give tools a timeout_s, and see that they end by then",
+            )
+        await asyncio.wait({job.ended}, timeout=timeout_s)
+        return job.ended.result() if job.ended.done() else (None, _late(timeout_s))
+    finally:
+        job.is_abandoned = True
+
+
+async def call_on_loop(
+    call: Callable[[], Coroutine[Any, Any, Any]], timeout_s: float | None
+) -> Outcome:
+    """The same for an asynchronous tool, which is cancelled when it takes too long."""
+    if len(_abandoned) >= MAX_ABANDONED:
+        raise ToolError(f"{MAX_ABANDONED} calls of tools ignore that they were cancelled")
+    # A context of its own: what the tool calls is no part of the program that called it.
+    work = asyncio.get_running_loop().create_task(_outcome(call), context=Context())
+    try:
+        await asyncio.wait({work}, timeout=timeout_s)
+        return work.result() if work.done() else (None, _late(timeout_s))
+    finally:
+        if not work.done():
+            work.cancel()
+            _abandoned.add(work)
+            work.add_done_callback(_abandoned.discard)
+
+
+async def to_its_end(work: Coroutine[Any, Any, T], grace_s: float) -> T:
+    """What some work gives; when this is cancelled, it is waited for all the same, for a while."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        end_s = time.monotonic() + grace_s
+        while not task.done() and (left_s := end_s - time.monotonic()) > 0:
+            with suppress(asyncio.CancelledError):  # a run's end cancels what is left again
+                await asyncio.wait({task}, timeout=left_s)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
+async def _outcome(call: Callable[[], Coroutine[Any, Any, Any]]) -> Outcome:
+    try:
+        return await call(), None
+    except BaseException as error:
+        return None, error
+
+
+def _late(timeout_s: float | None) -> TimeoutError:
+    return TimeoutError(f"it took longer than {timeout_s:g} s")

@@ -1,0 +1,215 @@
+"""Tools at run time: which Python a name stands for, and the calls of one run.
+
+A program only names its tools. A name is resolved against what the caller of the run allows,
+else against the tools that the program's own Python was seen to call; nothing is imported here.
+Calls whose effect is not `pure` run one after the other, in the order of the program; pure ones
+as soon as their arguments are there. All overlap with generations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sgc.errors import ToolError
+from sgc.ir.graph import Node
+from sgc.runtime.executor.logged_tools import LoggedCall, Outcome
+from sgc.runtime.executor.plain import canonical, checked, plain_copy
+from sgc.runtime.executor.record import ToolCall
+from sgc.runtime.executor.tool_calls import call_on_loop, call_on_thread
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.instance import Instance
+
+PURE = "pure"
+EFFECTS = (PURE, "idempotent", "effect")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolImpl:
+    """The Python that a tool's name stands for. effect: None is whatever the program says."""
+
+    name: str
+    signature: str
+    call: Callable[..., Any]
+    is_async: bool = False
+    effect: str | None = None
+
+
+class ToolSource(Protocol):
+    """What a caller allows."""
+
+    def find(self, node: Node) -> ToolImpl | None:
+        """What a call's name stands for; None if it is not allowed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTools:
+    """Tools by name."""
+
+    by_name: Mapping[str, ToolImpl]
+
+    def find(self, node: Node) -> ToolImpl | None:
+        return self.by_name.get(node.text("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a call stands among those of its run. after: done when the effect before it is."""
+
+    ordinal: int
+    after: asyncio.Future[None] | None
+    done: asyncio.Future[None] | None
+
+
+class Tools:
+    """The tool calls of one run."""
+
+    def __init__(self, allowed: ToolSource | None) -> None:
+        self._allowed = allowed
+        self._own: dict[str, ToolImpl] = {}
+        self._places: dict[str, _Place] = {}  # by the value that a call gives
+        self._n_calls = 0
+        self._last: asyncio.Future[None] | None = None
+        self._made: list[ToolCall] = []
+
+    def allow(self, tools: Iterable[ToolImpl]) -> None:
+        """Allows tools of the program's own; those of the caller come first."""
+        self._own.update((tool.name, tool) for tool in tools)
+
+    def check(self, nodes: Iterable[Node]) -> None:
+        """Raises ToolError for the first call whose tool is not allowed or another one."""
+        for node in nodes:
+            if node.op == "tool":
+                self.resolve(node)
+
+    def note(self, node: Node) -> None:
+        """Takes note of a call that is submitted, which is in the order of the program."""
+        done = None
+        if node.text("effect") != PURE:
+            done = asyncio.get_running_loop().create_future()
+        self._places[node.results[0].name] = _Place(self._n_calls, self._last, done)
+        self._n_calls += 1
+        self._last = done or self._last
+
+    def resolve(self, node: Node) -> ToolImpl:
+        name = node.text("name")
+        found = self._allowed.find(node) if self._allowed is not None else None
+        found = found or self._own.get(name)
+        where = str(node.loc or "")
+        if found is None:
+            raise ToolError(
+                f"the program calls the tool {name!r}, which is not allowed",
+                where=where,
+                hint="name the Python it is in: --tools PROG.py, or allow_tools=[function]",
+            )
+        for what, compiled in (("signature", found.signature), ("effect", found.effect)):
+            if compiled is not None and compiled != node.text(what):
+                raise ToolError(
+                    f"the tool {name!r} is not the one that the program was compiled for: its "
+                    f"{what} was {node.text(what)!r} and is {compiled!r}",
+                    where=where,
+                    hint="compile the program anew, or allow the tool it was compiled with",
+                )
+        return found
+
+    def made(self) -> tuple[ToolCall, ...]:
+        """The calls that were made, in the order of the program."""
+        return tuple(sorted(self._made, key=lambda call: call.ordinal))
+
+    async def call(self, run: Instance, node: Node) -> Any:
+        """What the call of a node gives, once it is its turn."""
+        place = self._places.pop(node.results[0].name)
+        if place.done is None:
+            return await self._call(run, node, place.ordinal)
+        if place.after is not None:
+            await asyncio.shield(place.after)
+        value = await self._call(run, node, place.ordinal)
+        place.done.set_result(None)
+        return value
+
+    async def _call(self, run: Instance, node: Node, ordinal: int) -> Any:
+        args = _arguments(run, node)
+        on_error = run.field(node, "on_error")
+        instead = None if on_error is None else json.loads(on_error)
+        written = canonical(args)  # before the call, which may change them
+        start_s = time.monotonic()
+
+        def make() -> Coroutine[Any, Any, tuple[Any, str]]:
+            return self._make(node, run.field(node, "timeout_s"), instead, *args)
+
+        log = run.options.log
+        if log is None:
+            outcome = Outcome(*await make())
+        else:
+            logged = LoggedCall(log, run.row, ordinal, node, json.loads(written), instead)
+            outcome = await logged.outcome(make)
+        self._made.append(
+            ToolCall(
+                node.text("name"), ordinal, node.text("effect"), written, node.loc,
+                start_s, time.monotonic(), outcome.error, outcome.is_logged,
+            )
+        )  # fmt: skip
+        return outcome.value
+
+    async def _make(
+        self, node: Node, timeout_s: float | None, instead: Any,
+        args: list[Any], kwargs: Mapping[str, Any],
+    ) -> tuple[Any, str]:  # fmt: skip
+        """The value that the program sees, and the error that it stands for, if it does."""
+        tool = self.resolve(node)
+
+        def call() -> Any:
+            return tool.call(*args, **kwargs)
+
+        made = call_on_loop if tool.is_async else call_on_thread
+        value, error = await made(call, timeout_s)
+        if error is None:
+            return _checked(node, value), ""
+        text = f"{type(error).__name__}: {error}"
+        if instead is None:
+            raise _failed(node, text) from error
+        return instead, text
+
+
+def _arguments(run: Instance, node: Node) -> tuple[list[Any], dict[str, Any]]:
+    """Copies of the arguments by place and by name; what a tool does to them is its own."""
+    try:
+        args = [plain_copy(arg) for arg in run.field(node, "args")]
+    except (TypeError, ValueError) as error:
+        raise ToolError(
+            f"an argument of the tool {node.text('name')!r} is no plain data: {error}",
+            hint="give it text, numbers, bools, and lists and dicts of them",
+        ) from error
+    keys = run.field(node, "keys")
+    n_placed = len(args) - len(keys)
+    return args[:n_placed], dict(zip(keys, args[n_placed:], strict=True))
+
+
+def _checked(node: Node, value: Any) -> Any:
+    type_ = node.results[0].type
+    try:
+        return checked(value, type_)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolError(
+            f"the tool {node.text('name')!r} gave no {type_}, as its annotation says: {error}",
+            hint="annotate what it returns: str, int, float, bool, list[str] or dict",
+        ) from error
+
+
+def _failed(node: Node, text: str) -> ToolError:
+    return ToolError(
+        f"the tool {node.text('name')!r} failed: {text}",
+        where=str(node.loc or ""),
+        hint="on_error=VALUE of @sgc.tool gives the value that the program sees instead",
+    )
+
+
+async def call_tool(run: Instance, node: Node) -> tuple[Any]:
+    """The handler of the op `tool`."""
+    return (await run.tools.call(run, node),)

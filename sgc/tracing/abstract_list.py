@@ -1,0 +1,127 @@
+"""Abstract lists: lists whose length is known only when the program runs."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sgc.ir import types
+from sgc.symbols import Symbol
+from sgc.tracing.computing import attempted, computed, is_ours, whole
+from sgc.tracing.stops import INTERPRET, stop
+from sgc.tracing.text_types import known_of
+
+if TYPE_CHECKING:
+    from sgc.tracing.tracer import TraceSession
+
+
+class AbstractList:
+    """A list whose length is known only when the program runs; it cannot be changed."""
+
+    __slots__ = ("session", "symbol")
+
+    def __init__(self, symbol: Symbol, session: TraceSession) -> None:
+        self.symbol = symbol
+        self.session = session
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self) if is_ours(1) else list
+
+    @property
+    def item_type(self) -> types.Type:
+        return self.symbol.type.item or types.JSON
+
+    def __getitem__(self, key: Any) -> Any:
+        from sgc.tracing.abstract_text import sliced
+
+        if isinstance(key, slice):
+            return sliced(self.session, self, key, self.symbol.type)
+        index = whole(key)
+        n_sure = known_of(self.symbol, self.session).min_items
+        is_sure = isinstance(index, int) and -n_sure <= index < n_sure
+        if is_sure:
+            return computed(self.session, "item", self, index, type_=self.item_type)
+        return attempted(
+            self.session, "item", self, index, type_=self.item_type, errors=("IndexError",)
+        )
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(computed(self.session, "has", self, item))
+
+    def __bool__(self) -> bool:
+        if known_of(self.symbol, self.session).min_items:
+            return True
+        return bool(computed(self.session, "truth", self))
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared("eq", other, False)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared("ne", other, True)
+
+    def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
+        is_list = isinstance(other, (list, AbstractList))
+        return computed(self.session, fn, self, other) if is_list else otherwise
+
+    def __str__(self) -> str:
+        text: str = computed(self.session, "str", self)
+        return text
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        format([], spec)  # raises what Python would
+        return str(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        n = unpacked_by(sys._getframe(1))
+        if n is None:
+            self._needs_items()
+        return iter(unpacked(self.session, self, n, self.item_type))
+
+    def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
+        stop(
+            f"the items or the length of {self.symbol.name} are needed while tracing",
+            hint="use xs[i], len(xs), `x in xs`, sgc.join(sep, xs), or sgc.map(f, xs) for each "
+            f"item; or give the list when compiling: --bind {self.symbol.name}='[…]'; or "
+            + INTERPRET,
+        )
+
+    __len__ = __add__ = __radd__ = __mul__ = __rmul__ = __reversed__ = _needs_items
+    __lt__ = __le__ = __gt__ = __ge__ = _needs_items
+
+    def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
+        stop(
+            f"{self.symbol.name}, a list known only when the program runs, is changed",
+            hint="make a list of the items you need, [xs[0], xs[1]]; or " + INTERPRET,
+        )
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = remove = _changed
+    pop = clear = sort = reverse = _changed
+    count = index = copy = _needs_items
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'list'")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        stop("a value known only when the program runs cannot be copied or pickled")
+
+
+Sequence.register(AbstractList)  # so that `case [a, b]` asks for its length, and stops
+
+
+def unpacked_by(frame: FrameType) -> int | None:
+    """How many items `a, b = xs` takes, if that is what the frame is doing."""
+    code = frame.f_code.co_code[frame.f_lasti :][:2]
+    is_unpacking = len(code) == 2 and dis.opname[code[0]] == "UNPACK_SEQUENCE"
+    return code[1] if is_unpacking else None
+
+
+def unpacked(session: TraceSession, items: Any, n: int, type_: types.Type) -> list[Any]:
+    """The items of `a, b = xs`, which must be that many."""
+    attempted(session, "unpack", items, n, type_=items.symbol.type)
+    return [computed(session, "item", items, index, type_=type_) for index in range(n)]

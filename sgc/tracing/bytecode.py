@@ -1,0 +1,217 @@
+"""What a function's bytecode tells of a place in it: live variables, and what its stack holds.
+
+Two runs may go on as one only if nothing that either will read differs. Variables that are read
+no more do not count, and values that Python keeps where nobody can look (a loop's iterator, half
+an expression) are known to be there. Whatever is not understood counts as half an expression.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import CodeType
+
+
+class Slot(Enum):
+    """What a place on the stack holds."""
+
+    ITERATOR = auto()  # of a `for` loop
+    EXIT = auto()  # of a `with` block
+    OTHER = auto()
+
+
+Stack = tuple[tuple[Slot, int], ...]  # with the offset of the instruction that put it there
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction's beginning: before it runs."""
+
+    live: frozenset[str]  # local variables that may still be read
+    stack: Stack | None  # None: not known
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether a statement begins here: the stack holds loops and `with` blocks alone."""
+        return self.stack is not None and all(slot is not Slot.OTHER for slot, _ in self.stack)
+
+
+class CodeInfo:
+    """The places of a code object, by offset; offsets inside an instruction belong to it."""
+
+    def __init__(self, code: CodeType) -> None:
+        instructions = list(dis.get_instructions(code))
+        bytecode = dis.Bytecode(code)
+        self._ops = instructions
+        self._index = {op.offset: n for n, op in enumerate(instructions)}
+        self._handlers = [
+            (entry.start, entry.end, entry.target, entry.depth)
+            for entry in bytecode.exception_entries  # type: ignore[attr-defined]
+        ]
+        self._next = [list(self._successors(n)) for n in range(len(instructions))]
+        live_in = self._live()
+        stacks = self._stacks()
+        self._places = {
+            op.offset: Place(live_in[n], stacks.get(n)) for n, op in enumerate(instructions)
+        }
+        self._after: dict[int, Place] = {}
+        for n, op in enumerate(instructions):
+            first = self._next[n][0] if self._next[n] else None
+            live = frozenset().union(*(live_in[m] for m in self._next[n]))
+            self._after[op.offset] = Place(live, None if first is None else stacks.get(first))
+        self.for_iters = {op.offset for op in instructions if op.opname == "FOR_ITER"}
+        self.loops = dict(self._loop_heads(code))
+        self.n_offsets = len(code.co_code)
+
+    def before(self, offset: int) -> Place:
+        """The place before the instruction at an offset."""
+        return self._places[self._start(offset)]
+
+    def after(self, offset: int) -> Place:
+        """The place after it, when it falls through: for a call that is going on."""
+        return self._after[self._start(offset)]
+
+    def _start(self, offset: int) -> int:
+        while offset not in self._index:  # an inline cache of the instruction before
+            offset -= 2
+        return offset
+
+    def _loop_heads(self, code: CodeType) -> Iterator[tuple[int, int]]:
+        """FOR_ITER's offset for each GET_ITER's."""
+        for n, op in enumerate(self._ops):
+            if op.opname == "GET_ITER":
+                following = next((o for o in self._ops[n + 1 :] if o.opname == "FOR_ITER"), None)
+                if following is not None:
+                    yield op.offset, following.offset
+
+    # -- control flow ---------------------------------------------------------------------
+
+    def _successors(self, n: int) -> Iterator[int]:
+        op = self._ops[n]
+        if op.opname not in _NO_FALL_THROUGH and n + 1 < len(self._ops):
+            yield n + 1
+        if op.opcode in _JUMPS and op.argval in self._index:
+            yield self._index[op.argval]
+
+    def _handler(self, offset: int) -> tuple[int, int] | None:
+        """The handler that covers an offset, and the depth of the stack it finds."""
+        for start, end, target, depth in self._handlers:
+            if start <= offset < end:
+                return target, depth
+        return None
+
+    def _live(self) -> list[frozenset[str]]:
+        """Variables that may be read at or after each instruction."""
+        live: list[frozenset[str]] = [frozenset()] * len(self._ops)
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for n in range(len(self._ops) - 1, -1, -1):
+                op = self._ops[n]
+                after: set[str] = set()
+                for m in self._next[n]:
+                    after |= live[m]
+                if op.opname in ("STORE_FAST", "DELETE_FAST"):
+                    after.discard(op.argval)
+                if op.opname in _READS:
+                    after.add(op.argval)
+                handler = self._handler(op.offset)
+                if handler is not None:
+                    after |= live[self._index[handler[0]]]
+                if after != live[n]:
+                    live[n], is_changed = frozenset(after), True
+        return live
+
+    # -- the stack ------------------------------------------------------------------------
+
+    def _stacks(self) -> dict[int, Stack]:
+        """The stack before each instruction that is reached."""
+        found: dict[int, Stack] = {0: ()}
+        queue = [0]
+        while queue:
+            n = queue.pop()
+            op, stack = self._ops[n], found[n]
+            handler = self._handler(op.offset)
+            reached = [(m, _after(op, stack, m != n + 1)) for m in self._next[n]]
+            if handler is not None:
+                target, depth = handler
+                under = (*stack[:depth], *[(Slot.OTHER, target)] * 2)
+                reached.append((self._index[target], under))
+            for m, after in reached:
+                if m not in found:
+                    found[m] = after
+                    queue.append(m)
+        return found
+
+
+def _after(op: dis.Instruction, stack: Stack, is_jump: bool) -> Stack:
+    """The stack after an instruction; what it may have touched is not known any more."""
+    effect = dis.stack_effect(op.opcode, op.arg, jump=is_jump)
+    depth = len(stack) + effect
+    if op.opname == "GET_ITER":
+        return (*stack[:-1], (Slot.ITERATOR, op.offset))
+    if op.opname == "BEFORE_WITH":
+        return (*stack[:-1], (Slot.EXIT, op.offset), (Slot.OTHER, op.offset))
+    if op.opname == "FOR_ITER" and not is_jump:
+        return (*stack, (Slot.OTHER, op.offset))
+    n_popped = op.arg or 0 if op.opname == "SWAP" else _popped(op, effect)
+    kept = stack if n_popped == 0 else stack[:-n_popped]
+    kept = kept[: max(depth, 0)]
+    return (*kept, *[(Slot.OTHER, op.offset)] * (depth - len(kept)))
+
+
+def _popped(op: dis.Instruction, effect: int) -> int:
+    """How many places an instruction takes or changes; all of them where that is not known."""
+    if op.opname in _PUTS_NONE:
+        return -effect
+    if op.opname in _PUTS_ONE:
+        return 1 - effect
+    return _POPS.get(op.opname, 10**6)
+
+
+_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+_NO_FALL_THROUGH = frozenset({
+    "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP",
+})  # fmt: skip
+_READS = frozenset({
+    "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST",
+})  # fmt: skip
+# Instructions by how many results they put on the stack; the rest of their effect they take.
+_PUTS_NONE = frozenset({
+    "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "KW_NAMES", "MAKE_CELL",
+    "COPY_FREE_VARS", "SETUP_ANNOTATIONS", "JUMP_FORWARD", "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT", "DELETE_FAST", "POP_TOP", "STORE_FAST", "STORE_GLOBAL",
+    "STORE_NAME", "STORE_DEREF", "RETURN_VALUE", "RETURN_CONST", "DELETE_ATTR", "STORE_ATTR",
+    "DELETE_SUBSCR", "STORE_SUBSCR", "STORE_SLICE", "RAISE_VARARGS", "POP_JUMP_IF_TRUE",
+    "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_TRUE",
+    "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+    "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_NONE",
+    "POP_JUMP_BACKWARD_IF_NOT_NONE", "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND",
+    "SET_UPDATE", "DICT_UPDATE", "END_FOR",
+    "POP_EXCEPT", "RERAISE",
+})  # fmt: skip
+_PUTS_ONE = frozenset({
+    "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_NAME", "LOAD_DEREF",
+    "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_ASSERTION_ERROR", "LOAD_BUILD_CLASS", "PUSH_NULL",
+    "COPY", "UNARY_NOT", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT", "BINARY_OP",
+    "BINARY_SUBSCR", "BINARY_SLICE", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "CALL",
+    "CALL_FUNCTION_EX", "BUILD_LIST", "BUILD_TUPLE", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE",
+    "BUILD_MAP", "BUILD_CONST_KEY_MAP", "MAKE_FUNCTION", "FORMAT_VALUE", "LIST_TO_TUPLE",
+    "IMPORT_NAME", "IMPORT_FROM", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "CALL_INTRINSIC_1",
+    "CALL_INTRINSIC_2", "MATCH_CLASS", "CHECK_EXC_MATCH",
+})  # fmt: skip
+_POPS = {
+    "LOAD_GLOBAL": 0, "LOAD_ATTR": 1, "LOAD_METHOD": 1, "UNPACK_SEQUENCE": 1, "UNPACK_EX": 1,
+    "FOR_ITER": 1, "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1, "MATCH_KEYS": 0,
+    "DICT_MERGE": 3, "PUSH_EXC_INFO": 1, "WITH_EXCEPT_START": 0,
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def info_of(code: CodeType) -> CodeInfo:
+    """The places of a code object, worked out once."""
+    return CodeInfo(code)

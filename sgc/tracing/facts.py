@@ -1,0 +1,56 @@
+"""What a run knows of its values from the tests it has been through.
+
+It is forgotten when the program goes on: a test that is made again later is a test again. So
+what runs know seldom keeps them apart, and the arms of one `if` … `elif` … chain still exclude
+each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sgc.ir.graph import Lit, Operand, Ref
+
+# A function and its operands, each ("ref", name) or ("lit", type, value).
+Fact = tuple[str, tuple[tuple[object, ...], ...]]
+
+
+def fact_of(fn: str, args: Iterable[Operand]) -> Fact | None:
+    """The test that a function makes; None where it has operands that are no single values."""
+    found: list[tuple[object, ...]] = []
+    for arg in args:
+        if isinstance(arg, Ref):
+            found.append(("ref", arg.name))
+        elif isinstance(arg, Lit):
+            found.append(("lit", type(arg.value).__name__, arg.value))
+        else:
+            return None
+    if fn == "eq" and found[0][0] == "lit":
+        found.reverse()
+    return fn, tuple(found)
+
+
+class Facts(dict[Fact, bool]):
+    """Tests and their outcomes."""
+
+    def outcome(self, fact: Fact, options: Callable[[str], tuple[str, ...] | None]) -> bool | None:
+        """What a test must give, if that is known. options: the texts that a value may be."""
+        if fact in self:
+            return self[fact]
+        fn, args = fact
+        if fn != "eq" or len(args) != 2 or args[0][0] != "ref" or args[1][0] != "lit":
+            return None
+        name, wanted = str(args[0][1]), args[1]
+        excluded = set()
+        for (known_fn, known), is_true in self.items():
+            if known_fn == "eq" and known[0] == args[0] and known[1][0] == "lit":
+                if is_true and known[1][1] == wanted[1] == "str":
+                    return known[1] == wanted
+                excluded.add(known[1][-1])
+        among = options(name)
+        if among is None:
+            return None
+        left = [option for option in among if option not in excluded]
+        if wanted[-1] not in left:
+            return False
+        return True if len(left) == 1 else None

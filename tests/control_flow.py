@@ -1,0 +1,84 @@
+"""Runs programs that decide, interpreted and compiled, on replies that lead into every arm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from tests_support import asked, results
+
+from sgc.endpoints import Endpoint
+from sgc.errors import ProgramRaised, SgcError
+from sgc.functions import Function
+from sgc.ir.graph import Graph
+from sgc.passes.pipeline import optimize
+from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.tracing.explore import Budget
+from sgc.tracing.tracer import trace
+
+BUDGET = Budget(seconds=30)
+MAX_ASKED = 60
+
+
+def replying(seed: int, pool: Sequence[str]) -> Endpoint:
+    """An endpoint whose replies are drawn from some texts by the prompt."""
+    n_asked = 0
+
+    def pick(key: str, n: int) -> int:
+        return int.from_bytes(hashlib.sha256(f"{seed}/{key}".encode()).digest()[:4], "big") % n
+
+    def reply(prompt: Any, sampling: Any) -> str:
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked > MAX_ASKED:
+            raise SgcError("enough")
+        text = "".join(segment.text for segment in prompt)
+        return pool[pick(f"{text}/{sampling.seed}", len(pool))]
+
+    def prefer(prompt: Any, choices: tuple[str, ...]) -> int:
+        text = "".join(segment.text for segment in prompt)
+        return pick(f"{text}/{choices}", len(choices))
+
+    return Endpoint(ScriptedBackend(reply, prefer))
+
+
+def outcome(run: Any) -> Any:
+    """What a run gave, or the error it ended with."""
+    try:
+        result = run()
+    except ProgramRaised as error:
+        return error.message
+    except SgcError as error:
+        return type(error).__name__
+    except Exception as error:
+        return f"{type(error).__name__}: {error.args[0] if error.args else ''}"
+    return results(result), asked(result)
+
+
+def agree(
+    function: Function,
+    pool: Sequence[str],
+    n: int = 12,
+    budget: Budget = BUDGET,
+    **arguments: Any,
+) -> Graph:
+    """The graph, whose runs are those of the interpreter; at -O0 and -O1, for `n` seeds."""
+    from sgc.program import Program
+
+    graph = trace(function, budget=budget, is_full=True)
+    ran = set()
+    programs = [Program(optimize(graph, level)) for level in (0, 1)]
+    for seed in range(n):
+        options = RunOptions(seed=seed)
+        runs = [
+            outcome(partial(each.run_once, arguments, options, replying(seed, pool)))
+            for each in (function, *programs)
+        ]
+        ran.add(repr(runs[0]))
+        assert runs[1] == runs[0], f"seed {seed} at -O0"
+        assert runs[2] == runs[0], f"seed {seed} at -O1"
+    assert len(ran) > 1, "the replies decide nothing"
+    return graph
