@@ -15,7 +15,7 @@ def search(query: str) -> str:
     return FACTS.get(query.strip(), "Nothing was found.")
 
 
-@sgc.tool(effect="pure")
+@sgc.tool(effect="pure", on_error="That cannot be worked out.")
 def calculator(expression: str) -> str:
     a, sign, b = expression.split()
     return str(SIGNS[sign](int(a), int(b)))

@@ -29,4 +29,5 @@ def router(s, question):
         answer = work_out(question).ret_value
     else:
         answer = "I cannot see the sky from here."
-    return {"tool": s["tool"], "answer": answer.strip()}
+    s += "\nAnswer: " + answer.strip()
+    return s["tool"]

@@ -20,8 +20,8 @@ def tree_of_thought(s, question):
         winner = second
     else:
         # No two agree: the model chooses among them.
-        s += f"The answers {first}, {second} and {third} were given. The right one is "
-        s += sgc.select("vote", choices=[first, second, third])
-        winner = s["vote"]
+        s += f"Answers:\n1. {first}\n2. {second}\n3. {third}\nThe right one is number "
+        s += sgc.select("vote", choices=["1", "2", "3"]) + "\n"
+        winner = {"1": first, "2": second, "3": third}[s["vote"]]
     s += "Answer: " + winner
     return winner

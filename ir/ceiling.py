@@ -114,9 +114,9 @@ def _cost(graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[in
 def _bounded(graph: Graph, part: set[int]) -> tuple[int, int] | None:
     """A block that a run comes through so many times at most; other loops in it are its own."""
     for block in sorted(part):
-        bound = _counter(graph.blocks[block])
-        if bound is not None:
-            return block, bound
+        counter = _counter(graph.blocks[block])
+        if counter is not None and not _is_reset(graph, part, counter[0]):
+            return block, counter[1]
     for block in sorted(part):
         last = graph.blocks[block].nodes[-1]
         jump = last.get("bound") if last.op == "jump" else None
@@ -125,8 +125,8 @@ def _bounded(graph: Graph, part: set[int]) -> tuple[int, int] | None:
     return None
 
 
-def _counter(block: Block) -> int | None:
-    """The bound of a counter that the block's test keeps: `add` one, then `lt` a number."""
+def _counter(block: Block) -> tuple[str, int] | None:
+    """What a block counts and up to what: it adds one to a value, and tests `lt` a number."""
     last = block.nodes[-1]
     if last.op != "branch":
         return None
@@ -136,10 +136,42 @@ def _counter(block: Block) -> int | None:
         return None
     args = test.get("args")
     assert isinstance(args, tuple)
-    counted = by_name.get(args[0].name) if isinstance(args[0], Ref) else None
-    is_count = counted is not None and counted.op == "compute" and counted.text("fn") == "add"
+    added = by_name.get(args[0].name) if isinstance(args[0], Ref) else None
     bound = args[1].value if isinstance(args[1], Lit) else None
-    return bound if is_count and isinstance(bound, int) else None
+    if added is None or added.op != "compute" or added.text("fn") != "add":
+        return None
+    counted = next(added.refs(), None)
+    return (counted, bound) if counted is not None and isinstance(bound, int) else None
+
+
+def _is_reset(graph: Graph, part: set[int], counted: str) -> bool:
+    """Whether a counter begins anew inside a loop: then it is of a loop within that."""
+    blocks = [graph.blocks[number] for number in part]
+    made = {value.name: node for block in blocks for node in block.nodes for value in node.results}
+    places = {
+        param.name: (block.name, place)
+        for block in blocks
+        for place, param in enumerate(block.params)
+    }
+    queue, seen = [counted], {counted}
+    while queue:
+        name = queue.pop()
+        node = made.get(name)
+        if node is not None:
+            if node.text("fn") != "add":
+                return True
+            continue
+        if name not in places:
+            continue  # from outside the loop
+        target, place = places[name]
+        for block in blocks:
+            jump = block.nodes[-1]
+            args = jump.get("args") if jump.op == "jump" and jump.text("target") == target else ()
+            given = args[place] if isinstance(args, tuple) and args else None
+            if isinstance(given, Ref) and given.name not in seen:
+                seen.add(given.name)
+                queue.append(given.name)
+    return False
 
 
 def _ways(flow: nx.DiGraph[int]) -> int:

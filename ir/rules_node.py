@@ -204,6 +204,24 @@ def _tool_messages(node: Node) -> Iterator[str]:
         yield f"timeout_s is a positive number of seconds, found {seconds!r}"
 
 
+def check_joins(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for message in _join_messages(node):
+            yield context.breach(rule, f"{node.op}: {message}", place)
+
+
+def _join_messages(node: Node) -> Iterator[str]:
+    if node.op == "join_first":
+        entries, k = node.get("entries"), node.get("k")
+        n = len(entries) if isinstance(entries, tuple) else 0
+        if isinstance(k, Lit) and type(k.value) is int and not 1 <= k.value <= n:
+            yield f"k is from 1 to {n}, the number of entries, found {k.value}"
+    if node.op == "winner_values":
+        owners, items = node.get("owners"), node.get("items")
+        if isinstance(owners, tuple) and isinstance(items, tuple) and len(owners) != len(items):
+            yield f"{len(owners)} owners for {len(items)} items"
+
+
 def check_choices(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
         if node.op == "select":

@@ -18,6 +18,7 @@ Checked, in linear time, all breaches at once:
     R12 flow          a terminator names blocks that exist, and gives them what they take
     R13 functions     compute and attempt name a function and give it what it takes
     R14 tools         a tool has an effect that is known, and a key for each named argument
+    R15 joins         a join takes no more children than there are; each item has an owner
 
 Not yet: that a list's items are of its item type; that method, role and sampling values are
 ones the executor knows (it says so when it runs); that a stream's name and path are those
@@ -48,6 +49,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R12 flow", rules_flow.check_flow),
     ("R13 functions", rules_flow.check_functions),
     ("R14 tools", rules_node.check_tools),
+    ("R15 joins", rules_node.check_joins),
 )
 DEPTH_RULE = ("R11 depth", rules_node.check_depth)
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sgc.errors import SgcError, UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.types import Kind
+from sgc.joins import refuse_test, tested
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.media import Media
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.stream import messages
+from sgc.runtime.executor.winners import Lost, lost_error, next_of
 from sgc.session import Session, here, occurrences, own_texts
 from sgc.streaming import Reader, TextLog, follow, follow_async
 from sgc.symbols import Symbol
@@ -150,10 +152,16 @@ class EagerSession(Session):
 
     def _await_value(self, symbol: Symbol) -> Any:
         found = self.instance.known(symbol.name)
-        if found is not None:
-            return found[0]
+        value = self._await(self.instance.value(symbol.name)) if found is None else found[0]
+        if type(value) is Lost:
+            error = lost_error(value)
+            error.where = here()
+            raise error
+        return value
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
         refuse_own_thread(self.loop)
-        future = asyncio.run_coroutine_threadsafe(self.instance.value(symbol.name), self.loop)
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except SgcError as error:
@@ -252,6 +260,37 @@ class EagerSession(Session):
         name = self.namer.fresh(f"object.{self._objects}")
         self._send((name, value))
         return Ref(name)
+
+    # -- joins --------------------------------------------------------------------------
+
+    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+        return [Ref(self.namer.fresh("test")) for _ in states]
+
+    def run_join_tests(
+        self,
+        states: list[ProgramState],
+        when: Callable[[Any], Any],
+        tests: list[Operand],
+        winners: Symbol,
+    ) -> None:
+        is_ordered = self.instance.options.ordered_joins
+        left = {state.symbol.name: n for n, state in enumerate(states)}
+        while left:
+            names = [*left] if is_ordered else [*left, winners.name]
+            name = self._await(next_of(self.instance, names))
+            if name not in left:
+                break
+            index = left.pop(name)
+            is_met = tested(states[index], when)
+            if type(is_met) is not bool:
+                refuse_test()
+            self._answer(tests[index], is_met)
+        for index in left.values():  # nobody asks any more, and nothing may wait for them
+            self._answer(tests[index], False)
+
+    def _answer(self, test: Operand, is_met: bool) -> None:
+        assert isinstance(test, Ref)
+        self._send((test.name, is_met))
 
     def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
         name = os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -74,6 +74,14 @@ class TurnsExceeded(ProgramError):
     """A loop went round more often than its bound."""
 
 
+class JoinFailed(ProgramError):
+    """Fewer children of a fork met a join's predicate than it waits for."""
+
+
+class CutOff(ProgramError):
+    """Something is used of a child that a join did not take."""
+
+
 class DeoptReached(ProgramError):
     """A run went a way that was not compiled."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.append import advance, append, shown
 from sgc.errors import SgcWarning, UsageError
 from sgc.ir.graph import Ref
+from sgc.joins import checked_k, choose, take_winners, winners_values
 from sgc.session import here
 from sgc.words import Appendable, Expr
 
@@ -72,14 +73,32 @@ class ProgramStateGroup:
             )
         return list(other)
 
-    def join(self, mode: str = "gather_variable") -> None:
+    def join(
+        self,
+        mode: str = "gather_variable",
+        *,
+        k: int = 1,
+        when: Callable[[ProgramState], Any] | None = None,
+    ) -> None:
         """Brings the children's results to the trunk; the children stay usable.
 
         gather_variable: every name that children have set since the fork, and that the trunk
         has not, becomes a list of their values, in order; a name that the trunk has keeps its
-        value, with a warning. concate_and_append: their texts are appended in order.
+        value, with a warning. concate_and_append: their texts are appended in order. first and
+        k_of_n: waits until one child, or k of them, have ended and meet `when`, a predicate of
+        the child; gathers the names of these alone, and cuts off the others: their requests are
+        cancelled, and using them is an error. If too few meet it, the run ends with JoinFailed.
         """
-        if mode == "gather_variable":
+        is_some = mode in ("first", "k_of_n")
+        if (when is not None and not is_some) or (k != 1 and mode != "k_of_n"):
+            raise UsageError(
+                f"join's mode {mode!r} takes no {'k' if k != 1 else 'predicate'}",
+                where=here(),
+                hint='write mode="k_of_n", k=…, or mode="first", when=…',
+            )
+        if is_some:
+            self._take_first(checked_k(k, len(self.states)), when)
+        elif mode == "gather_variable":
             self._gather()
         elif mode == "concate_and_append":
             for state in self.states:
@@ -89,18 +108,32 @@ class ProgramStateGroup:
             raise UsageError(
                 f"join has no mode {mode!r}",
                 where=here(),
-                hint="modes: gather_variable, concate_and_append",
+                hint="modes: gather_variable, concate_and_append, first, k_of_n",
             )
 
     def _gather(self) -> None:
         own = [state.own_values() for state in self.states]
+        for name in self._new_names(own):
+            gathered = [values[name] for values in own if name in values]
+            self.src_state.set_derived(name, Gathered(gathered))
+
+    def _take_first(self, k: int, when: Callable[[ProgramState], Any] | None) -> None:
+        winners = choose(self.states, k, when)
+        own = [state.own_values() for state in self.states]
+        for name in self._new_names(own):
+            value = winners_values(self.src_state.session, winners, own, name)
+            self.src_state.set_derived(name, value)
+        take_winners(self.states, winners)
+
+    def _new_names(self, own: list[dict[str | None, Any]]) -> Iterator[str | None]:
+        """The names that children have set and the trunk has not."""
         names = dict.fromkeys(name for values in own for name in values)
+        self.src_state.session.note_asked(names)
         for name in names:
             if name in self.src_state:
                 self._warn_kept(name)
-                continue
-            gathered = [values[name] for values in own if name in values]
-            self.src_state.set_derived(name, Gathered(gathered))
+            else:
+                yield name
 
     def _warn_kept(self, name: str | None) -> None:
         if name is not None:
@@ -108,5 +141,5 @@ class ProgramStateGroup:
                 f"{here()}: join leaves {name!r} as it is, since the stream has it already; read "
                 "the children's with forks[i][name], or use another name",
                 SgcWarning,
-                stacklevel=4,
+                stacklevel=5,
             )

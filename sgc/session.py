@@ -13,7 +13,7 @@ import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType
@@ -115,6 +115,14 @@ class Session(ABC):
         """Waits until a name is set or the body has ended, where another thread runs it."""
         return None
 
+    def note_read(self, name: str | None) -> None:
+        """Called when a variable that is set is read."""
+        return None
+
+    def note_asked(self, names: Iterable[str | None]) -> None:
+        """Called when what a program does depends on whether variables are set."""
+        return None
+
     def notify(self) -> None:
         """Tells those who wait that a name was set."""
         return None
@@ -154,6 +162,22 @@ class Session(ABC):
 
     def allow_tool(self, tool: ToolImpl) -> None:
         """Lets the run of the program call a tool that the program itself calls."""
+        return None
+
+    # -- joins --------------------------------------------------------------------------
+
+    @abstractmethod
+    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+        """What stands for a predicate of each child, once the child has ended."""
+
+    def run_join_tests(
+        self,
+        states: list[ProgramState],
+        when: Callable[[Any], Any],
+        tests: list[Operand],
+        winners: Symbol,
+    ) -> None:
+        """Calls the predicate as children end, until the winners are known."""
         return None
 
     # -- building -----------------------------------------------------------------------
@@ -200,6 +224,11 @@ class Session(ABC):
                 )
             return self._gather("record", list(value), list(value.values()))
         return self.scalar(value)
+
+    def type_of(self, operand: Operand) -> Type:
+        """The type of an operand, as far as it is known."""
+        value = operand.value if isinstance(operand, Lit) else None
+        return _LITERAL_TYPES.get(type(value), types.JSON)
 
     def operands(self, value: Any) -> Operand:
         """The operand of a field that takes several: one text, or a sequence of values."""
@@ -304,6 +333,9 @@ class Session(ABC):
         if isinstance(value, dict):
             return {key: self._returned(item) for key, item in value.items()}
         return value
+
+
+_LITERAL_TYPES = {str: types.TEXT, int: types.INT, float: types.FLOAT, bool: types.BOOL}
 
 
 def _item_type(items: list[Any]) -> Type:

@@ -144,6 +144,7 @@ class ProgramState:
                 where=here(),
                 hint="a name can be read after the gen or select that sets it was appended",
             )
+        self.session.note_read(name)
         return self._read(self._names[name])
 
     def _read(self, value: Any) -> Any:
@@ -175,6 +176,7 @@ class ProgramState:
             self.set_derived(name, value)
 
     def __contains__(self, name: object) -> bool:
+        self.session.note_asked((name,) if isinstance(name, str) else ())
         return name in self._names
 
     def get_var(self, name: str) -> Any:
@@ -192,6 +194,7 @@ class ProgramState:
     def all_variables(self) -> dict[str | None, Any]:
         """The same, with what the last generation without a name gave under None."""
         self.session.await_body()
+        self.session.note_asked(self._names)
         return {name: self._read(value) for name, value in list(self._names.items())}
 
     def own_values(self) -> dict[str | None, Any]:

@@ -151,6 +151,11 @@ class _Maker:
             fields["keys"] = (Lit("key"),)
             if fields.get("timeout_s", Lit(None)) != Lit(None):
                 fields["timeout_s"] = Lit(1.5)
+        elif spec.name == "join_first" and "k" in fields:
+            fields["k"] = Lit(1)
+        elif spec.name == "winner_values":
+            fields["owners"] = (Lit(0),)
+            fields["items"] = (self.item(spec.field("items")),)
         elif spec.name == "fork":
             fields["n"] = Lit(self.rng.randrange(1, 4))
         node = make_node(spec.name, (), self.loc(), **fields)

@@ -49,12 +49,19 @@ def main() -> None:
         sgc("dump tip.sgir", folder)
         engine = start_engine(folder)
         try:
-            run = "run tip.sgir --engine unix:engine.sock --arg topic='staying healthy' --seed 1"
+            run = (
+                "run tip.sgir --engine unix:engine.sock --arg topic='staying healthy' "
+                "--temperature 0"
+            )
             sgc(run, folder)
             print("\nThe same again: what the first run computed is cached.", flush=True)
             sgc(run, folder)
+            print("\nAn agent with two tools, from its source:", flush=True)
+            agent = ROOT / "examples" / "react.py"
+            asked = "--arg question='What is 12 times 7?' --temperature 0"
+            sgc(f"run {agent} --engine unix:engine.sock {asked}", folder)
             print(
-                "\nThe default model has random weights: its text means nothing. "
+                "\nThat was sgc-tiny, a model of 3.9 million parameters that knows a toy world. "
                 "Name a real one with --model.",
                 flush=True,
             )

@@ -20,8 +20,8 @@ import models
 from peer_process import PAGE_MB, tree
 from peers import machine
 
-from sgc.runtime.engine.default_model import default_model_folder
 from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.token_bytes import token_bytes
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
 
@@ -31,7 +31,7 @@ WORKER = "sgc.runtime.engine.worker"
 
 def model_folder(name: str, folder: Path) -> Path:
     """The folder of `default`, S or M, made if it is not there."""
-    return default_model_folder() if name == "default" else models.make(name, folder)
+    return DEFAULT_FOLDER if name == "default" else models.make(name, folder)
 
 
 def tokenizer_of(name: str, folder: Path) -> Tokenizer:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER, default_model_folder
 from sgc.runtime.engine.model_files import check_files
 
 DEFAULT_NAMES = ("default", "")
+# A small model that ships with the package; `tools/tiny_model` made it.
+DEFAULT_FOLDER = Path(__file__).resolve().parent / "assets" / "sgc_tiny"
 FAKE_NAME = "fake"
 ALLOWED_FILES = ["*.safetensors", "*.json", "tokenizer.model", "*.jinja"]
 HUB_ERRORS = {
@@ -43,10 +44,9 @@ def resolve(name: str | None) -> ModelSource:
     Raises `LoadError` naming what was tried.
     """
     if name == FAKE_NAME:
-        return ModelSource(FAKE_NAME, None, TOKENIZER_FOLDER)
+        return ModelSource(FAKE_NAME, None, DEFAULT_FOLDER)
     if name is None or name in DEFAULT_NAMES:
-        folder = default_model_folder()
-        return ModelSource("default", folder, folder)
+        return _checked(ModelSource("sgc-tiny", DEFAULT_FOLDER, DEFAULT_FOLDER))
     path = Path(name).expanduser()
     if path.is_dir():
         return _checked(ModelSource(path.resolve().name, path.resolve(), path.resolve()))

@@ -33,6 +33,7 @@ from sgc.runtime.executor.record import Request, StreamResult
 from sgc.runtime.executor.seeds import SEED_BITS
 from sgc.runtime.executor.stream import Piece, PieceKind, StreamState, messages
 from sgc.runtime.executor.tools import call_tool
+from sgc.runtime.executor.winners import WINNER_ASKING, WINNER_HANDLERS, Lost
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.instance import Instance
@@ -418,6 +419,8 @@ def _record(run: Instance, node: Node) -> Results:
 
 
 def _publish(run: Instance, node: Node) -> Results:
+    if type(run.raw_field(node, "stream")) is Lost:
+        return ()
     state: StreamState = run.field(node, "stream")
     variables = _set_variables(run, node)
     pieces = state.pieces()
@@ -453,6 +456,7 @@ def _return(run: Instance, node: Node) -> Results:
 
 HANDLERS: dict[str, Handler] = {
     **FUNCTION_HANDLERS,
+    **WINNER_HANDLERS,
     "stream": _stream,
     "unset": _unset,
     "const": _const,
@@ -474,6 +478,7 @@ HANDLERS: dict[str, Handler] = {
 }
 
 ASKING: dict[str, AskingHandler] = {
+    **WINNER_ASKING,
     "gen": _gen,
     "gen_n": _gen_n,
     "select": _select,

@@ -26,6 +26,7 @@ from sgc.runtime.executor.plan import Plan
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
 from sgc.runtime.executor.stream import Piece, StreamState, special_pattern
 from sgc.runtime.executor.tools import Tools
+from sgc.runtime.executor.winners import Cuts, Lost, awaited, lost_error, path_of
 
 # (node, stream path, text): text that a stream has got, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
@@ -66,6 +67,7 @@ class Instance:
         self._n_missing: list[int] = []
         self._n_open = 0
         self._births: Births | None = None
+        self.cuts = Cuts()
         self._returned: tuple[Any] | None = None
         self._start_s = time.monotonic()
 
@@ -84,7 +86,7 @@ class Instance:
                 self._streams.append(None)
             if node.op == "tool":
                 self.tools.note(node)
-            missing = {name for name in node.refs() if name not in self._values}
+            missing = {name for name in awaited(node) if name not in self._values}
             if missing:
                 pending = _Pending(node, len(missing))
                 for name in missing:
@@ -131,32 +133,46 @@ class Instance:
         """Runs what is ready until nothing is; a loop, since chains are long."""
         while self._ready and not self.finished.done():
             node = self._ready.popleft()
-            if node.op in ASKING:
-                self.background(self._ask(node))
-                continue
             try:
-                results = HANDLERS[node.op](self, node)
+                lost = self.cuts.of(self, node)
+                if lost is not None:
+                    results: Results = (lost,) * len(node.results)
+                elif node.op in ASKING:
+                    self._begin(node)
+                    continue
+                else:
+                    results = HANDLERS[node.op](self, node)
             except BaseException as error:  # raised further, it would end the event loop
                 self.fail(node, error)
                 return
             self._complete(node, results)
         self._finish_if_done()
 
-    def background(self, work: Coroutine[Any, Any, None]) -> None:
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task of this run: cancelled with it, and waited for by `settle`."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    async def _ask(self, node: Node) -> None:
+    def _begin(self, node: Node) -> None:
+        path = path_of(self, node)
+        task = self.background(self._ask(node, path))
+        if path is not None:
+            self.cuts.note(task, path)
+
+    async def _ask(self, node: Node, path: str | None) -> None:
         try:
             results = await ASKING[node.op](self, node)
         except BaseException as error:
-            self.fail_unless_stopped(node, error)
-        else:
-            if not self.finished.done():
-                self._complete(node, results)
-                self._drain()
+            lost = None if path is None else self.cuts.at(path)
+            if lost is None or self.finished.done() or not is_stopped(error):
+                self.fail_unless_stopped(node, error)
+                return
+            results = (lost,) * len(node.results)
+        if not self.finished.done():
+            self._complete(node, results)
+            self._drain()
 
     def hold(self) -> None:
         """Keeps the run from ending before `release`, as an unfinished node does."""
@@ -193,6 +209,8 @@ class Instance:
             value = self._values[operand.name]
             if type(value) is Unset:
                 raise unset_error(value)
+            if type(value) is Lost:
+                raise lost_error(value)
             return value
         if isinstance(operand, Lit):
             return operand.value
@@ -204,6 +222,20 @@ class Instance:
 
     def field(self, node: Node, name: str) -> Any:
         return self.operand(node.get(name))
+
+    def raw(self, name: str) -> Any:
+        """A value that is there, also one that stands for what is not."""
+        return self._values[name]
+
+    def raw_field(self, node: Node, name: str) -> Any:
+        """The same of an operand."""
+        operand = node.get(name)
+        return self.raw(operand.name) if isinstance(operand, Ref) else self.operand(operand)
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Those of some values that are there, in the order in which they came."""
+        wanted = set(names) & self._values.keys()
+        return [name for name in self._values if name in wanted] if wanted else []
 
     def known(self, name: str) -> tuple[Any] | None:
         """A value that is there already; may be called by any thread."""
@@ -279,9 +311,8 @@ class Instance:
         )
 
     def _published(self) -> tuple[StreamResult, ...]:
-        if self._births is not None:
-            return self._births.streams()
-        return tuple(stream for stream in self._streams if stream is not None)
+        found = self._streams if self._births is None else self._births.streams()
+        return tuple(each for each in found if each is not None and not self.cuts.at(each.path))
 
     def fail(self, node: Node | None, error: BaseException) -> None:
         """Ends the run with its first error, placed at the node's line; frees what it held."""

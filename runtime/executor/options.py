@@ -60,6 +60,7 @@ class RunOptions:
 
     stop and stop_regex may be given as one text; any list is kept as a tuple. allow_tools: what
     the names of tools stand for; log: what is asked is written to it, or taken from it.
+    ordered_joins: a join that takes the first children waits for all, and takes them in order.
     """
 
     seed: int = 0
@@ -85,6 +86,7 @@ class RunOptions:
     return_text_in_logprobs: bool = False
     allow_tools: ToolSource | None = None
     log: RunLog | None = None
+    ordered_joins: bool = False
 
     def __post_init__(self) -> None:
         for name in _CHECKED:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sgc.ir.graph import Node
+from sgc.runtime.executor.winners import awaited
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def _plan(key: _Key) -> Plan:
     counts = []
     waiting: dict[str, list[int]] = {}
     for place, node in enumerate(key.nodes):
-        missing = dict.fromkeys(node.refs())
+        missing = dict.fromkeys(awaited(node))
         counts.append(len(missing))
         for name in missing:
             waiting.setdefault(name, []).append(place)

@@ -69,6 +69,8 @@ class RunCommand(click.Command):
 @click.option("--max-tokens", type=int, help="Default of generations that name none.")
 @click.option("--heal", is_flag=True, help="Default of generations that do not say: the prompt's "
               "last tokens are decided anew where its text ends inside one.")  # fmt: skip
+@click.option("--ordered-joins", is_flag=True, help="Joins that take the first children wait for "
+              "all, and take them in order; a run with a log needs it.")  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,

@@ -48,6 +48,7 @@ def run_program(
     temperature: float | None,
     max_tokens: int | None,
     heal: bool,
+    ordered_joins: bool,
     interpret: bool,
     no_check: bool,
     level: int,
@@ -70,7 +71,8 @@ def run_program(
     if as_sglang:
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
-                      "--max-tokens": max_tokens, "--heal": heal, "--interpret": interpret,
+                      "--max-tokens": max_tokens, "--heal": heal,
+                      "--ordered-joins": ordered_joins, "--interpret": interpret,
                       "--trace": trace_file, "--tools": tools, "--log": log,
                       "--resume": resume}  # fmt: skip
         _run_script(program, script_args, engine, model, of_one_run)
@@ -89,6 +91,7 @@ def run_program(
         arguments = _arguments(loaded, json_args, single_args, run_log)
         options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
                                 "heal": heal or None, "log": run_log,
+                                "ordered_joins": ordered_joins or None,
                                 "allow_tools": allowed or None})  # fmt: skip
         if isinstance(loaded, Program):
             loaded.check_tools(options)

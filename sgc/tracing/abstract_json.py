@@ -68,6 +68,22 @@ class AbstractJson(AbstractList):
         given = key if is_text else whole(key)
         return seen(attempted(self.session, "item", self, given, type_=types.JSON, errors=errors))
 
+    def iterated(self) -> AbstractList:
+        """What a loop goes over: itself, or a dict's keys; Python's TypeError for the rest."""
+        if self.is_a(list, str):
+            return self
+        if self.is_a(dict):
+            keys: AbstractList = computed(
+                self.session, "keys", self, type_=types.list_of(types.TEXT)
+            )
+            return keys
+        others = (type(None), bool, int)
+        name = next((NAMES[of] for of in others if self.is_a(of)), "float")
+        raise TypeError(f"{name!r} object is not iterable")
+
+    def sure_item(self, index: Any) -> Any:
+        return seen(super().sure_item(index))
+
     def get(self, key: Any, default: Any = None) -> Any:
         return seen(attempted(self.session, "get", self, key, default, type_=types.JSON))
 

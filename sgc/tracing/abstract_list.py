@@ -13,6 +13,7 @@ from sgc.symbols import Symbol
 from sgc.tracing.computing import attempted, computed, is_ours, whole
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.text_types import known_of
+from sgc.tracing.turns import Items, is_for_of
 
 if TYPE_CHECKING:
     from sgc.tracing.tracer import TraceSession
@@ -78,17 +79,29 @@ class AbstractList:
         return str(self)
 
     def __iter__(self) -> Iterator[Any]:
-        n = unpacked_by(sys._getframe(1))
-        if n is None:
+        frame = sys._getframe(1)
+        n = unpacked_by(frame)
+        if n is not None:
+            return iter(unpacked(self.session, self, n, self.item_type))
+        if not is_for_of(frame):
             self._needs_items()
-        return iter(unpacked(self.session, self, n, self.item_type))
+        return self.session.looped(Items(self.iterated()))
+
+    def iterated(self) -> AbstractList:
+        """The list whose items a loop over it gives."""
+        return self
+
+    def sure_item(self, index: Any) -> Any:
+        """The item at an index that it has."""
+        return computed(self.session, "item", self, index, type_=self.item_type)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
             f"the items or the length of {self.symbol.name} are needed while tracing",
-            hint="use xs[i], len(xs), `x in xs`, sgc.join(sep, xs), or sgc.map(f, xs) for each "
-            f"item; or give the list when compiling: --bind {self.symbol.name}='[…]'; or "
-            + INTERPRET,
+            hint="write `for x in xs:` or `for i, x in enumerate(xs):`, with ys[i] in place of "
+            "zip(xs, ys) and xs[-1 - i] of reversed(xs); or use xs[i], len(xs), `x in xs`, "
+            f"sgc.join(sep, xs); or give the list when compiling: --bind {self.symbol.name}='[…]'; "
+            "or " + INTERPRET,
         )
 
     __len__ = __add__ = __radd__ = __mul__ = __rmul__ = __reversed__ = _needs_items

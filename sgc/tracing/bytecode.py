@@ -60,21 +60,45 @@ class CodeInfo:
         self._after: dict[int, Place] = {}
         for n, op in enumerate(instructions):
             first = self._next[n][0] if self._next[n] else None
-            live = frozenset().union(*(live_in[m] for m in self._next[n]))
+            after = [*self._next[n], *self._handler_indices(op.offset)]
+            live = frozenset().union(*(live_in[m] for m in after))
             self._after[op.offset] = Place(live, None if first is None else stacks.get(first))
         self.for_iters = {op.offset for op in instructions if op.opname == "FOR_ITER"}
+        self._callees = {
+            op.offset: self._callee(op, stacks.get(n)) for n, op in enumerate(instructions)
+        }
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
 
     def before(self, offset: int) -> Place:
         """The place before the instruction at an offset."""
-        return self._places[self._start(offset)]
+        return self._places[self.start_of(offset)]
 
     def after(self, offset: int) -> Place:
         """The place after it, when it falls through: for a call that is going on."""
-        return self._after[self._start(offset)]
+        return self._after[self.start_of(offset)]
 
-    def _start(self, offset: int) -> int:
+    def callee(self, offset: int) -> tuple[str, str] | None:
+        """For a call: the instruction that loads what is called, and the name it loads."""
+        return self._callees[self.start_of(offset)]
+
+    def is_at_loop(self, offset: int) -> bool:
+        """Whether a loop's iterator is asked for its next item there."""
+        return self.start_of(offset) in self.for_iters
+
+    def head_at(self, offset: int) -> int:
+        """The instruction that begins there, past the prefixes that a long loop gives it."""
+        n = self._index[self.start_of(offset)]
+        while self._ops[n].opname == "EXTENDED_ARG":
+            n += 1
+        return self._ops[n].offset
+
+    def is_caught(self, offset: int) -> bool:
+        """Whether the program itself handles an error raised there."""
+        handlers = self._handler_indices(self.start_of(offset))
+        return any(self._ops[n + 1].opname != "WITH_EXCEPT_START" for n in handlers)
+
+    def start_of(self, offset: int) -> int:
         while offset not in self._index:  # an inline cache of the instruction before
             offset -= 2
         return offset
@@ -83,9 +107,21 @@ class CodeInfo:
         """FOR_ITER's offset for each GET_ITER's."""
         for n, op in enumerate(self._ops):
             if op.opname == "GET_ITER":
-                following = next((o for o in self._ops[n + 1 :] if o.opname == "FOR_ITER"), None)
-                if following is not None:
+                following = next(o for o in self._ops[n + 1 :] if o.opname != "EXTENDED_ARG")
+                if following.opname == "FOR_ITER":
                     yield op.offset, following.offset
+
+    def _callee(self, op: dis.Instruction, stack: Stack | None) -> tuple[str, str] | None:
+        if op.opname == "CALL":
+            depth = 1
+        elif op.opname == "CALL_FUNCTION_EX":
+            depth = 2 + ((op.arg or 0) & 1)
+        else:
+            return None
+        if stack is None or len(stack) < depth or stack[-depth][0] is not Slot.OTHER:
+            return None
+        loads = self._ops[self._index[stack[-depth][1]]]
+        return (loads.opname, loads.argval) if loads.opname in _LOADS_CALLEE else None
 
     # -- control flow ---------------------------------------------------------------------
 
@@ -102,6 +138,10 @@ class CodeInfo:
             if start <= offset < end:
                 return target, depth
         return None
+
+    def _handler_indices(self, offset: int) -> list[int]:
+        handler = self._handler(offset)
+        return [] if handler is None else [self._index[handler[0]]]
 
     def _live(self) -> list[frozenset[str]]:
         """Variables that may be read at or after each instruction."""
@@ -135,7 +175,8 @@ class CodeInfo:
             n = queue.pop()
             op, stack = self._ops[n], found[n]
             handler = self._handler(op.offset)
-            reached = [(m, _after(op, stack, m != n + 1)) for m in self._next[n]]
+            is_own = op.opname == "BEFORE_WITH" and self._is_own_with(stack, found)
+            reached = [(m, _after(op, stack, m != n + 1, is_own)) for m in self._next[n]]
             if handler is not None:
                 target, depth = handler
                 under = (*stack[:depth], *[(Slot.OTHER, target)] * 2)
@@ -146,15 +187,22 @@ class CodeInfo:
                     queue.append(m)
         return found
 
+    def _is_own_with(self, stack: Stack, found: dict[int, Stack]) -> bool:
+        """Whether a `with` block is one of the language's; what others keep is not known."""
+        n = self._index[stack[-1][1]]
+        callee = self._callee(self._ops[n], found.get(n))
+        return callee is not None and callee[1] in _OWN_WITHS
 
-def _after(op: dis.Instruction, stack: Stack, is_jump: bool) -> Stack:
+
+def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> Stack:
     """The stack after an instruction; what it may have touched is not known any more."""
     effect = dis.stack_effect(op.opcode, op.arg, jump=is_jump)
     depth = len(stack) + effect
     if op.opname == "GET_ITER":
         return (*stack[:-1], (Slot.ITERATOR, op.offset))
     if op.opname == "BEFORE_WITH":
-        return (*stack[:-1], (Slot.EXIT, op.offset), (Slot.OTHER, op.offset))
+        slot = Slot.EXIT if is_own else Slot.OTHER
+        return (*stack[:-1], (slot, op.offset), (Slot.OTHER, op.offset))
     if op.opname == "FOR_ITER" and not is_jump:
         return (*stack, (Slot.OTHER, op.offset))
     n_popped = op.arg or 0 if op.opname == "SWAP" else _popped(op, effect)
@@ -180,6 +228,10 @@ _NO_FALL_THROUGH = frozenset({
 _READS = frozenset({
     "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST",
 })  # fmt: skip
+_LOADS_CALLEE = frozenset({
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_METHOD", "LOAD_ATTR",
+})  # fmt: skip
+_OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})
 # Instructions by how many results they put on the stack; the rest of their effect they take.
 _PUTS_NONE = frozenset({
     "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "KW_NAMES", "MAKE_CELL",

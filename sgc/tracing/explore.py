@@ -10,14 +10,25 @@ cost twenty runs. Repeating a run must build the same nodes, which is checked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node
 from sgc.symbols import Namer, Symbol
-from sgc.tracing.snapshot import Mapped, Shape, Snapshot, Unsure, Widening, match, widen
+from sgc.tracing.snapshot import (
+    Mapped,
+    Shape,
+    Snapshot,
+    Unsure,
+    Widening,
+    match,
+    unsure_names,
+    widen,
+)
+
+SPENT_EVERY = 16  # tests of one run
 
 
 class PathEnd(BaseException):
@@ -26,6 +37,10 @@ class PathEnd(BaseException):
 
 class HasDecisions(BaseException):
     """The program is no straight line."""
+
+
+class NamesAsked(BaseException):
+    """The program asks whether a variable is set where ways were joined that differ in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +142,20 @@ class Unexplored:
 class Exploration:
     """All that the runs of one program have found."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(
+        self, budget: Budget, asked: Collection[str | None] = (), is_merging: bool = True
+    ) -> None:
         self.namer = Namer()
+        self.is_merging = is_merging
+        self.asked = set(asked)  # variables that keep apart the ways that set them and do not
+        self.unsure: set[str | None] = set()  # those of which ways were joined that differ so
         self.budget = budget
         self.entry = Segment(0)
         self.segments = [self.entry]
         self.points: dict[Shape, list[Segment]] = {}
         self.left: list[Unexplored] = []
         self.n_runs = 0
+        self._start = 0.0
         self.n_nodes = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
 
@@ -142,9 +163,23 @@ class Exploration:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))
         return self.segments[-1]
 
+    def ask(self, names: Iterable[str | None]) -> None:
+        """From now on ways are joined only where they agree on whether these are set."""
+        self.asked.update(names)
+        if self.asked & self.unsure:
+            raise NamesAsked
+
+    def is_joined(self, ours: Snapshot, theirs: Snapshot) -> bool:
+        """Whether no variable keeps the two apart; if so, they are taken to be joined."""
+        unsure = unsure_names(ours, theirs)
+        if unsure & self.asked:
+            return False
+        self.unsure |= unsure
+        return True
+
     def run(self, once: Callable[[Path], None]) -> str:
         """Runs the program until every arm is explored; else gives the budget that was spent."""
-        start = time.thread_time()  # a busy machine must not change what is compiled
+        self._start = time.thread_time()  # a busy machine must not change what is compiled
         path = Path(self, (), (), self.entry)
         while True:
             self.n_runs += 1
@@ -152,7 +187,7 @@ class Exploration:
             item = self._next()
             if item is None:
                 return ""
-            spent = self._spent(time.thread_time() - start)
+            spent = self.spent()
             if spent:
                 self.left.append(item)
                 return spent
@@ -167,8 +202,9 @@ class Exploration:
         self.left.clear()
         return None
 
-    def _spent(self, seconds: float) -> str:
-        budget = self.budget
+    def spent(self) -> str:
+        """What of the budget is used up, if it is."""
+        budget, seconds = self.budget, time.thread_time() - self._start
         if self.n_runs >= budget.runs:
             return f"more than {budget.runs} ways through the program"
         if self.n_nodes > budget.nodes:
@@ -238,8 +274,8 @@ class Path:
 
     # -- decisions ------------------------------------------------------------------------
 
-    def answer(self, test: Symbol, loc: Loc | None) -> bool:
-        """Which way the run goes at a test."""
+    def answer(self, test: Symbol, loc: Loc | None) -> bool | None:
+        """Which way the run goes at a test; None where the budget allows none."""
         if not self.is_fresh:
             self.n_answered += 1
             return self._answers[self.n_answered - 1]
@@ -248,6 +284,9 @@ class Path:
         self.current.end = Branch(test, then, orelse, loc)
         before = tuple(self.segments)
         explored.left.append(Unexplored(before, (*self._answers, False), orelse))
+        if len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1 and explored.spent():
+            explored.left.append(Unexplored(before, (*self._answers, True), then))
+            return None  # else a loop that is no loop in the graph would go on for ever
         self._answers = (*self._answers, True)
         self.n_answered += 1
         self.segments.append(then)
@@ -261,7 +300,7 @@ class Path:
         for segment in reversed(known):
             assert segment.snapshot is not None
             mapped = match(segment.snapshot, snapshot)
-            if mapped is not None:
+            if mapped is not None and self.exploration.is_joined(segment.snapshot, snapshot):
                 is_back = segment in self.segments
                 self.current.end = Goto(segment, mapped, is_back, loc)
                 return True
@@ -277,26 +316,31 @@ class Path:
             assert segment.snapshot is not None
             if segment.instead is None and match(segment.snapshot, snapshot) is None:
                 widening = widen(segment.snapshot, snapshot)
-                if widening is not None:
+                if widening is None:
+                    continue
+                if self.exploration.is_joined(segment.snapshot, snapshot):
                     return segment, widening
         return None
 
     def replace(
         self, narrow: Segment, snapshot: Snapshot, widened: Widened, loc: Loc | None
     ) -> None:
-        """Begins a wider segment, which is gone to instead of a narrow one from now on."""
-        known = self.exploration.points[snapshot.whole.shape]
+        """Begins a wider segment, which is gone to instead of a narrow one from now on.
+
+        Where what is wider here does not fit the narrow one after all, both stay.
+        """
+        known = self.exploration.points.setdefault(snapshot.whole.shape, [])
         assert narrow.snapshot is not None
         mapped = match(snapshot, narrow.snapshot)
-        assert mapped is not None
         following = self.exploration.segment(snapshot)
         following.widened = widened
-        narrow.instead = Goto(following, mapped, False, loc)
+        if mapped is not None:
+            narrow.instead = Goto(following, mapped, False, loc)
+            known.remove(narrow)
         given: Mapped = {symbol.name: unsure.given for _, symbol, unsure in widened.names}
         self.current.end = Goto(following, given, narrow in self.segments, loc)
         self.segments.append(following)
         known.append(following)
-        known.remove(narrow)
 
     def retire(self, dead: tuple[int, ...]) -> None:
         """Takes note of streams that the nodes just added publish."""

@@ -9,11 +9,12 @@ from typing import Any
 from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.session import current_session
-from sgc.tracing.abstract import AbstractJson, AbstractNumber, is_abstract, marked
+from sgc.tracing.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract, marked
 from sgc.tracing.abstract_number import type_of
-from sgc.tracing.computing import attempted, computed
+from sgc.tracing.computing import attempted, computed, whole
 from sgc.tracing.overlay_types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.stops import INTERPRET, stop
+from sgc.tracing.turns import Numbered
 
 
 def print_nothing(*args: Any, **kwargs: Any) -> None:
@@ -37,6 +38,12 @@ def _len(value: Any) -> Any:
     if isinstance(value, AbstractNumber):
         return len(value.python())  # raises what Python would
     return computed(_session(value), "len", value)
+
+
+def _enumerate(items: Any, start: Any = 0) -> Any:
+    if not isinstance(items, AbstractList):
+        return enumerate(items, start)
+    return Numbered(items, whole(start))
 
 
 def _isinstance(value: Any, of: Any) -> bool:
@@ -134,6 +141,7 @@ _CHARACTERS = "use methods of the whole text (split, replace, count, find); or "
 
 BUILTINS: dict[str, Any] = {
     "chr": _chr,
+    "enumerate": _enumerate,
     "float": Float,
     "input": _ambient("input"),
     "int": Int,

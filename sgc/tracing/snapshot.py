@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import struct
 import types as pytypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgc.ir.types import Type
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 20_000
 _HEAP_TYPE = 1 << 9
-_CONSTANTS = (type(None), bool, int, float, str, bytes, complex, range, re.Pattern, type(...))
-# Functions that call others from where Python's frames cannot be seen.
-_CALLERS = frozenset({
-    "map", "filter", "sorted", "sort", "min", "max", "reduce", "next", "partial", "starmap",
+_POINTER = struct.calcsize("P")
+_CONSTANTS = frozenset({
+    type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
 })  # fmt: skip
 
 
@@ -60,13 +60,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """names: of each stream reached, its variables; own: those set on it."""
+    """names: of each stream reached, its variables that are one abstract value; own: those set
+    on it; kept: what is known by its identity, so that nothing else comes to have it.
+    """
 
     whole: Part
     names: tuple[Mapping[str | None, Part], ...]
     own: tuple[tuple[str | None, ...], ...]
     facts: Mapping[Any, bool]
     dead: tuple[int, ...]  # streams nothing reaches any more, by number
+    kept: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,11 @@ def match(ours: Snapshot, theirs: Snapshot) -> Mapped | None:
     for mine, other in zip(ours.names, theirs.names, strict=True):
         if not _match_names(mine, other, found):
             return None
-    for mine_own, other_own in zip(ours.own, theirs.own, strict=True):
+    for n, (mine_own, other_own) in enumerate(zip(ours.own, theirs.own, strict=True)):
         if not set(other_own) <= set(mine_own):
             return None
+        if (set(mine_own) - set(other_own)) & theirs.names[n].keys():
+            return None  # there it is the trunk's, and not shown as this stream's
     for fact, is_true in ours.facts.items():
         if theirs.facts.get(_moved(fact, found)) is not is_true:
             return None
@@ -156,6 +161,12 @@ def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
     return Widening(tuple(unsure), facts)
 
 
+def unsure_names(ours: Snapshot, theirs: Snapshot) -> set[str | None]:
+    """Variables that are set in one of two runs that may go on as one, and not in the other."""
+    pairs = zip(ours.names, theirs.names, strict=True)
+    return {name for mine, other in pairs for name in mine.keys() ^ other.keys()}
+
+
 def _names_of(fact: Any) -> set[str]:
     return {arg[1] for arg in fact[1] if arg[0] == "ref"}
 
@@ -196,6 +207,7 @@ class Reader:
         self._slots: list[Symbol] = []
         self._seen: dict[int, int] = {}
         self._keep: list[Any] = []
+        self._known: list[Any] = []
         self.states: list[ProgramState] = []
         self._names: list[dict[str | None, Part]] = []
 
@@ -206,9 +218,13 @@ class Reader:
         session = self._session
         for state in session.calling:
             self._value(state)
-        self._value(session.scopes)
-        for frame in reversed(frames):
-            self._frame(frame, loops)
+        for held in session.scopes:
+            for item in held:
+                self._start(item) if isinstance(item, Symbol) else self._value(item)
+        for index in range(len(frames) - 1, -1, -1):
+            if index + 1 < len(frames):
+                self._closure(frames[index], frames[index + 1])
+            self._frame(frames[index], loops)
         self._check_exits(frames)
         self._value(last)
         first = loops.n_states if frames else len(session.states)
@@ -225,7 +241,8 @@ class Reader:
                 self._value(state)  # at the end all are shown
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
-        return Snapshot(whole, tuple(self._names), own, dict(session.facts), tuple(dead))
+        facts, kept = dict(session.facts), tuple(self._known)
+        return Snapshot(whole, tuple(self._names), own, facts, tuple(dead), kept)
 
     def _check_exits(self, frames: list[FrameType]) -> None:
         """Only our own context managers may be open: what others hold is not known."""
@@ -235,6 +252,17 @@ class Reader:
             n_exits += sum(slot is Slot.EXIT for slot, _ in stack or ())
         if n_exits != len(self._session.scopes):
             raise Opaque
+
+    def _closure(self, frame: FrameType, caller: FrameType) -> None:
+        """The cells of a function that is called, which others may share."""
+        code = frame.f_code
+        if set(code.co_freevars) <= {"__class__"}:
+            return
+        function = _called(caller, code)
+        if not isinstance(function, pytypes.FunctionType):
+            raise Opaque
+        for cell in function.__closure__ or ():
+            self._value(cell)
 
     def _frame(self, frame: FrameType, loops: Loops) -> None:
         code = frame.f_code
@@ -261,13 +289,12 @@ class Reader:
         if isinstance(value, Symbol):
             self._tokens.append("%")
             self._slots.append(value)
-        elif isinstance(value, str):
+        elif isinstance(value, str) and not isinstance(value, Enum):
             self._text(value)
-        elif isinstance(value, (*_CONSTANTS, Enum)):
+        elif kind in _CONSTANTS or isinstance(value, Enum):
             self._tokens.append((kind, value, repr(value) if kind is float else ""))
-        elif isinstance(value, (type, pytypes.ModuleType, pytypes.BuiltinFunctionType)):
-            self._tokens.append(("is", id(value)))
-            self._keep.append(value)
+        elif isinstance(value, (type, pytypes.ModuleType)):
+            self._identity(value)
         elif value is self._session:
             self._tokens.append("session")
         elif id(value) in self._seen:
@@ -277,7 +304,17 @@ class Reader:
             self._keep.append(value)
             self._object(value)
 
+    def _start(self, symbol: Symbol) -> None:
+        """Where something that is going on began: it may be used up, and so is no parameter."""
+        self._tokens.append(("start", symbol.name))
+
+    def _identity(self, value: Any) -> None:
+        self._tokens.append(("is", id(value)))
+        self._known.append(value)
+
     def _text(self, text: str) -> None:
+        if type(text) is not str and not self._session.is_abstract(text):
+            raise Opaque  # a class of the user's, whose attributes are not looked at
         plain = str.__str__(text)
         if not has_marker(plain):
             self._tokens.append((str, plain))
@@ -316,6 +353,10 @@ class Reader:
             self._value(dict(value.bind_arguments))
         elif isinstance(value, pytypes.FunctionType):
             self._function(value)
+        elif isinstance(value, pytypes.CellType):
+            self._cell(value)
+        elif isinstance(value, pytypes.BuiltinFunctionType):
+            self._builtin(value)
         elif isinstance(value, pytypes.MethodType):
             self._tokens.append("method")
             self._value(value.__func__)
@@ -327,20 +368,33 @@ class Reader:
         self._tokens.append(("function", value.__code__))
         self._value(value.__defaults__)
         self._value(value.__kwdefaults__)
+        self._value(value.__dict__)
         for cell in value.__closure__ or ():
-            try:
-                self._value(cell.cell_contents)
-            except ValueError:
-                self._tokens.append("empty")
+            self._value(cell)
+
+    def _cell(self, cell: pytypes.CellType) -> None:
+        self._tokens.append("cell")
+        try:
+            self._value(cell.cell_contents)
+        except ValueError:
+            self._tokens.append("empty")
+
+    def _builtin(self, value: pytypes.BuiltinFunctionType) -> None:
+        """A function written in C; of a method, what it belongs to."""
+        owner = value.__self__
+        if owner is None or isinstance(owner, (type, pytypes.ModuleType)):
+            self._identity(value)
+        else:
+            self._tokens.append(("method", value.__name__))
+            self._value(owner)
 
     def _instance(self, value: Any) -> None:
         """An object of a class written in Python, by its attributes."""
         kind = type(value)
-        for base in kind.__mro__:
-            if base is not object and not base.__flags__ & _HEAP_TYPE:
-                raise Opaque
-        self._tokens.append(("object", id(kind)))
-        self._keep.append(kind)
+        if not _is_pythons(kind):
+            raise Opaque
+        self._tokens.append("object")
+        self._identity(kind)
         for base in kind.__mro__:
             slots = base.__dict__.get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:
@@ -363,23 +417,35 @@ class Reader:
         self.states.append(state)
         self._tokens.append(("stream", state.function_name, tuple(state.roles), state._is_child))
         self._value(state.symbol)
-        if state._is_child or state in self._session.calling:
+        if state._is_child:
             self._value(state.start)
+        elif state in self._session.calling:
+            self._start(state.start)
         self._value(state._ret_value)
-        self._names.append({name: self._part(value) for name, value in state._names.items()})
-
-    def _part(self, value: Any) -> Part:
-        """A value by itself."""
-        tokens, slots, seen = self._tokens, self._slots, self._seen
-        self._tokens, self._slots, self._seen = [], [], {}
-        try:
-            self._value(value)
-            return Part(tuple(self._tokens), tuple(self._slots))
-        finally:
-            self._tokens, self._slots, self._seen = tokens, slots, seen
+        lone = {}
+        for name, value in state._names.items():
+            if isinstance(value, Symbol):
+                lone[name] = Part(("%",), (value,))
+            else:  # it may be, or hold, what other variables do
+                self._tokens.append(("name", name))
+                self._value(value)
+        self._names.append(lone)
 
 
 _LONE_SHAPES: set[Shape] = {("%",)}
+
+
+def _is_pythons(kind: type) -> bool:
+    """Whether a class is written in Python, so that its objects are their attributes."""
+    n_slots = 0
+    for base in kind.__mro__:
+        if base is not object and not base.__flags__ & _HEAP_TYPE:
+            return False
+        slots = base.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else tuple(slots)
+        n_slots += sum(name not in ("__dict__", "__weakref__") for name in names)
+    n_slots += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER
 
 
 def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
@@ -393,7 +459,8 @@ def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
 
 def is_clean(frames: list[FrameType]) -> bool:
     """Whether nothing hides in the frames: the innermost is at the beginning of a statement, the
-    others at one that is no more than the call of the next.
+    others at one that is no more than the call of the next, and call it themselves: a function
+    that is called for them, by `sorted` or the making of an object, say, has what nobody sees.
     """
     for index, frame in enumerate(frames):
         code = frame.f_code
@@ -402,6 +469,24 @@ def is_clean(frames: list[FrameType]) -> bool:
         stack = stack_of(frame, is_innermost=index == 0)
         if stack is None or any(slot is Slot.OTHER for slot, _ in stack):
             return False
-        if index and _CALLERS & set(code.co_names):
+        if index and _called(frame, frames[index - 1].f_code) is None:
             return False
     return True
+
+
+def _called(frame: FrameType, code: CodeType) -> pytypes.FunctionType | str | None:
+    """The function of that code, if it is what a frame is calling; of a method, its name."""
+    from sgc.functions import Function
+
+    callee = info_of(frame.f_code).callee(frame.f_lasti)
+    if callee is None:
+        return None
+    loads, name = callee
+    if loads in ("LOAD_METHOD", "LOAD_ATTR"):
+        return name if name == code.co_name else None
+    is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
+    called = (frame.f_globals if is_global else frame.f_locals).get(name)
+    if isinstance(called, Function):
+        called = called.python
+    is_it = isinstance(called, pytypes.FunctionType) and called.__code__ is code
+    return called if is_it else None

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.calls import run_body
-from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable
+from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Param, Ref, Value, make_node
 from sgc.ir.ops import OPS, TEXTUAL, Flag
 from sgc.ir.verify import verify
+from sgc.joins import refuse_test, tested
 from sgc.runtime.executor.media import Media
 from sgc.session import (
     Session,
@@ -48,6 +49,7 @@ from sgc.tracing.explore import (
     Budget,
     Exploration,
     HasDecisions,
+    NamesAsked,
     Path,
     PathEnd,
     Report,
@@ -57,12 +59,12 @@ from sgc.tracing.explore import (
 from sgc.tracing.facts import Fact, Facts, fact_of
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import unwatched, watch, watch_now
-from sgc.tracing.loops import Fault, Loops
+from sgc.tracing.loops import Fault, Loops, raise_at_next_line
 from sgc.tracing.markers import make_marker
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
 from sgc.tracing.snapshot import Opaque, Reader, Widening
-from sgc.tracing.turns import Counted
+from sgc.tracing.turns import counted
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -102,6 +104,8 @@ class TraceSession(Session):
         self.facts = Facts()
         self.retired: set[int] = set()  # streams that are published already
         self.callers: dict[str, str] = {}  # the caller's stream, of streams that calls begin
+        self.root: FrameType | None = None  # above the program's own
+        self.is_testing = False  # a join's predicate is being traced
         self.ended: BaseException | None = None  # what ended the run, should it be swallowed
         self._types: dict[str, types.Type] = {}
         self._tests: dict[str, Fact] = {}
@@ -241,8 +245,31 @@ class TraceSession(Session):
         )
         return None if self.decide(ok) else abstract(why, self)
 
+    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+        self.is_testing = True
+        try:
+            return [self._join_test(tested(state, when)) for state in states]
+        finally:
+            self.is_testing = False
+
+    def _join_test(self, value: Any) -> Operand:
+        if type(value) is not bool and not isinstance(value, AbstractFlag):
+            refuse_test()
+        return self.scalar(value)
+
+    def type_of(self, operand: Operand) -> types.Type:
+        if isinstance(operand, Ref):
+            return self._types.get(operand.name, types.JSON)
+        return super().type_of(operand)
+
     def decide(self, test: Symbol) -> bool:
         """Which way this run of the program goes at a test known only when it runs."""
+        if self.is_testing:
+            stop(
+                "the predicate of a join decides something itself",
+                hint="give one comparison, or several joined by & and | in place of `and` and "
+                "`or`; what can fail, such as int(x), is no predicate; or " + INTERPRET,
+            )
         if self.path is None:
             self._end(HasDecisions())
         self._refuse_ended()
@@ -253,6 +280,8 @@ class TraceSession(Session):
             return known
         was_fresh = self.path.is_fresh
         answer = self.path.answer(test, user_loc() if was_fresh else None)
+        if answer is None:
+            self._end(PathEnd())
         self.facts[fact] = answer
         if self.path.is_fresh and not was_fresh:
             self.retired = self.path.retired()
@@ -260,7 +289,10 @@ class TraceSession(Session):
         return answer
 
     def counted(self, n: Any) -> Iterator[Any]:
-        loop = Counted(self, n)
+        return self.looped(counted(self, n))
+
+    def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
+        """A loop of our own, which begins."""
         if self.loops is not None:
             self.loops.note(loop)
         return loop
@@ -281,13 +313,30 @@ class TraceSession(Session):
 
     def _refuse_ended(self) -> None:
         if self.ended is not None:
+            raise_at_next_line(self.ended, self.root)
             raise self.ended
+
+    def note_read(self, name: str | None) -> None:
+        if self.path is not None and self.loops is not None and self.loops.is_caught():
+            self.note_asked((name,))
+
+    def note_asked(self, names: Iterable[str | None]) -> None:
+        if self.path is None or self.ended is not None:
+            return
+        try:
+            self.path.exploration.ask(names)
+        except NamesAsked as asked:
+            self._end(asked)
 
     # -- merging --------------------------------------------------------------------------
 
     def at_statement(self, frames: list[FrameType]) -> None:
         """A statement begins: goes on alone, or ends where another run goes on."""
         if self.ended is not None or self.is_over or self.path is None or self.loops is None:
+            return
+        if not self.path.exploration.is_merging:
+            return
+        if self.is_testing:  # what the join has so far is in no frame of the user's
             return
         if self.path.is_fresh:
             self._reach(frames, None, user_loc_of(frames[0]))
@@ -344,7 +393,7 @@ class TraceSession(Session):
     def finish(self, ret_value: Any) -> None:
         if self.path is not None:
             self._refuse_ended()
-            if self.path.is_fresh:
+            if self.path.is_fresh and self.path.exploration.is_merging:
                 self._reach([], self._returned(ret_value), None)
             self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
         super().finish(ret_value)
@@ -492,8 +541,20 @@ def trace(
         if graph != again:
             raise _difference(function, graph, again)
     except HasDecisions:
-        graph = trace.explored(budget or Budget(), is_full, report or Report())
+        graph = _verified(trace, budget or Budget(), is_full, report or Report())
     verify(graph)
+    return graph
+
+
+def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
+    """The graph of a program that decides; where ways were merged that do not fit together, each
+    is traced alone, which costs more and is always right.
+    """
+    graph = trace.explored(budget, is_full, report)
+    try:
+        verify(graph)
+    except VerifyError:
+        graph = trace.explored(budget, is_full, report, is_merging=False)
     return graph
 
 
@@ -522,9 +583,20 @@ class _Trace:
         self._run(session, given)
         return self._graph(session, (Block("entry", (), tuple(session.nodes)),))
 
-    def explored(self, budget: Budget, is_full: bool, report: Report) -> Graph:
+    def explored(
+        self, budget: Budget, is_full: bool, report: Report, is_merging: bool = True
+    ) -> Graph:
         """The graph of a program of which every way is traced."""
-        function, exploration = self._function, Exploration(budget)
+        asked: Collection[str | None] = ()
+        while True:
+            exploration = Exploration(budget, asked, is_merging)
+            try:
+                return self._explored(exploration, is_full, report)
+            except NamesAsked:
+                asked = exploration.asked
+
+    def _explored(self, exploration: Exploration, is_full: bool, report: Report) -> Graph:
+        function = self._function
         first, _ = self._session(is_silent=True)
 
         def once(path: Path) -> None:
@@ -573,6 +645,13 @@ class _Trace:
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
+        if any(node.op == "join_first" for each in exploration.segments for node in each.nodes):
+            raise TraceError(
+                f"{self._function.name} has {spent}, and a join that takes the first children, "
+                "which the interpreter could not go on from",
+                where=str(self._function.loc or ""),
+                hint="give its loops bounds, or run it with --interpret",
+            )
         for item in exploration.left:
             item.arm.nodes.append(make_node("deopt", (), self._function.loc, reason=Lit(spent)))
             item.arm.end = Stop()
@@ -590,6 +669,13 @@ class _Trace:
         return session, given
 
     def _run(self, session: TraceSession, given: dict[str, Any]) -> None:
+        session.root, before = sys._getframe(), sys.gettrace()
+        try:
+            self._run_watched(session, given)
+        finally:
+            sys.settrace(before)
+
+    def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
         try:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
                 _run_body(self._function, session, given)

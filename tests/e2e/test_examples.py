@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests_support import asked, results
@@ -23,7 +24,7 @@ from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.timeline import chrome_trace
 
 ROOT = Path(__file__).resolve().parents[2]
-TOKENIZER = AutoTokenizer.from_pretrained(ROOT / "runtime/engine/assets/tokenizer")
+TOKENIZER = AutoTokenizer.from_pretrained(ROOT / "runtime/engine/assets/sgc_tiny")
 
 ARGUMENTS = {
     "tip_suggestion": {"topic": "staying healthy"},
@@ -31,18 +32,29 @@ ARGUMENTS = {
     "few_shot": {"question": "What do cows drink?"},
     "chat": {"first": "What is tea?", "second": "And coffee?"},
     "extract": {"text": "Ada Moor was born in 1970. She bakes bread in York."},
+    "react": {"question": "What is 12 times 7?"},
+    "router": {"question": "What is the capital of Peru?"},
+    "json_retry": {"text": "Ada Moor was born in 1970. She bakes bread in York."},
+    "tree_of_thought": {"question": "Ada has 3 eggs and finds 4 more. How many has she now?"},
+    "self_consistency": {"question": "Ada has 3 eggs and finds 4 more. How many has she now?"},
 }
-# What forced text and healing save is not counted from requests alone.
-COUNTED = [name for name in ARGUMENTS if name != "extract"]
+TOOLS = {"react": ("search", "calculator")}
+# What forced text and healing save, and whole prompts that are asked again, are not counted from
+# requests alone.
+COUNTED = ["tip_suggestion", "essay_judge", "few_shot", "chat", "react", "router"]
 GREEDY = RunOptions(seed=5, temperature=0.0)
 SAMPLED = RunOptions(seed=5, temperature=1.0)
 
 
-def load_example(name: str) -> Function:
+def load_module(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, name)
+    return module
+
+
+def load_example(name: str) -> Function:
+    return getattr(load_module(name), name)
 
 
 def test_every_example_is_tested():
@@ -52,12 +64,14 @@ def test_every_example_is_tested():
 @pytest.mark.parametrize("options", [GREEDY, SAMPLED], ids=["greedy", "seeded"])
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_compiled_equals_interpreted(engine: Runtime, tmp_path: Path, name, options):
-    function, arguments = load_example(name), ARGUMENTS[name]
+    module, arguments = load_module(name), ARGUMENTS[name]
+    function, tools = getattr(module, name), [getattr(module, t) for t in TOOLS.get(name, ())]
     interpreted = function.run_once(arguments, options, engine)
     for level in (0, 1, 2, 3):
         path = tmp_path / f"{level}.sgir"
         function.compile(opt_level=level).save(path)
-        compiled = sgc.load(path).run_once(arguments, options, engine)
+        program = sgc.load(path, allow_tools=tools)
+        compiled = program.run_once(arguments, options, engine)
         assert results(compiled) == results(interpreted)
         if level < 2:
             assert asked(compiled) == asked(interpreted)

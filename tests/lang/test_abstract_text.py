@@ -106,7 +106,7 @@ def comparison(s, n: int):
 
 
 def over_items(s, xs: list[str]):
-    for x in xs:  # HERE
+    for x in sorted(xs):  # HERE
         s += x
 
 

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.template import assemble, probe
 from sgc.runtime.engine.template_render import renderer
 
@@ -156,3 +157,9 @@ def test_batches_hold_what_is_generated_and_few_other_targets():
         assert batch.ids.size <= 4096 or len(batch.ids) == 2
         learnt = batch.targets != IGNORED
         assert (batch.ids.reshape(-1)[batch.chosen + 1] == batch.targets)[learnt].all()
+
+
+@pytest.mark.slow
+def test_the_shipped_tokenizer_is_what_the_tool_makes():
+    shipped = (DEFAULT_FOLDER / "tokenizer.json").read_text(encoding="utf-8")
+    assert tokenizer.train().to_str(pretty=False) + "\n" == shipped

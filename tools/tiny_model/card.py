@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from tiny_model import programs, shapes, tasks
-from tiny_model.corpus import SHAPES
+from tiny_model.corpus import LAST_STAGE, SHAPES
 from tiny_model.world import World
 
 HEAD = """---
@@ -109,7 +109,7 @@ def examples() -> str:
     """One training text of each shape; what is generated is in brackets."""
     parts = ["## One text of each shape\n\nWhat the model generates is in ⟦brackets⟧.\n"]
     for name, (shape, _) in SHAPES.items():
-        text = shape(Random(f"card {name}"), World("train"))
+        text = shape(Random(f"card {name}"), World("train", stage=LAST_STAGE))
         marked = "".join(f"⟦{part}⟧" if is_new else part for part, is_new in text.parts)
         parts.append(f"### {name}\n\n```text\n{marked.strip()}\n```\n")
     return "\n".join(parts)

@@ -18,6 +18,7 @@ Shape = Callable[[Random, World], Text]
 SHAPES: dict[str, tuple[Shape, float]] = {  # and how often
     "completion": (shapes.completion, 8),
     "few_shot": (shapes.few_shot, 4),
+    "comparisons": (shapes.comparisons, 0),  # in the last stage alone
     "chat": (shapes.chat, 6),
     "follow_up": (shapes.follow_up, 1.5),
     "recall": (shapes.recall, 2.5),
@@ -40,31 +41,93 @@ SHAPES: dict[str, tuple[Shape, float]] = {  # and how often
     "story": (programs.story, 0.7),
 }
 NAMES = list(SHAPES)
-LATER = {  # weights of the second stage: of what is left to learn when the shapes are known
-    "completion": 11,
-    "chat": 8,
-    "follow_up": 3,
-    "tips_program": 1,
-    "expansion": 0.6,
-    "advice": 0.4,
-    "judge": 0.8,
-    "grade": 1.2,
-    "grade_chat": 0.5,
-    "extract_program": 3,
-    "character": 1,
-    "story": 0.3,
-}
-STAGE_1 = 250 * 1024  # texts before the second stage
-STAGES = (
-    [weight for _, weight in SHAPES.values()],
-    [LATER.get(name, weight) for name, (_, weight) in SHAPES.items()],
+# Weights of later stages: of what is left to learn when the shapes are known.
+LATER: tuple[dict[str, float], ...] = (
+    {},
+    {
+        "completion": 11,
+        "chat": 8,
+        "follow_up": 3,
+        "tips_program": 1,
+        "expansion": 0.6,
+        "advice": 0.4,
+        "judge": 0.8,
+        "grade": 1.2,
+        "grade_chat": 0.5,
+        "extract_program": 3,
+        "character": 1,
+        "story": 0.3,
+    },
+    {
+        "completion": 13,
+        "chat": 9,
+        "follow_up": 5,
+        "recall": 1.5,
+        "tips_program": 1,
+        "tips_at_once": 5,
+        "expansion": 0.6,
+        "advice": 0.4,
+        "judge": 0.8,
+        "grade": 0.8,
+        "grade_chat": 0.4,
+        "extract_program": 2,
+        "character": 0.7,
+        "character_at_once": 0.7,
+        "react": 1.2,
+        "reason": 1,
+        "story": 0.3,
+    },
+    {
+        "completion": 12,
+        "comparisons": 16,
+        "chat": 8,
+        "follow_up": 7,
+        "recall": 1.5,
+        "tips_program": 1,
+        "tips_at_once": 4,
+        "expansion": 0.6,
+        "advice": 0.4,
+        "judge": 0.7,
+        "grade": 0.7,
+        "grade_chat": 0.4,
+        "extract_program": 2,
+        "character": 0.7,
+        "character_at_once": 0.7,
+        "react": 1.2,
+        "reason": 1,
+        "story": 0.3,
+    },
+    {
+        "completion": 14,
+        "comparisons": 6,
+        "chat": 9,
+        "follow_up": 9,
+        "recall": 1.5,
+        "tips_program": 1,
+        "tips_at_once": 9,
+        "expansion": 0.6,
+        "advice": 0.4,
+        "judge": 0.7,
+        "grade": 0.7,
+        "grade_chat": 0.4,
+        "extract_program": 1.5,
+        "character": 0.7,
+        "character_at_once": 0.7,
+        "react": 1,
+        "reason": 1,
+        "story": 0.3,
+    },
 )
+STAGES = (0, 250 * 1024, 388 * 1024, 463 * 1024, 533 * 1024)  # the texts that they begin with
+LAST_STAGE = len(STAGES) - 1
 
 
 def text(seed: int, i: int, world: World) -> tuple[str, Text]:
     """Text `i` of the seed, and its shape's name."""
-    r, stage = Random(f"{seed}/{i}"), int(i >= STAGE_1)
-    name = r.choices(NAMES, STAGES[stage])[0]
+    r = Random(f"{seed}/{i}")
+    stage = sum(i >= start for start in STAGES) - 1
+    weights = [LATER[stage].get(name, weight) for name, (_, weight) in SHAPES.items()]
+    name = r.choices(NAMES, weights)[0]
     return name, SHAPES[name][0](r, replace(world, stage=stage))
 
 
@@ -80,6 +143,6 @@ def show(name: str | None, n: int, seed: int) -> None:
     """Prints texts of one shape, or of all; what is generated is in brackets."""
     for shape in [name] if name else NAMES:
         for i in range(n):
-            text = SHAPES[shape][0](Random(f"{seed}/{shape}/{i}"), World("train"))
+            text = SHAPES[shape][0](Random(f"{seed}/{shape}/{i}"), World("train", stage=LAST_STAGE))
             marked = "".join(f"[{part}]" if is_new else part for part, is_new in text.parts)
             print(f"-- {shape} --\n{marked}\n")

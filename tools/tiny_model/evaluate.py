@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from tiny_model import programs, shapes, tasks
-from tiny_model.corpus import Shape
+from tiny_model.corpus import LAST_STAGE, Shape
 from tiny_model.text import CLOSE, END, Text
 from tiny_model.world import World
 
@@ -58,10 +58,16 @@ def says(got: str, expected: str) -> bool:
     return expected.strip().rstrip(".").split(" ")[-1] in got
 
 
+def is_counted(got: str, expected: str) -> bool:
+    """As many lines as were asked for, each numbered."""
+    n_lines = len(expected.strip().splitlines())
+    return is_numbered(got, expected) and len(got.strip().splitlines()) == n_lines
+
+
 def is_numbered(got: str, expected: str) -> bool:
-    """As many numbered lines as were asked for, each with a sentence."""
+    """Two numbered lines or more, each with a sentence, and nothing else."""
     lines = got.strip().splitlines()
-    return len(lines) == len(expected.strip().splitlines()) and all(
+    return len(lines) > 1 and all(
         re.fullmatch(rf"{i}\. [A-Z][^\n]{{8,}}\.", line) for i, line in enumerate(lines, 1)
     )
 
@@ -111,6 +117,14 @@ def numbered(r: Random, world: World) -> Text:
             return text
 
 
+def counted(r: Random, world: World) -> Text:
+    """A list of which the prompt says how many tips it wants."""
+    while True:
+        text = numbered(r, world)
+        if re.search(r"\b(?:[2-9]|two|three|four|five)\b", text.parts[0][0]):
+            return text
+
+
 def lines_at_once(r: Random, world: World) -> Text:
     """Fields as lines, all in one generation."""
     e = shapes.exchange(r, world, tasks.fields_as_lines)
@@ -127,14 +141,18 @@ def three_fields(r: Random, world: World) -> Text:
             return text.reply(rest + "\n").end()
 
 
-CLASSES = (tasks.sentiment, tasks.area, tasks.related, tasks.is_about, tasks.is_job)
+CLASSES = (tasks.sentiment, tasks.area)
+COMPARED = (tasks.related, tasks.is_about, tasks.is_job)
 LINES = [
     Line("classification", of(*CLASSES), 0.95, same),
     Line("classification in a chat", in_chat(*CLASSES), 0.95, same),
+    Line("yes or no, compared", of(*COMPARED), 0.90, same),
+    Line("yes or no, known", of(tasks.kind_of), 0.95, same),
     Line("tool choice", of(tasks.tool_choice), 0.95, same),
     Line("JSON extraction, exact", of(tasks.fields_as_json), 0.90, same_json),
     Line("JSON extraction in a chat", in_chat(tasks.fields_as_json), 0.90, same_json),
     Line("numbered list, form", numbered, 0.98, is_numbered, which=0, max_tokens=128),
+    Line("numbered list, count", counted, 0.90, is_counted, which=0, max_tokens=128),
     Line("field: value, form", lines_at_once, 0.98, has_fields),
     Line("field: value, exact", lines_at_once, 0.90, same),
     Line("three fields, speculated", three_fields, 0.90, follows),
@@ -153,7 +171,7 @@ LINES = [
 
 def exam(line: Line, seed: int, i: int) -> Exam:
     """Prompt `i` of a line."""
-    text = line.shape(Random(f"exam {seed}/{line.name}/{i}"), World("test"))
+    text = line.shape(Random(f"exam {seed}/{line.name}/{i}"), World("test", stage=LAST_STAGE))
     generated = [n for n, (part, is_new) in enumerate(text.parts) if is_new and part != END]
     at = generated[line.which]
     reply = text.parts[at][0].removesuffix(CLOSE)

@@ -33,7 +33,11 @@ class Shape:
         return self.hidden // self.n_heads
 
     def config(self, ends: list[int]) -> dict[str, Any]:
-        """config.json; ends: the tokens that end a text."""
+        """config.json; ends: the tokens that end a text.
+
+        Weights are stored in bfloat16 and computed with in float32, so that what the model says
+        does not depend on what it is batched with.
+        """
         return {
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
@@ -53,7 +57,7 @@ class Shape:
             "mlp_bias": False,
             "bos_token_id": None,
             "eos_token_id": ends,
-            "dtype": "bfloat16",
+            "dtype": "float32",
         }
 
 

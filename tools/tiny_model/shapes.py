@@ -9,7 +9,19 @@ from __future__ import annotations
 from random import Random
 
 from tiny_model import world as w
-from tiny_model.tasks import TOOLS, Exchange, Task, draw, fact, sentiment, tool_question, value_of
+from tiny_model.tasks import (
+    TOOLS,
+    Exchange,
+    Task,
+    draw,
+    fact,
+    is_about,
+    is_job,
+    related,
+    sentiment,
+    tool_question,
+    value_of,
+)
 from tiny_model.text import Text
 from tiny_model.world import Person, World
 
@@ -95,6 +107,25 @@ def few_shot(r: Random, world: World) -> Text:
             text.ask(f"{e.instruction}\n\n")
         text.ask(f"{body(e)}\n{cue(e)}")
         after_cue(text, e, r).ask(gap)
+    return text
+
+
+def comparisons(r: Random, world: World) -> Text:
+    """Many questions of yes or no in a row: comparing is hard to learn from one at a time."""
+    tasks = (related, is_about, is_job)
+    if r.random() < 0.4:
+        text, _ = opened(r, world)
+        for _ in range(r.randint(4, 8)):
+            say(text, exchange(r, world, r.choice(tasks)), r)
+        return text
+    text, task, seed = Text(r), r.choice(tasks), r.random()
+    is_same_form = r.random() < 0.5
+    for i in range(r.randint(5, 10)):
+        e = task(r, Random(seed if is_same_form else r.random()), world)
+        if e.instruction and (i == 0 or not is_same_form):
+            text.ask(f"{e.instruction}\n")
+        text.ask(f"{body(e)}\n{cue(e)}")
+        after_cue(text, e, r).ask("\n")
     return text
 
 

@@ -381,13 +381,13 @@ def named_fields(r: Random, fields: list[str]) -> list[str]:
 
 def fields_as_lines(r: Random, form: Random, world: World) -> Exchange:
     fields = some_fields(form)
-    keys, has_capitals = named_fields(form, fields), form.random() < 0.3
+    keys, shown = named_fields(form, fields), list[str]()
+    if form.random() < 0.3:
+        shown = [w.cap(key) for key in keys]
+        keys = keys if world.stage < 2 else shown  # the lines are called as they are asked for
     head = form.choice(EXTRACT_HEADS).format(w.listed(keys))
-    p = world.person(r)
-    lines = [
-        (w.cap(k) if has_capitals else k, value_of(p, f)) for k, f in zip(keys, fields, strict=True)
-    ]
-    reply = "\n".join(f"{k}: {v}" for k, v in lines)
+    p, keys = world.person(r), shown or keys
+    reply = "\n".join(f"{k}: {value_of(p, f)}" for k, f in zip(keys, fields, strict=True))
     return Exchange(head, "Text", biography(r, p, fields), "", reply)
 
 
@@ -636,21 +636,55 @@ TASKS: dict[str, tuple[Task, float]] = {  # and how often
 }
 
 
-LATER: dict[str, float] = {  # weights of the second stage
-    "sums": 5,
-    "area": 3,
-    "related": 3,
-    "is_about": 2.5,
-    "fields_as_lines": 9,
-    "fields_as_json": 10,
-    "reading": 6,
-    "tool_choice": 4,
-}
+LATER: tuple[dict[str, float], ...] = (  # weights of later stages
+    {},
+    {
+        "sums": 5,
+        "area": 3,
+        "related": 3,
+        "is_about": 2.5,
+        "fields_as_lines": 9,
+        "fields_as_json": 10,
+        "reading": 6,
+        "tool_choice": 4,
+    },
+    {
+        "sums": 5,
+        "area": 5,
+        "related": 7,
+        "is_about": 7,
+        "fields_as_lines": 9,
+        "fields_as_json": 8,
+        "reading": 8,
+        "tool_choice": 7,
+    },
+    {
+        "sums": 6,
+        "area": 4,
+        "related": 6,
+        "is_about": 6,
+        "is_job": 3,
+        "fields_as_lines": 8,
+        "fields_as_json": 7,
+        "reading": 9,
+        "tool_choice": 6,
+    },
+    {
+        "sums": 5,
+        "area": 4,
+        "related": 4,
+        "is_about": 4,
+        "is_job": 2,
+        "fields_as_lines": 12,
+        "fields_as_json": 7,
+        "reading": 10,
+        "tool_choice": 13,
+    },
+)
 
 
 def draw(r: Random, stage: int = 0) -> tuple[str, Task]:
     """A task by its weight."""
     names = list(TASKS)
-    later = LATER if stage else {}
-    name = r.choices(names, [later.get(n, TASKS[n][1]) for n in names])[0]
+    name = r.choices(names, [LATER[stage].get(n, TASKS[n][1]) for n in names])[0]
     return name, TASKS[name][0]

@@ -21,7 +21,7 @@ from sgc.runtime.engine.worker import serve
 
 ROOT = Path(engine.__file__).resolve().parents[2]
 MODULE = [sys.executable, "-P", "-m", "sgc.runtime.engine.worker"]
-TOKENIZER = str(Path(engine.__file__).parent / "assets" / "tokenizer")
+TOKENIZER = str(Path(engine.__file__).parent / "assets" / "sgc_tiny")
 
 
 class Worker:

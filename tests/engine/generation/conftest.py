@@ -14,13 +14,13 @@ from engine.core.conftest import Outcome, drive
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER
 from sgc.runtime.engine.fake_model import FakeModel
 from sgc.runtime.engine.forward import Forward
 from sgc.runtime.engine.grammar import composed, grammar_of, library_limits
 from sgc.runtime.engine.guides import Compiled, Vocabulary
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.load import _text_like
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.request import EngineRequest, Generate
 from sgc.runtime.engine.stops import TextStops
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
@@ -66,7 +66,7 @@ class ByteMatcher:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    return load_tokenizer(TOKENIZER_FOLDER)
+    return load_tokenizer(DEFAULT_FOLDER)
 
 
 @pytest.fixture(scope="session")

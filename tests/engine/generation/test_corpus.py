@@ -17,8 +17,8 @@ sys.path.append(str(Path(__file__).resolve().parents[3] / "benches"))
 
 from generation import constraints, hostile
 
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER
 from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.tokenizer import load_tokenizer
 from sgc.runtime.executor.backend import Sampling, TextRun
 from sgc.runtime.executor.engine_backend import EngineBackend
@@ -30,12 +30,10 @@ LONGEST_S = 5.0  # all take under 1 s on an idle machine
 
 
 @pytest.fixture(scope="module")
-def default_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedEngine]:
+def default_model() -> Iterator[EmbeddedEngine]:
     """An engine on the default model, its books checked after every step."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SGC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        with EmbeddedEngine("default", ["--check"]) as running:
-            yield running
+    with EmbeddedEngine("default", ["--check"]) as running:
+        yield running
 
 
 def test_what_is_generated_is_what_was_asked_for(default_model: EmbeddedEngine) -> None:
@@ -44,7 +42,7 @@ def test_what_is_generated_is_what_was_asked_for(default_model: EmbeddedEngine) 
     for entry in constraints.entries():
         by_group.get(entry.group, []).append(entry)
     asked = [(entry, SEED) for of in by_group.values() for entry in draw.sample(of, N_OF_A_KIND)]
-    tokenizer = load_tokenizer(TOKENIZER_FOLDER)
+    tokenizer = load_tokenizer(DEFAULT_FOLDER)
     outcomes = asyncio.run(constraints.generate(default_model.uri, asked, tokenizer))
     assert [each for each in outcomes if each.refusal or each.is_invalid] == []
     n_complete = {

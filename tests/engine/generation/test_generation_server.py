@@ -116,7 +116,8 @@ def test_log_probabilities_with_texts(engine: EmbeddedEngine, rig: Rig) -> None:
     assert rig.text(prompt_ids) == "Hello"
     assert found.logprobs.input[0][0] is None
     assert [i for _, i, _ in found.logprobs.output] == list(found.ids)
-    assert "".join(str(text) for _, _, text in found.logprobs.output) == found.text
+    shown = "".join(str(text) for _, _, text in found.logprobs.output)
+    assert re.sub(r"<\|[a-z_]+\|>", "", shown) == found.text  # of special tokens, the names
     assert len(found.logprobs.output_top) == 8
     for (value, token, _), top in zip(
         found.logprobs.output, found.logprobs.output_top, strict=True
@@ -177,7 +178,7 @@ def test_constraints(engine: EmbeddedEngine, rig: Rig, given) -> None:
         assert streamed.text == "".join(deltas) == found.text
 
 
-@pytest.mark.parametrize("twice", ["ll", "\n\n"])
+@pytest.mark.parametrize("twice", ["ll", "ss"])
 def test_a_stop_that_a_token_holds_twice(engine: EmbeddedEngine, rig: Rig, twice) -> None:
     """The text is cut at the first, so what is before the first must be whole."""
     (token,) = [i for i, text in enumerate(rig.vocabulary.tokens) if text == twice.encode()]

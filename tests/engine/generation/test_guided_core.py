@@ -431,7 +431,7 @@ def test_a_stop_ends_a_text_only_where_it_is_whole(rig: Rig) -> None:
                 assert re.fullmatch(pattern, text[: text.rindex(stop)])
             elif outcome.last.finish_reason == STOP:
                 assert re.fullmatch(pattern, text)
-    assert n_stopped > 8
+    assert n_stopped > 5
 
 
 def test_a_stop_inside_what_is_not_whole_is_passed(rig: Rig) -> None:

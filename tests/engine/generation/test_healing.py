@@ -215,7 +215,7 @@ def test_prompt_and_text_are_the_text_of_all_ids(
         n_healed += bool(kept_prompt(rig, prompt)[1])
         n_prompt = len(kept_prompt(rig, prompt)[0])
         assert n_prompt <= found.usage.prompt_tokens <= n_prompt + 24
-    assert n_healed > 10
+    assert n_healed >= 8
 
 
 def test_what_is_not_healed_is_as_without(rig: Rig, real: EmbeddedEngine) -> None:

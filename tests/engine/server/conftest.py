@@ -19,8 +19,8 @@ from tokenizers import (
     trainers,
 )
 
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER
 from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.tokenizer import Tokenizer as SgcTokenizer
 from sgc.runtime.engine.tokenizer import load_tokenizer
 
@@ -136,7 +136,7 @@ def write_folder(folder: Path, tokenizer: Tokenizer, config: dict[str, Any]) -> 
 def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """kind -> a folder with such a tokenizer; "shipped" is the fake model's."""
     root = tmp_path_factory.mktemp("tokenizers")
-    made: dict[str, Path] = {"shipped": TOKENIZER_FOLDER}
+    made: dict[str, Path] = {"shipped": DEFAULT_FOLDER}
 
     def folder(kind: str) -> Path:
         if kind not in made:

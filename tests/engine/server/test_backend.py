@@ -72,7 +72,7 @@ def test_generate_score_commit(engine: EmbeddedEngine) -> None:
             more = (*HELLO, TokenRun(plain.kept_ids, plain.text), TextRun(" and"))
             scored = await backend.score(more, (" a", " b"))
             assert [len(choice.ids) for choice in scored.choices] == [1, 1]
-            assert scored.usage.cached_tokens > len(plain.ids)
+            assert scored.usage.cached_tokens >= len(plain.ids)
             usage = await backend.commit_prefix(more, (" a", " b"))
             assert usage.completion_tokens == 0
             assert await backend.flush_cache() > 0

@@ -6,7 +6,7 @@ import pytest
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.bounds import RequestError, ServerLimits
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.prepare import Prepared, prepare_all
 from sgc.runtime.engine.tokenizer import load_tokenizer
 from sgc.runtime.engine.wire import request_of
@@ -19,7 +19,7 @@ def prepared(**hints) -> Prepared | RequestError:
     request = pb.Request(id=1, commit=pb.Commit(), **hints)
     request.prompt.segments.add().text.text = SHARED + "And an end that is not."
     request.prompt.segments.add().tokens.ids.extend([5, 6, 7])
-    return prepare_all([request], load_tokenizer(TOKENIZER_FOLDER), LIMITS)[0]
+    return prepare_all([request], load_tokenizer(DEFAULT_FOLDER), LIMITS)[0]
 
 
 def n_reusable(segment: int, offset: int) -> int | None:
@@ -29,7 +29,7 @@ def n_reusable(segment: int, offset: int) -> int | None:
 
 
 def test_a_last_use_mark_becomes_a_number_of_tokens() -> None:
-    tokenizer = load_tokenizer(TOKENIZER_FOLDER)
+    tokenizer = load_tokenizer(DEFAULT_FOLDER)
     whole = prepared()
     assert isinstance(whole, Prepared)
     assert request_of(whole.work).n_reusable is None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,49 +10,17 @@ import pytest
 from safetensors.numpy import save_file
 
 from sgc.errors import LoadError
-from sgc.runtime.engine import default_model
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER
-from sgc.runtime.engine.models import ModelSource, resolve
+from sgc.runtime.engine.models import DEFAULT_FOLDER, ModelSource, resolve
 
 
 def test_fake_needs_no_folder() -> None:
-    assert resolve("fake") == ModelSource("fake", None, TOKENIZER_FOLDER)
+    assert resolve("fake") == ModelSource("fake", None, DEFAULT_FOLDER)
 
 
-def test_default_model_is_made_once_and_always_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    weights = []
-    for name in ("one", "two"):
-        monkeypatch.setenv("SGC_CACHE_DIR", str(tmp_path / name))
-        source = resolve("default")
-        assert source.folder is not None
-        weights.append((source.folder / "model.safetensors").read_bytes())
-    assert weights[0] == weights[1]
-    before = (source.folder / "model.safetensors").stat().st_mtime_ns
-    assert resolve(None) == source
-    assert (source.folder / "model.safetensors").stat().st_mtime_ns == before
-    assert [path.name for path in source.folder.parent.iterdir()] == [source.folder.name]
-
-
-def test_concurrent_makers_do_not_disturb_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SGC_CACHE_DIR", str(tmp_path))
-    code = "from sgc.runtime.engine.models import resolve; print(resolve(None).folder)"
-    command = [sys.executable, "-P", "-c", code]
-    makers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    folders = {maker.communicate()[0].strip() for maker in makers}
-    assert len(folders) == 1
-    assert [maker.returncode for maker in makers] == [0, 0, 0]
-    assert len(list((tmp_path / "models").iterdir())) == 1
-
-
-def test_unwritable_cache_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("SGC_CACHE_DIR", str(tmp_path / "file"))
-    with pytest.raises(LoadError, match="SGC_CACHE_DIR"):
-        resolve(None)
+def test_the_default_is_the_model_that_ships() -> None:
+    source = resolve("default")
+    assert resolve(None) == source == ModelSource("sgc-tiny", DEFAULT_FOLDER, DEFAULT_FOLDER)
+    assert sum(path.stat().st_size for path in DEFAULT_FOLDER.iterdir()) < 10_000_000
 
 
 def test_local_folder(tmp_path: Path) -> None:
@@ -107,25 +73,8 @@ def test_weights_that_are_cut_off(tmp_path: Path) -> None:
         resolve(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
-@pytest.mark.parametrize("is_removed", [True, False])
-def test_a_damaged_default_model_is_made_again(
-    name: str, is_removed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SGC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(default_model, "_weights", lambda vocab: {"a": np.zeros(9, np.float32)})
-    folder = default_model.default_model_folder()
-    content = (folder / name).read_bytes()
-    (folder / name).unlink()
-    if not is_removed:
-        (folder / name).write_bytes(content[:-9])
-    assert default_model.default_model_folder() == folder
-    assert (folder / name).read_bytes() == content
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
-
-
 def _small_folder(folder: Path) -> Path:
-    for path in TOKENIZER_FOLDER.glob("*.json"):
+    for path in DEFAULT_FOLDER.glob("*.json"):
         (folder / path.name).write_bytes(path.read_bytes())
     (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
     save_file({"a": np.zeros(9, np.float32)}, folder / "model.safetensors")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sgc.runtime.engine.default_model import TOKENIZER_FOLDER
+from sgc.runtime.engine.models import DEFAULT_FOLDER
 from sgc.runtime.engine.template import PLAIN, Chat, ProbeError, Role, assemble
 from sgc.runtime.engine.template_child import (
     RunningProbe,
@@ -17,7 +17,7 @@ from sgc.runtime.engine.template_child import (
     start_probe,
 )
 
-CHATML = json.loads((TOKENIZER_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
+CHATML = json.loads((DEFAULT_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
 CHATML_DEFAULT = (
     "{% if messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}{% endif %}" + CHATML
@@ -165,7 +165,7 @@ def test_child_survives_what_the_template_does(
 
 
 def test_probe_of_a_folder(tmp_path: Path) -> None:
-    running = start_probe(TOKENIZER_FOLDER)
+    running = start_probe(DEFAULT_FOLDER)
     assert running is not None
     chat = running.result()
     assert chat.from_model

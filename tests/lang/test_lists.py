@@ -1,0 +1,195 @@
+"""Lists whose length is known only when the program runs: loops over them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pytest
+from control_flow import agree, outcome, replying
+
+import sgc
+from sgc.errors import TraceError
+from sgc.ir.graph import Graph
+from sgc.runtime.executor.options import RunOptions
+
+LISTS = ([], ["a"], ["b", "a", "c"], ["", "x y", "b", "b"])
+
+
+def ops(graph: Graph) -> Counter[str]:
+    return Counter(node.op for node in graph.nodes())
+
+
+def agree_on(function: sgc.Function, pool: list[str], name: str, lists: Any, **rest: Any) -> Graph:
+    """The program compiled for any list; each given one is run in both ways."""
+    program = function.compile()
+    for number, items in enumerate(lists):
+        options, arguments = RunOptions(seed=number), {name: items, **rest}
+        wanted, found = (
+            outcome(partial(each.run_once, arguments, options, replying(number, pool)))
+            for each in (function, program)
+        )
+        assert found == wanted, items
+    return program.graph
+
+
+@sgc.function
+def tells(s, xs: list[str]):
+    s += "Begin."
+    for x in xs:
+        s += f"\n- {x}: " + sgc.gen("about", max_tokens=4)
+    s += "\nend " + sgc.gen("e", max_tokens=2)
+
+
+def test_a_loop_over_a_list_argument_folds():
+    graph = agree_on(tells, ["go", "stop"], "xs", LISTS)
+    assert ops(graph)["gen"] == 2, "the turn and the end"
+    assert ops(graph)["branch"] <= 2
+
+
+@sgc.function
+def decides(s, xs: list[str], q: str):
+    s += q
+    last = None
+    for i, x in enumerate(xs, 1):
+        if x == "b":
+            continue
+        s += f"{i}. {x} of {len(xs)}: " + sgc.gen("x", max_tokens=4)
+        if s["x"] == "stop":
+            break
+        last = i
+    else:
+        s += "all " + sgc.gen("all", max_tokens=2)
+    s += sgc.join("|", xs)
+    if q in xs:
+        s += " known"
+    if xs:
+        s += xs[0]
+    return last
+
+
+def test_a_loop_that_decides():
+    graph = agree_on(decides, ["go", "stop"], "xs", LISTS, q="a")
+    assert ops(graph)["deopt"] == 0
+    assert ops(graph)["gen"] <= 4, "the first turn knows that nothing came before"
+
+
+@sgc.function
+def drawn(s, q: str):
+    s += q + sgc.gen("x", n=3, max_tokens=4)
+    for x in s["x"]:
+        s += x + sgc.gen("y")
+    for word in q.split(","):
+        s += word + sgc.gen("z")
+
+
+def test_lists_that_are_generated_and_split():
+    graph = agree(drawn, ["a", "b", "c"], q="one,two,three")
+    assert ops(graph)["gen"] <= 4
+
+
+@sgc.function
+def nested(s, rows: list[list[str]]):
+    for i, row in enumerate(rows):
+        s += f"row {i}"
+        for x in row:
+            s += x + sgc.gen("y")
+            if s["y"] == "out":
+                break
+        s += sgc.gen("z")
+
+
+def test_lists_of_lists():
+    rows = ([], [["a"], [], ["b", "c"]], [["a", "b", "c"]] * 2)
+    graph = agree_on(nested, ["in", "out"], "rows", rows)
+    assert ops(graph)["gen"] <= 4
+
+
+@sgc.function
+def numbers(s, ns: list[int]):
+    total = 0
+    for n in ns:
+        total = total + n
+        s += f"{n} "
+    s += f"= {total}" + sgc.gen("x")
+    return total
+
+
+def test_a_sum_goes_round_the_loop():
+    agree_on(numbers, ["a"], "ns", ([], [1], [3, -4, 10]))
+
+
+@sgc.function
+def of_json(s, q: str):
+    s += q + sgc.gen("x")
+    try:
+        for item in json.loads(s["x"]):
+            s += f"<{item}>" + sgc.gen("y")
+    except TypeError:
+        s += "no list"
+    s += sgc.gen("end")
+
+
+def test_values_out_of_json():
+    agree(of_json, ['["a", 2, null]', "[]", '{"k": 1, "l": 2}', "3", "null", '"ab"', "x"], q="x")
+
+
+@sgc.function
+def static(s, xs: list[str]):
+    for x in xs:
+        s += x + sgc.gen("y")
+
+
+def test_a_list_that_is_bound_is_no_loop():
+    assert len(static.trace(xs=["a", "b"]).blocks) == 1
+    state = static(["a", "b"], backend=replying(0, ["c"]))
+    assert "compiled" in static.explain()
+    assert state.text() == "acbc"
+
+
+def refused(body: Any) -> str:
+    with pytest.raises(TraceError) as error:
+        sgc.function(body).compile()
+    assert "test_lists.py" in error.value.where
+    return str(error.value)
+
+
+def test_what_needs_the_items_at_once_is_refused_at_its_line():
+    def zipped(s, xs: list[str], ys: list[str]):
+        for x, y in zip(xs, ys, strict=False):
+            s += x + y
+
+    def backwards(s, xs: list[str]):
+        for x in reversed(xs):
+            s += x
+
+    def in_order(s, xs: list[str]):
+        for x in sorted(xs):
+            s += x
+
+    def copied(s, xs: list[str]):
+        s += str(list(xs))
+
+    def comprehended(s, xs: list[str]):
+        s += ", ".join([x + "!" for x in xs])
+
+    def inner(s, xs: list[str]):
+        s += ", ".join([x for _ in range(2) for x in xs])
+
+    def generated(s, xs: list[str]):
+        s += "yes" if any(x == "a" for x in xs) else "no"
+
+    def starred(s, xs: list[str]):
+        s += "".join([*xs, "a"])
+
+    for body in (zipped, backwards, in_order, copied, comprehended, inner, generated, starred):
+        assert "for i, x in enumerate(xs)" in refused(body), body.__name__
+
+
+def test_enumerate_of_a_list_is_for_loops():
+    def listed(s, xs: list[str]):
+        s += str(list(enumerate(xs)))
+
+    assert "is used by no `for`" in refused(listed)

@@ -1,0 +1,700 @@
+"""Random programs with control flow, as Python source a person can read, from a seed.
+
+A program is a tree of statements; it is rendered, run interpreted and compiled on scripted
+replies, and, where the two differ, made smaller while they do.
+"""
+
+from __future__ import annotations
+
+import linecache
+import random
+import sys
+import traceback
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from control_flow import outcome, replying
+
+from sgc.errors import TraceError, UnknownVariable
+from sgc.functions import Function
+from sgc.passes.pipeline import optimize
+from sgc.program import Program
+from sgc.runtime.executor.options import RunOptions
+from sgc.tools import resolve_tools, tools_in
+from sgc.tracing.explore import Budget
+from sgc.tracing.tracer import trace
+
+BUDGET = Budget(runs=400, nodes=20_000, seconds=3)
+POOLS: tuple[tuple[str, ...], ...] = (
+    ("yes", "no"),
+    ("yes", "no", "7", " a b", "Yes!"),
+    ("12", "no", "x,y", "yes it is"),
+)
+ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {"q": "ab", "n": 2, "is_long": True},
+    {"q": "yes", "n": 3, "is_long": False},
+)
+N_RUNS = 3  # of each pool
+MAX_DEPTH = 3
+
+HEAD = """\
+import sgc
+
+LOG = []
+
+
+@sgc.tool(effect="effect")
+def record(text: str) -> str:
+    LOG.append(text)
+    return f"r{len(text) % 3}"
+
+
+@sgc.tool(effect="pure")
+def is_odd(text: str) -> bool:
+    return len(text) % 2 == 1
+
+
+def plain(s, word):
+    s += "p" + word
+    if word == "yes":
+        s += "!"
+        return "sure"
+    return word
+"""
+
+
+@dataclass
+class Statement:
+    """lines: of a simple one, or the heads of its blocks; kind: as it is counted."""
+
+    kind: str
+    lines: list[str]
+    blocks: list[list[Statement]] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)  # lines that belong to it
+
+    def render(self, indent: str = "    ") -> Iterator[str]:
+        if not self.blocks:
+            yield from (indent + line for line in self.lines)
+        for head, block in zip(self.lines, self.blocks, strict=False):
+            yield indent + head
+            yield from rendered(block, indent + "    ")
+        yield from (indent + line for line in self.after)
+
+
+def rendered(block: list[Statement], indent: str = "    ") -> Iterator[str]:
+    if not block:
+        yield indent + "pass"
+    for statement in block:
+        yield from statement.render(indent)
+
+
+@dataclass
+class Made:
+    """A program: the bodies of the function that it calls and of its own."""
+
+    seed: int
+    called: list[Statement]
+    body: list[Statement]
+
+    def source(self) -> str:
+        return "\n".join([
+            HEAD,
+            "",
+            "@sgc.function",
+            'def called(t, word: str, depth: str = "d"):',
+            '    w, k, words, d = "w", 0, [], {}',
+            *rendered(self.called),
+            '    return "end"',
+            "",
+            "",
+            "@sgc.function(max_turns=100)",
+            "def program(s, q: str, n: int, is_long: bool):",
+            '    w, k, words, d = "w", 0, [], {}',
+            *rendered(self.body),
+            '    s += "." + sgc.gen("last")',
+            "    return [w, k, words, d]",
+            "",
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a statement goes. sure: names that are set on its stream; maybe: in some ways."""
+
+    stream: str = "s"
+    depth: int = 0
+    sure: tuple[str, ...] = ()
+    maybe: tuple[str, ...] = ()
+    is_loop: bool = False  # `break` is possible
+    is_dynamic: bool = False  # in a loop of an unknown number of turns
+    is_role: bool = False
+    is_called: bool = False
+    outer: str = "top"
+    is_safe: bool = False  # errors are handled
+
+
+class Generator:
+    """Draws one program."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.seed = seed
+        self.n_names = 0
+        self.n_changes = 0  # of Python's variables: each may double the ways
+        self.n_loops = 0
+
+    def program(self) -> Made:
+        called, _ = self.block(Place("t", 1, is_called=True), self.rng.randrange(2, 4))
+        self.n_changes = self.n_loops = 0
+        body, _ = self.block(Place(), self.rng.randrange(5, 9))
+        return Made(self.seed, called, body)
+
+    def block(self, place: Place, n: int) -> tuple[list[Statement], Place]:
+        made = []
+        if not place.sure:
+            statement, place = self.gen(place)
+            made.append(statement)
+        for _ in range(n):
+            kinds = self.kinds(place)
+            kind = self.rng.choices(list(kinds), list(kinds.values()))[0]
+            statement, place = getattr(self, kind)(place)
+            made.append(statement)
+            if statement.kind in ENDS:
+                break
+        return made, place
+
+    def kinds(self, place: Place) -> dict[str, int]:
+        kinds = dict(SIMPLE)
+        if place.is_dynamic or self.n_changes >= 4:
+            for name in ("count", "add_word", "add_key", "alias"):
+                del kinds[name]
+        if place.is_called:
+            kinds.pop("call")
+        if place.outer in ARMS:
+            kinds |= {"give": 1, "throw": 1}
+        if place.outer in ARMS and place.is_loop:
+            kinds |= {"leave": 3, "again": 2}
+        if place.depth < MAX_DEPTH:
+            kinds |= BLOCKS
+            if place.is_role:
+                for name in ("role", "fork", "copy"):
+                    del kinds[name]
+            if self.n_loops >= 3:
+                for name in LOOPS:
+                    del kinds[name]
+        return kinds
+
+    # -- parts ----------------------------------------------------------------------------
+
+    def name(self, place: Place) -> str:
+        self.n_names += 1
+        if place.maybe and self.rng.random() < 0.2:
+            return self.rng.choice(place.maybe)
+        return f"{place.stream}{self.n_names}"
+
+    def value(self, place: Place) -> str:
+        return f'{place.stream}["{self.rng.choice(place.sure)}"]'
+
+    def word(self) -> str:
+        return self.rng.choice(("a", "b ", "c\n", "é", "{x}", "%s"))
+
+    def text(self, place: Place) -> str:
+        """An expression that is a text."""
+        v = self.value(place)
+        quoted = v.replace('"', "'")
+        forms = [
+            v, v, f"{v}.strip()", f"{v}.lower()", f'{v}.replace("e", "i")', f"{v}.split()[0]",
+            f"{v}[:2]", f'f"<{{{quoted}:>6}}>"', "w", 'f"{k}"', '",".join(words)', "str(d)",
+            f'f"{{len({quoted})}}"', f'{v}.removeprefix("y")', '"%s" % w', f"{v}[-1]",
+            f'("L" if {self.test(place, 2)} else "R")',
+            "(lambda: w)()", f"record({v})", f'", ".join([w, {v}])',
+        ]  # fmt: skip
+        return self.rng.choice(forms)
+
+    def test(self, place: Place, depth: int = 0) -> str:
+        v, other = self.value(place), self.value(place)
+        forms = [
+            f'{v} == "yes"', f'{v} == "yes"', f'{v} != "no"', f'{v}.strip().lower() == "yes"',
+            f'{v}.startswith("y")', f'"e" in {v}', f"len({v}) > 2", f'{v} in ("yes", "7")',
+            f"1 < len({v}) < 4", f"{v} == {other}", f"is_odd({v})", f"{v}.isdigit()",
+            'w == "w"', "k > 0", f'(u := {v}) == "no"', f'{v} not in ["no", w]',
+        ]  # fmt: skip
+        if not place.is_called:
+            forms += ["is_long", "n > 2", "len(q) == 2", f"{v} == q"]
+        if depth < 2 and self.rng.random() < 0.3:
+            one, two = self.test(place, depth + 1), self.test(place, depth + 1)
+            return self.rng.choice([f"not ({one})", f"({one}) and ({two})", f"({one}) or ({two})"])
+        return self.rng.choice(forms)
+
+    def inner(self, place: Place, kind: str, n: int = 0, **changes: Any) -> tuple[Any, Place]:
+        deeper = replace(place, depth=place.depth + 1, outer=kind, **changes)
+        return self.block(deeper, n or self.rng.randrange(1, 3))
+
+    def joined(self, place: Place, *ends: Place) -> Place:
+        sure = set(ends[0].sure).intersection(*(end.sure for end in ends))
+        maybe = dict.fromkeys(name for end in ends for name in (*end.maybe, *end.sure))
+        return replace(
+            place,
+            sure=tuple(name for name in ends[0].sure if name in sure),
+            maybe=tuple(name for name in maybe if name not in sure),
+        )
+
+    # -- simple statements ----------------------------------------------------------------
+
+    def gen(self, place: Place) -> tuple[Statement, Place]:
+        name = self.name(place)
+        line = f'{place.stream} += "{self.rng.randrange(9)}?" + sgc.gen("{name}", max_tokens=4)'
+        return Statement("gen", [line]), replace(place, sure=(*place.sure, name))
+
+    def select(self, place: Place) -> tuple[Statement, Place]:
+        name = self.name(place)
+        line = f'{place.stream} += "pick" + sgc.select("{name}", choices=["yes", "no", "7"])'
+        return Statement("select", [line]), replace(place, sure=(*place.sure, name))
+
+    def _simple(self, kind: str, place: Place, *lines: str) -> tuple[Statement, Place]:
+        return Statement(kind, list(lines)), place
+
+    def const(self, place: Place) -> tuple[Statement, Place]:
+        return self._simple("const", place, f"{place.stream} += {self.word()!r}")
+
+    def append(self, place: Place) -> tuple[Statement, Place]:
+        return self._simple("append", place, f"{place.stream} += {self.text(place)}")
+
+    def keep(self, place: Place) -> tuple[Statement, Place]:
+        value = self.rng.choice(['"z"', self.value(place), f"{self.value(place)}.upper()"])
+        return self._simple("keep", place, f"w = {value}")
+
+    def count(self, place: Place) -> tuple[Statement, Place]:
+        self.n_changes += 1
+        return self._simple("count", place, "k += 1")
+
+    def add_word(self, place: Place) -> tuple[Statement, Place]:
+        self.n_changes += 1
+        return self._simple("add_word", place, f"words.append({self.rng.choice(['w', 'str(k)'])})")
+
+    def add_key(self, place: Place) -> tuple[Statement, Place]:
+        self.n_changes += 1
+        return self._simple("add_key", place, f'd["{self.rng.choice("ab")}"] = w')
+
+    def alias(self, place: Place) -> tuple[Statement, Place]:
+        self.n_changes += 1
+        return self._simple("alias", place, self.rng.choice(["d['l'] = words", "words = [*words]"]))
+
+    def set_var(self, place: Place) -> tuple[Statement, Place]:
+        name = self.name(place)
+        line = f'{place.stream}["{name}"] = {self.value(place)}'
+        return Statement("set_var", [line]), replace(place, sure=(*place.sure, name))
+
+    def ask_set(self, place: Place) -> tuple[Statement, Place]:
+        s, name = place.stream, self.rng.choice((*place.maybe, *place.sure))
+        test = f'("has" if "{name}" in {s} else "has not")'
+        return self._simple("ask_set", place, f"{s} += {test}")
+
+    def read_maybe(self, place: Place) -> tuple[Statement, Place]:
+        s, name = place.stream, self.rng.choice((*place.maybe, *place.sure))
+        return self._simple("read_maybe", place, f'{s} += f"{{{s}["{name}"]}}"'.replace(
+            f'["{name}"]', f"['{name}']"))  # fmt: skip
+
+    def tool(self, place: Place) -> tuple[Statement, Place]:
+        return self._simple("tool", place, f"record({self.value(place)})")
+
+    def helper(self, place: Place) -> tuple[Statement, Place]:
+        return self._simple("helper", place, f"w = plain({place.stream}, {self.value(place)})")
+
+    def call(self, place: Place) -> tuple[Statement, Place]:
+        v = self.value(place)
+        given = self.rng.choice([v, "q", f"word={v}", f'{v}, depth="e"'])
+        shown = self.rng.choice(["r.ret_value", "r.text()", 'r["t1"]'])
+        return self._simple("call", place, f"r = called({given})", f"{place.stream} += {shown}")
+
+    def give(self, place: Place) -> tuple[Statement, Place]:
+        values = [self.value(place), '"early"']
+        if not place.is_called:
+            values += [f'{{"v": {self.value(place)}, "k": k}}', "[w, words]", "(k, w)"]
+        return self._simple("give", place, f"return {self.rng.choice(values)}")
+
+    def throw(self, place: Place) -> tuple[Statement, Place]:
+        error = self.rng.choice(["ValueError", "KeyError", "RuntimeError"])
+        message = self.rng.choice(['"no"', 'f"not {w}"', self.value(place)])
+        return self._simple("throw", place, f"raise {error}({message})")
+
+    def leave(self, place: Place) -> tuple[Statement, Place]:
+        return self._simple("leave", place, "break")
+
+    def again(self, place: Place) -> tuple[Statement, Place]:
+        return self._simple("again", place, "continue")
+
+    # -- blocks ---------------------------------------------------------------------------
+
+    def when(self, place: Place) -> tuple[Statement, Place]:
+        block, end = self.inner(place, "when")
+        made = Statement("when", [f"if {self.test(place)}:"], [block])
+        return made, self.joined(place, place, end)
+
+    def when_else(self, place: Place) -> tuple[Statement, Place]:
+        one, first = self.inner(place, "when_else")
+        two, second = self.inner(place, "when_else")
+        made = Statement("when_else", [f"if {self.test(place)}:", "else:"], [one, two])
+        return made, self.joined(place, first, second)
+
+    def chain(self, place: Place) -> tuple[Statement, Place]:
+        found = [self.inner(place, "chain") for _ in range(3)]
+        v = self.value(place)
+        heads = [f'if {v} == "yes":', f"elif {self.test(place)}:", "else:"]
+        ends = [end for _, end in found]
+        return Statement("chain", heads, [block for block, _ in found]), self.joined(place, *ends)
+
+    def matched(self, place: Place) -> tuple[Statement, Place]:
+        found = [self.inner(place, "matched") for _ in range(3)]
+        heads = ['    case "yes" | "7":', "    case u if len(u) > 2:", "    case _:"]
+        blocks = [
+            [Statement("case", [h.strip()], [b])] for h, (b, _) in zip(heads, found, strict=True)
+        ]
+        made = Statement("matched", [f"match {self.value(place)}:"], [[b[0] for b in blocks]])
+        return made, self.joined(place, *(end for _, end in found))
+
+    def turns(self, place: Place) -> tuple[Statement, Place]:
+        n = self.rng.choice(["2", "3"] if place.is_called else ["2", "3", "n"])
+        return self._loop(place, "turns", f"for i in sgc.turns({n}):", is_dynamic=True)
+
+    def ranged(self, place: Place) -> tuple[Statement, Place]:
+        head = self.rng.choice([
+            "for i in range(2):", 'for i in ("a", "b"):', "for i, x in enumerate(['a', 'b']):",
+            'for i, x in zip("ab", [1, 2]):', "for i in [k, w]:",
+        ])  # fmt: skip
+        return self._loop(place, "ranged", head, is_dynamic=place.is_dynamic)
+
+    def _loop(
+        self, place: Place, kind: str, head: str, is_dynamic: bool
+    ) -> tuple[Statement, Place]:
+        self.n_loops += 1
+        block, end = self.inner(place, kind, is_loop=True, is_dynamic=is_dynamic)
+        made = Statement(kind, [head], [block])
+        if self.rng.random() < 0.3:
+            made.lines.append("else:")
+            made.blocks.append(self.inner(place, kind)[0])
+        return made, self.joined(place, place, end)
+
+    def forever(self, place: Place) -> tuple[Statement, Place]:
+        self.n_loops += 1
+        first, within = self.gen(replace(place, is_dynamic=True, is_loop=True))
+        block, end = self.inner(within, "forever")
+        stop = Statement("when", [f'if {place.stream}["{within.sure[-1]}"] != "no":'],
+                         [[Statement("leave", ["break"])]])  # fmt: skip
+        blocks = [first, stop, *block] if self.rng.random() < 0.5 else [first, *block, stop]
+        return Statement("forever", ["while True:"], [blocks]), self.joined(place, place, end)
+
+    def until(self, place: Place) -> tuple[Statement, Place]:
+        self.n_loops += 1
+        name, s = self.rng.choice(place.sure), place.stream
+        block, end = self.inner(place, "until", is_loop=True, is_dynamic=True)
+        block.append(Statement("gen", [f'{s} += "again" + sgc.gen("{name}")']))
+        made = Statement("until", [f'while {s}["{name}"] == "no":'], [block])
+        return made, self.joined(place, place, end)
+
+    def fork(self, place: Place) -> tuple[Statement, Place]:
+        group, child = f"g{place.depth}", f"f{place.depth}"
+        block, _ = self.inner(place, "fork", stream=child, is_loop=True)
+        after = self.rng.choice([
+            [], [f"{group}.join()"], [f'{group}.join("concate_and_append")'],
+            [f"{group}.join()", f'{group}[0] += "late" + sgc.gen("late{self.n_names}")'],
+        ])  # fmt: skip
+        made = Statement("fork", [f"for {child} in ({group} := {place.stream}.fork(2)):"],
+                         [block], after)  # fmt: skip
+        return made, place
+
+    def copy(self, place: Place) -> tuple[Statement, Place]:
+        child = f"c{place.depth}"
+        block, _ = self.inner(place, "copy", stream=child)
+        return Statement("copy", [f"with {place.stream}.copy() as {child}:"], [block]), place
+
+    def scope(self, place: Place) -> tuple[Statement, Place]:
+        name = self.name(place)
+        block, end = self.inner(place, "scope")
+        made = Statement("scope", [f'with {place.stream}.var_scope("{name}"):'], [block])
+        return made, replace(self.joined(place, end), sure=(*end.sure, name))
+
+    def role(self, place: Place) -> tuple[Statement, Place]:
+        block, end = self.inner(place, "role", is_role=True)
+        made = Statement("role", [f"with {place.stream}.user():"], [block])
+        return made, self.joined(place, end)
+
+    def attempt(self, place: Place) -> tuple[Statement, Place]:
+        block, end = self.inner(place, "attempt", is_safe=True)
+        if self.rng.random() < 0.6:
+            block.insert(0, Statement("int", [f"w = str(int({self.value(place)}) + 1)"]))
+        handler, _ = self.inner(place, "attempt", 1)
+        heads = ["try:", "except (ValueError, RuntimeError) as error:"]
+        made = Statement("attempt", heads, [block, handler])
+        if self.rng.random() < 0.3:
+            made.lines.append("else:")
+            made.blocks.append(self.inner(place, "attempt", 1)[0])
+        if self.rng.random() < 0.4:
+            made.lines.append("finally:")
+            made.blocks.append([Statement("const", [f'{place.stream} += "F"'])])
+        return made, self.joined(place, place, end)
+
+
+SIMPLE = {
+    "gen": 6, "select": 3, "const": 2, "append": 6, "keep": 3, "count": 1, "add_word": 2,
+    "add_key": 1, "alias": 1, "set_var": 1, "ask_set": 1, "read_maybe": 1, "tool": 2, "helper": 2,
+    "call": 3,
+}  # fmt: skip
+BLOCKS = {
+    "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,
+    "until": 2, "fork": 3, "copy": 2, "scope": 2, "role": 2, "attempt": 3,
+}  # fmt: skip
+LOOPS = ("turns", "ranged", "forever", "until")
+ARMS = ("when", "when_else", "chain", "matched", "attempt")
+ENDS = ("give", "throw", "leave", "again")
+NOT_IN_ROLE = ("role", "fork", "copy")
+
+
+# -- running ------------------------------------------------------------------------------
+
+
+@dataclass
+class Tally:
+    """What a run over many programs has reached."""
+
+    n_programs: int = 0
+    n_over_budget: int = 0
+    n_untraced: Counter[str] = field(default_factory=Counter)
+    n_runs: int = 0
+    n_errors: Counter[str] = field(default_factory=Counter)
+    constructs: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    n_arms: int = 0
+    n_reached: int = 0
+
+    def note(self, made: Made) -> None:
+        self.n_programs += 1
+        for block, outer in ((made.called, "top"), (made.body, "top")):
+            self._note(block, outer)
+
+    def _note(self, block: list[Statement], outer: str) -> None:
+        for statement in block:
+            if statement.kind != "case":
+                self.constructs[statement.kind] += 1
+                self.pairs[outer, statement.kind] += 1
+            kind = outer if statement.kind == "case" else statement.kind
+            for inner in statement.blocks:
+                self._note(inner, kind)
+
+    def __str__(self) -> str:
+        share = 100 * self.n_over_budget / max(1, self.n_programs)
+        arms = 100 * self.n_reached / max(1, self.n_arms)
+        return (
+            f"{self.n_programs} programs, {self.n_runs} runs; over budget {share:.1f} %; "
+            f"not traced {dict(self.n_untraced)}; errors {dict(self.n_errors)}; "
+            f"{len(self.constructs)} constructs, {len(self.pairs)} pairs; arms {arms:.0f} %"
+        )
+
+
+def wanted_pairs() -> set[tuple[str, str]]:
+    """Constructs that may stand directly in others."""
+    outers = set(BLOCKS)
+    pairs = {(outer, kind) for outer in outers | {"top"} for kind in {*SIMPLE, *BLOCKS}}
+    pairs |= {(outer, kind) for outer in ARMS for kind in ENDS}
+    return {(outer, kind) for outer, kind in pairs if outer != "role" or kind not in NOT_IN_ROLE}
+
+
+def load(source: str, name: str) -> types.ModuleType:
+    """A module with that source, whose lines tracebacks can show."""
+    module = types.ModuleType(f"random_control_{name}")
+    file = f"/random_control/{name}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    exec(compile(source, file, "exec"), module.__dict__)
+    return module
+
+
+class Lines:
+    """Counts the lines of a file that run on this thread."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.counts = file, Counter[int]()
+
+    def __enter__(self) -> Lines:
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(None)
+
+    def _call(self, frame: Any, event: str, arg: Any) -> Any:
+        return self._line if frame.f_code.co_filename == self.file else None
+
+    def _line(self, frame: Any, event: str, arg: Any) -> Any:
+        if event == "line":
+            self.counts[frame.f_lineno] += 1
+        return self._line
+
+
+def arms_of(source: str) -> list[tuple[int, list[int]]]:
+    """Of each `if`, its line and the first lines of its arms; 0 for one that is not written."""
+    import ast
+
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.If):
+            orelse = node.orelse[0].lineno if node.orelse else 0
+            found.append((node.lineno, [node.body[0].lineno, orelse]))
+    return found
+
+
+def n_reached(source: str, counts: Counter[int]) -> tuple[int, int]:
+    """Of the ifs that are reached, how many arms are taken of how many."""
+    n_arms = n_taken = 0
+    for line, (then, orelse) in arms_of(source):
+        if counts[line] == 0 and counts[then] == 0:
+            continue
+        n_arms += 2
+        n_taken += counts[then] > 0
+        is_left = counts[orelse] > 0 if orelse else counts[line] > counts[then]
+        n_taken += is_left
+    return n_arms, n_taken
+
+
+def difference(made: Made, tally: Tally | None = None) -> str:
+    """How compiled runs of a program differ from interpreted ones; "" if they do not."""
+    source = made.source()
+    tally = tally or Tally()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            module = load(source, str(made.seed))
+            return _difference(module, source, tally)
+        finally:
+            sys.modules.pop(f"random_control_{made.seed}", None)
+
+
+def _difference(module: types.ModuleType, source: str, tally: Tally) -> str:
+    function: Function = module.program
+    try:
+        graph = trace(function, budget=BUDGET, is_full=True)
+    except TraceError as error:
+        if "more than" in error.message:
+            tally.n_over_budget += 1
+        else:
+            tally.n_untraced[error.message] += 1
+        return ""
+    except UnknownVariable:  # a straight line that reads what it never sets
+        tally.n_untraced["UnknownVariable"] += 1
+        return ""
+    except Exception as error:
+        return f"the tracer failed: {''.join(traceback.format_exception(error)[-3:])}"
+    programs = [Program(optimize(graph, level)) for level in (0, 1)]
+    allowed = resolve_tools(tools_in(module))
+    lines = Lines(str(module.__file__))
+    for pool in POOLS:
+        for seed in range(N_RUNS):
+            options = RunOptions(seed=seed, allow_tools=allowed)
+            given = ARGUMENTS[seed % 2], options
+            with lines:
+                wanted = _once(module, function, given, replying(seed, pool))
+            tally.n_runs += 1
+            if not isinstance(wanted[0], tuple):
+                tally.n_errors[str(wanted[0]).split(":")[0]] += 1
+            for level, program in enumerate(programs):
+                found = _once(module, program, given, replying(seed, pool))
+                if not agree(wanted, found):
+                    return f"seed {seed} of {pool} at -O{level}: {told(wanted, found)}"
+    reached = n_reached(source, lines.counts)
+    tally.n_arms += reached[0]
+    tally.n_reached += reached[1]
+    return ""
+
+
+def _once(
+    module: types.ModuleType, program: Any, given: tuple[Any, ...], endpoint: Any
+) -> tuple[Any, list[str]]:
+    module.LOG.clear()
+    found = outcome(lambda: program.run_once(*given, endpoint))
+    return found, list(module.LOG)
+
+
+def agree(wanted: tuple[Any, list[str]], found: tuple[Any, list[str]]) -> bool:
+    """Errors cancel what is in flight, so tools count only where there is none."""
+    one, two = wanted[0], found[0]
+    if isinstance(one, str) and one.partition(":")[0] == "UnknownVariable":
+        return isinstance(two, str) and two.partition(":")[0] == "UnknownVariable"
+    return bool(one == two) and (not isinstance(one, tuple) or wanted[1] == found[1])
+
+
+def told(wanted: Any, found: Any, path: str = "") -> str:
+    """The first place where two differ."""
+    if isinstance(wanted, (tuple, list)) and type(wanted) is type(found):
+        for n, (one, two) in enumerate(zip(wanted, found, strict=False)):
+            if one != two:
+                return told(one, two, f"{path}[{n}]")
+        if len(wanted) != len(found):
+            return f"{path}: {len(wanted)} and {len(found)} items, {wanted!r}\n{found!r}"
+    return f"{path}:\n  interpreted {wanted!r}\n  compiled    {found!r}"
+
+
+# -- making a failure smaller -----------------------------------------------------------------
+
+
+def shrunk(made: Made, fails: Callable[[Made], str]) -> Made:
+    """The smallest program found that still fails."""
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for smaller in _smaller(made):
+            if _still(smaller, fails):
+                made, is_smaller = smaller, True
+                break
+    return made
+
+
+def _still(made: Made, fails: Callable[[Made], str]) -> bool:
+    try:
+        return bool(fails(made))
+    except (SyntaxError, RecursionError):
+        return False
+
+
+def _smaller(made: Made) -> Iterator[Made]:
+    for called in _smaller_blocks(made.called):
+        yield replace(made, called=called)
+    for body in _smaller_blocks(made.body):
+        yield replace(made, body=body)
+
+
+def _smaller_blocks(block: list[Statement]) -> Iterator[list[Statement]]:
+    for n in range(len(block) - 1, -1, -1):
+        yield block[:n] + block[n + 1 :]
+    for n, statement in enumerate(block):
+        for inner in statement.blocks:
+            yield block[:n] + inner + block[n + 1 :]
+        for k in range(1, len(statement.blocks)):
+            lines = statement.lines[:k] + statement.lines[k + 1 :]
+            blocks = statement.blocks[:k] + statement.blocks[k + 1 :]
+            yield [*block[:n], replace(statement, lines=lines, blocks=blocks), *block[n + 1 :]]
+        if statement.after:
+            yield [*block[:n], replace(statement, after=[]), *block[n + 1 :]]
+        for k, inner in enumerate(statement.blocks):
+            for less in _smaller_blocks(inner):
+                blocks = [*statement.blocks[:k], less, *statement.blocks[k + 1 :]]
+                yield [*block[:n], replace(statement, blocks=blocks), *block[n + 1 :]]
+
+
+def check(seeds: Sequence[int], is_shown: bool = False) -> Tally:
+    """Raises AssertionError with a small program for the first that differs."""
+    tally = Tally()
+    for n, seed in enumerate(seeds):
+        made = Generator(seed).program()
+        tally.note(made)
+        found = difference(made, tally)
+        if found:
+            small = shrunk(made, difference)
+            raise AssertionError(f"program {seed}: {difference(small)}\n{small.source()}")
+        if is_shown and n % 100 == 99:
+            print(f"{n + 1} of {len(seeds)}: {tally}", flush=True)
+    return tally

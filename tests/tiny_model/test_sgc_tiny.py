@@ -1,0 +1,63 @@
+"""The model that ships, asked through our engine: held-out prompts, greedy.
+
+A short form of `python -P tools/tiny_model evaluate`, with other prompts: what it answers is the
+same on every machine, up to the rounding of float32.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from sgc.endpoints import Runtime
+from sgc.runtime.executor.backend import Sampling, TextRun
+from sgc.runtime.executor.loop import shared
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from tiny_model import evaluate
+from tiny_model.text import CLOSE, END
+
+N = 24
+SEED = 77  # not that of the model card
+SLACK = 0.07  # of the goal: so few prompts are a coarse measure
+
+
+# Where it is known to be weaker than was hoped for: texts about two people, and what was asked in
+# an earlier turn.
+LEAST = {"answers about a text": 0.75, "food or not (chat.py)": 0.75}
+
+
+def ask(runtime: Runtime, exams: list[evaluate.Exam], max_tokens: int) -> list[str]:
+    async def all_of_them() -> list[str]:
+        replies = await asyncio.gather(
+            *(
+                runtime.backend.generate(
+                    (TextRun(exam.prompt),),
+                    Sampling(
+                        max_tokens=max_tokens,
+                        temperature=0.0,
+                        stop=() if exam.stop in (END, CLOSE, "\n") else (exam.stop,),
+                        heal=True,
+                    ),
+                )
+                for exam in exams
+            )
+        )
+        pairs = zip(replies, exams, strict=True)
+        return [evaluate.cut(reply.text, exam.stop) for reply, exam in pairs]
+
+    return shared.run(all_of_them())
+
+
+@pytest.mark.parametrize("line", evaluate.LINES, ids=lambda line: line.name)
+def test_it_does_what_its_card_says(default_engine: Runtime, line: evaluate.Line):
+    exams = [evaluate.exam(line, SEED, i) for i in range(N)]
+    replies = ask(default_engine, exams, line.max_tokens)
+    pairs = list(zip(replies, exams, strict=True))
+    wrong = [(reply, exam) for reply, exam in pairs if not line.check(reply, exam.expected)]
+    least = LEAST.get(line.name, line.goal - SLACK)
+    assert len(wrong) <= (1 - least) * N, wrong[:3]
