@@ -327,7 +327,7 @@ def test_a_stop_does_not_see_the_prompt_s_end(rig: Rig, real: EmbeddedEngine) ->
             assert text.startswith(prompt + found.text)
             if found.finish_reason is FinishReason.STOP:
                 assert text[len(prompt) + len(found.text) :].startswith(stop)
-                assert len(found.ids) < 30
+                assert len(found.ids) <= 30
             assert (
                 found.head + spoken(rig, found.kept_ids).decode("utf-8", "replace") + found.tail
                 == found.text
