@@ -42,6 +42,23 @@ def test_arms_join_after_the_if_and_impossible_ones_are_not_there():
 
 
 @sgc.function
+def answered(s, q: str):
+    s += q + sgc.select("sure", choices=["yes", "no"])
+    if s["sure"] == "yes":
+        s += "!" + sgc.gen("x")
+    elif s["sure"] == "no":
+        s += "?" + sgc.gen("x")
+    else:
+        raise ValueError("neither")
+
+
+def test_what_a_chain_has_ruled_out_is_not_asked():
+    graph = agree(answered, ["a", "b"], q="x")
+    assert ops(graph)["branch"] == 1
+    assert not ops(graph)["fail"]
+
+
+@sgc.function
 def counted(s, q: str):
     s += q
     for turn in sgc.turns(4):
