@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
 
 test: $(STAMP)
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal
 	$(MAKE) --no-print-directory lint
 
 test-slow: $(STAMP)
