@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sgc.ir import analysis
 from sgc.ir.analysis import Definition, Place, Tree
 from sgc.ir.breach import Breach, breach_at, breach_of_pair
-from sgc.ir.graph import Graph, Node, Ref
+from sgc.ir.graph import Graph, Lit, Node, Ref, Value
 from sgc.ir.literals import label, value_ref
 from sgc.ir.types import Type
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Context:
     """A graph with what several rules look up in it, each computed at most once."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, called: tuple[Graph, ...] = ()) -> None:
         self.graph = graph
+        self.called = called  # the programs that it may run
         self._options: dict[int, frozenset[str]] = {}
 
     @cached_property
@@ -64,6 +65,30 @@ class Context:
     def reaching(self) -> dict[int, set[int]]:
         """The blocks that can run before each block, itself only if it is in a loop."""
         return {0: set()} if self.is_straight else _transitive(self.flow.reverse())
+
+    @cached_property
+    def params(self) -> dict[object, tuple[Value, ...]]:
+        """The parameters of each block, by its name."""
+        return {block.name: block.params for block in self.graph.blocks}
+
+    @cached_property
+    def used_up(self) -> set[str]:
+        """The states that are used up, in the block that defines them or as what they become."""
+        found: set[str] = set()
+        becomes: dict[str, list[str]] = {}
+        for _, node in self.nodes:
+            if node.op != "jump":
+                found.update(analysis.consumed(node))
+                continue
+            for name, param in _handed_on(self, node):
+                becomes.setdefault(param, []).append(name)
+        queue = list(found)
+        while queue:
+            for name in becomes.get(queue.pop(), ()):
+                if name not in found:
+                    found.add(name)
+                    queue.append(name)
+        return found
 
     @cached_property
     def loops(self) -> set[int]:
@@ -112,7 +137,7 @@ def check_names(rule: str, context: Context) -> Iterator[Breach]:
 def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
     uses: dict[str, dict[int, Place]] = {}  # by name, then by block
     for place, node in context.nodes:
-        for name in analysis.consumed(node):
+        for name in _used_up(context, node):
             definition = context.definitions.get(name)
             if definition is not None and not definition.value.type.is_stream:
                 continue  # other values may be handed on as often as one likes
@@ -127,6 +152,22 @@ def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
             if _can_repeat(context, name, place):
                 message = f"{ref} is used by every turn of a loop; make it a block's parameter"
                 yield context.breach(rule, message, place)
+
+
+def _used_up(context: Context, node: Node) -> list[str]:
+    """The states a node uses up; a jump those that are used up as the parameter they become."""
+    if node.op != "jump":
+        return analysis.consumed(node)
+    return [name for name, param in _handed_on(context, node) if param in context.used_up]
+
+
+def _handed_on(context: Context, jump: Node) -> Iterator[tuple[str, str]]:
+    """The values that a jump hands on, with the parameters that they become."""
+    target, args = jump.get("target"), jump.get("args")
+    params = context.params.get(target.value if isinstance(target, Lit) else None, ())
+    for arg, param in zip(args if isinstance(args, tuple) else (), params, strict=False):
+        if isinstance(arg, Ref):
+            yield arg.name, param.name
 
 
 def _use_on_same_path(

@@ -17,6 +17,7 @@ from sgc.passes.pipeline import optimize
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.scripted import ScriptedBackend
 from sgc.tracing.explore import Budget
+from sgc.tracing.scripted_replies import obeying
 from sgc.tracing.tracer import trace
 
 BUDGET = Budget(seconds=30)
@@ -28,7 +29,7 @@ def replying(seed: int, pool: Sequence[str]) -> Endpoint:
     n_asked = 0
 
     def pick(key: str, n: int) -> int:
-        return int.from_bytes(hashlib.sha256(f"{seed}/{key}".encode()).digest()[:4], "big") % n
+        return int.from_bytes(hashlib.sha256(f"{seed}/{key}".encode()).digest()[:8], "big") % n
 
     def reply(prompt: Any, sampling: Any) -> str:
         nonlocal n_asked
@@ -36,7 +37,7 @@ def replying(seed: int, pool: Sequence[str]) -> Endpoint:
         if n_asked > MAX_ASKED:
             raise SgcError("enough")
         text = "".join(segment.text for segment in prompt)
-        return pool[pick(f"{text}/{sampling.seed}", len(pool))]
+        return obeying(sampling, pick(f"{text}/{sampling.seed}", 2**30), pool)
 
     def prefer(prompt: Any, choices: tuple[str, ...]) -> int:
         text = "".join(segment.text for segment in prompt)

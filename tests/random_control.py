@@ -25,10 +25,10 @@ from sgc.passes.pipeline import optimize
 from sgc.program import Program
 from sgc.runtime.executor.options import RunOptions
 from sgc.tools import resolve_tools, tools_in
-from sgc.tracing.explore import Budget
+from sgc.tracing.explore import Budget, Report
 from sgc.tracing.tracer import trace
 
-BUDGET = Budget(runs=400, nodes=20_000, seconds=3)
+BUDGET = Budget(runs=256, nodes=10_000, seconds=2)
 POOLS: tuple[tuple[str, ...], ...] = (
     ("yes", "no"),
     ("yes", "no", "7", " a b", "Yes!"),
@@ -39,6 +39,7 @@ ARGUMENTS: tuple[dict[str, Any], ...] = (
     {"q": "yes", "n": 3, "is_long": False},
 )
 N_RUNS = 3  # of each pool
+MAX_TIMES = 2000  # that one line may run
 MAX_DEPTH = 3
 
 HEAD = """\
@@ -148,9 +149,9 @@ class Generator:
         self.n_loops = 0
 
     def program(self) -> Made:
-        called, _ = self.block(Place("t", 1, is_called=True), self.rng.randrange(2, 4))
+        called, _ = self.block(Place("t", 2, is_called=True), self.rng.randrange(1, 3))
         self.n_changes = self.n_loops = 0
-        body, _ = self.block(Place(), self.rng.randrange(5, 9))
+        body, _ = self.block(Place(), self.rng.randrange(2, 6))
         return Made(self.seed, called, body)
 
     def block(self, place: Place, n: int) -> tuple[list[Statement], Place]:
@@ -232,7 +233,7 @@ class Generator:
 
     def inner(self, place: Place, kind: str, n: int = 0, **changes: Any) -> tuple[Any, Place]:
         deeper = replace(place, depth=place.depth + 1, outer=kind, **changes)
-        return self.block(deeper, n or self.rng.randrange(1, 3))
+        return self.block(deeper, n or self.rng.choice([1, 1, 2]))
 
     def joined(self, place: Place, *ends: Place) -> Place:
         sure = set(ends[0].sure).intersection(*(end.sure for end in ends))
@@ -463,6 +464,7 @@ class Tally:
 
     n_programs: int = 0
     n_over_budget: int = 0
+    n_unmerged: int = 0  # ways were merged that the verifier refused
     n_untraced: Counter[str] = field(default_factory=Counter)
     n_runs: int = 0
     n_errors: Counter[str] = field(default_factory=Counter)
@@ -490,6 +492,7 @@ class Tally:
         arms = 100 * self.n_reached / max(1, self.n_arms)
         return (
             f"{self.n_programs} programs, {self.n_runs} runs; over budget {share:.1f} %; "
+            f"unmerged {self.n_unmerged}; "
             f"not traced {dict(self.n_untraced)}; errors {dict(self.n_errors)}; "
             f"{len(self.constructs)} constructs, {len(self.pairs)} pairs; arms {arms:.0f} %"
         )
@@ -514,8 +517,12 @@ def load(source: str, name: str) -> types.ModuleType:
     return module
 
 
+class Endless(BaseException):
+    """A program that would never end: nothing in it waits for a reply."""
+
+
 class Lines:
-    """Counts the lines of a file that run on this thread."""
+    """Counts the lines of a file that run on this thread; raises Endless for too many."""
 
     def __init__(self, file: str) -> None:
         self.file, self.counts = file, Counter[int]()
@@ -533,6 +540,8 @@ class Lines:
     def _line(self, frame: Any, event: str, arg: Any) -> Any:
         if event == "line":
             self.counts[frame.f_lineno] += 1
+            if self.counts[frame.f_lineno] > MAX_TIMES:
+                raise Endless
         return self._line
 
 
@@ -576,8 +585,9 @@ def difference(made: Made, tally: Tally | None = None) -> str:
 
 def _difference(module: types.ModuleType, source: str, tally: Tally) -> str:
     function: Function = module.program
+    report = Report()
     try:
-        graph = trace(function, budget=BUDGET, is_full=True)
+        graph = trace(function, budget=BUDGET, is_full=True, report=report)
     except TraceError as error:
         if "more than" in error.message:
             tally.n_over_budget += 1
@@ -589,6 +599,8 @@ def _difference(module: types.ModuleType, source: str, tally: Tally) -> str:
         return ""
     except Exception as error:
         return f"the tracer failed: {''.join(traceback.format_exception(error)[-3:])}"
+    if report.unmerged:
+        tally.n_unmerged += 1
     programs = [Program(optimize(graph, level)) for level in (0, 1)]
     allowed = resolve_tools(tools_in(module))
     lines = Lines(str(module.__file__))
@@ -596,8 +608,12 @@ def _difference(module: types.ModuleType, source: str, tally: Tally) -> str:
         for seed in range(N_RUNS):
             options = RunOptions(seed=seed, allow_tools=allowed)
             given = ARGUMENTS[seed % 2], options
-            with lines:
-                wanted = _once(module, function, given, replying(seed, pool))
+            try:
+                with lines:
+                    wanted = _once(module, function, given, replying(seed, pool))
+            except Endless:
+                tally.n_errors["Endless"] += 1
+                continue
             tally.n_runs += 1
             if not isinstance(wanted[0], tuple):
                 tally.n_errors[str(wanted[0]).split(":")[0]] += 1

@@ -33,6 +33,7 @@ from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.scripted import ScriptedBackend
 from sgc.session import innermost_user_line, own_texts, replay_overlays
 from sgc.tracing.overlay import Overlays
+from sgc.tracing.scripted_replies import obeying
 from sgc.tracing.scripted_tools import ScriptedTools
 from sgc.tracing.tracer import copied
 
@@ -113,10 +114,10 @@ def _backend(number: int, texts: Sequence[str]) -> ScriptedBackend:
     def reply(prompt: Prompt, sampling: Sampling) -> str:
         if next(asked) > MAX_ASKED:
             raise ProgramError(f"the check ends a run after {MAX_ASKED} generations")
-        return texts[_index(f"{number}/{_end(prompt)}/{sampling.seed}", len(texts))]
+        return obeying(sampling, _index(f"{number}/{_end(prompt)}/{sampling.seed}"), texts)
 
     def prefer(prompt: Prompt, choices: tuple[str, ...]) -> int:
-        return _index(f"{number}/{_end(prompt)}/{choices!r}", len(choices))
+        return _index(f"{number}/{_end(prompt)}/{choices!r}") % len(choices)
 
     return ScriptedBackend(reply, prefer)
 
@@ -125,9 +126,9 @@ def _end(prompt: Prompt) -> str:
     return "".join(segment.text[-200:] for segment in prompt[-3:]) + f"/{len(prompt)}"
 
 
-def _index(key: str, n: int) -> int:
+def _index(key: str) -> int:
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % n
+    return int.from_bytes(digest, "big")
 
 
 def _run_compiled(

@@ -64,10 +64,10 @@ def attempted(
 
 
 def note_known(session: TraceSession, value: Any, known: Known) -> None:
-    """Keeps what is known of a value that was just made, where the session does."""
-    symbol, kept = symbol_of(value), getattr(session, "known", None)
-    if symbol is not None and kept is not None:
-        kept[symbol.name] = known
+    """Keeps what is known of a value that was just made."""
+    symbol = symbol_of(value)
+    if symbol is not None:
+        session.known[symbol.name] = known
 
 
 def symbol_of(value: Any) -> Symbol | None:

@@ -55,12 +55,14 @@ class Budget:
 @dataclass(slots=True)
 class Report:
     """What exploring a program found. pruned: tests whose outcome was known, with their lines;
-    deopt: the budget that was spent, if one was.
+    deopt: the budget that was spent, if one was; unmerged: why ways that were merged did not fit
+    together, if so.
     """
 
     n_runs: int = 1
     pruned: tuple[str, ...] = ()
     deopt: str = ""
+    unmerged: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ _PYTHON: dict[str, type] = {"object": dict, "array": list}
 def known_json(value: Any, schema_text: str) -> Any:
     """A value that was just read, with what its schema says of it."""
     schema = json.loads(schema_text)
-    resolved = _resolved(schema, schema)
-    if resolved.get("type") not in _PYTHON or not isinstance(value, AbstractJson):
+    found = resolved(schema, schema)
+    if found.get("type") not in _PYTHON or not isinstance(value, AbstractJson):
         return seen(value)
-    return KnownJson(value.symbol, value.session, resolved, schema)
+    return KnownJson(value.symbol, value.session, found, schema)
 
 
 class KnownJson(AbstractJson):
@@ -73,7 +73,7 @@ class KnownJson(AbstractJson):
 
     def _part(self, key: Any, schema: Any, record: Any) -> Any:
         """A part that is sure to be there, as the type that its schema gives."""
-        found = _resolved(schema, self._root)
+        found = resolved(schema, self._root)
         options = _options(found)
         of = "string" if options else found.get("type")
         if of in _SCALARS and of != "integer":
@@ -99,7 +99,7 @@ def _options(schema: Any) -> tuple[str, ...] | None:
     return tuple(given) if is_of_text else None
 
 
-def _resolved(schema: Any, root: Any) -> dict[str, Any]:
+def resolved(schema: Any, root: Any) -> dict[str, Any]:
     """A schema with its reference followed; an empty one for what is not understood."""
     for _ in range(16):
         if not isinstance(schema, dict):

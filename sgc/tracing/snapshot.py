@@ -14,7 +14,7 @@ import re
 import struct
 import types as pytypes
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from sgc.ir.types import Type
 from sgc.symbols import Symbol
 from sgc.tracing.bytecode import Slot, Stack, info_of
 from sgc.tracing.markers import has_marker, split_markers
+from sgc.tracing.text_types import Known
 
 if TYPE_CHECKING:
     from sgc.state import ProgramState
@@ -61,7 +62,9 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """names: of each stream reached, its variables that are one abstract value; own: those set
-    on it; kept: what is known by its identity, so that nothing else comes to have it.
+    on it; kept: what is known by its identity, so that nothing else comes to have it; starts:
+    symbols that stay what they are, since what began there is still going on; known: what is
+    known of symbols beyond their types.
     """
 
     whole: Part
@@ -70,6 +73,8 @@ class Snapshot:
     facts: Mapping[Any, bool]
     dead: tuple[int, ...]  # streams nothing reaches any more, by number
     kept: tuple[Any, ...] = ()
+    starts: frozenset[str] = frozenset()
+    known: Mapping[str, Known] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,10 @@ def match(ours: Snapshot, theirs: Snapshot) -> Mapped | None:
     for mine, other in zip(ours.names, theirs.names, strict=True):
         if not _match_names(mine, other, found):
             return None
+    if any(found.get(start, start) != start for start in ours.starts):
+        return None  # a parameter would stand for where it began too
+    if not _knows(ours, theirs, found):
+        return None
     for n, (mine_own, other_own) in enumerate(zip(ours.own, theirs.own, strict=True)):
         if not set(other_own) <= set(mine_own):
             return None
@@ -129,7 +138,7 @@ def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
     back: Mapped = {}
     if ours.whole.shape != theirs.whole.shape or not _pair(ours.whole, theirs.whole, found):
         return None
-    if not _pair(theirs.whole, ours.whole, back):
+    if not _pair(theirs.whole, ours.whole, back) or not _knows(ours, theirs, found):
         return None
     unsure: list[Unsure] = []
     for number, (mine, other) in enumerate(zip(ours.names, theirs.names, strict=True)):
@@ -192,6 +201,15 @@ def _pair(part: Part, other: Part, found: Mapped) -> bool:
     )
 
 
+def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
+    """Whether what ours relies on is known of the values that take their places."""
+    return all(
+        theirs.known.get(found[name] or "") == known
+        for name, known in ours.known.items()
+        if name in found
+    )
+
+
 def _moved(fact: Any, found: Mapped) -> object:
     """A fact of ours in the names of the other run."""
     fn, args = fact
@@ -210,6 +228,7 @@ class Reader:
         self._known: list[Any] = []
         self.states: list[ProgramState] = []
         self._names: list[dict[str | None, Part]] = []
+        self._starts: set[str] = set()
 
     # -- the whole ------------------------------------------------------------------------
 
@@ -242,7 +261,18 @@ class Reader:
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
         facts, kept = dict(session.facts), tuple(self._known)
-        return Snapshot(whole, tuple(self._names), own, facts, tuple(dead), kept)
+        return Snapshot(
+            whole, tuple(self._names), own, facts, tuple(dead), kept,
+            starts=frozenset(self._starts), known=self._known_of(whole),
+        )  # fmt: skip
+
+    def _known_of(self, whole: Part) -> dict[str, Known]:
+        known = self._session.known
+        if not known:
+            return {}
+        parts = (whole, *(part for names in self._names for part in names.values()))
+        found = {slot.name for part in parts for slot in part.slots}
+        return {name: known[name] for name in found if name in known}
 
     def _check_exits(self, frames: list[FrameType]) -> None:
         """Only our own context managers may be open: what others hold is not known."""
@@ -307,6 +337,7 @@ class Reader:
     def _start(self, symbol: Symbol) -> None:
         """Where something that is going on began: it may be used up, and so is no parameter."""
         self._tokens.append(("start", symbol.name))
+        self._starts.add(symbol.name)
 
     def _identity(self, value: Any) -> None:
         self._tokens.append(("is", id(value)))

@@ -47,7 +47,7 @@ def is_textual(type_: Type) -> bool:
 
 def known_of(symbol: Symbol, session: Any) -> Known:
     """What the session knows of a value."""
-    found: Known | None = getattr(session, "known", {}).get(symbol.name)
+    found: Known | None = session.known.get(symbol.name)
     if found is not None:
         return found
     return Known(options=symbol.type.options) if symbol.type.options else Known()
@@ -59,10 +59,7 @@ def domain(symbol: Symbol, session: Any) -> tuple[str, ...] | None:
 
 
 def known_text(node: Node) -> Known | None:
-    """What is known of the text that a `gen` or a `select` gives; None for nothing."""
-    if node.op == "select":
-        options = node.results[-1].type.options
-        return Known(options=options) if options else None
+    """What is known of the text that a `gen` gives; None for nothing."""
     if node.op != "gen":
         return None
     schema = _literal(node, "json_schema")
@@ -71,11 +68,25 @@ def known_text(node: Node) -> Known | None:
     pattern, max_tokens = _pattern(node), _literal(node, "max_tokens")
     if pattern is None or type(max_tokens) is not int:
         return None
+    tree = _parsed(pattern)
+    return _known_pattern(tree, max_tokens) if tree is not None else None
+
+
+def texts_of(pattern: str, max_tokens: int) -> tuple[str, ...]:
+    """Texts that a pattern gives, also cut: all of them, or some that show how they begin; none
+    for patterns that are not looked at.
+    """
+    tree = _parsed(pattern)
+    return _given_texts(_without_ends(tree), max_tokens)[1] if tree is not None else ()
+
+
+def _parsed(pattern: str) -> Any:
+    """The pattern as `re` reads it; None for what it cannot read, or has flags."""
     try:
         tree = _parser.parse(pattern)
     except (ValueError, RecursionError, OverflowError, re.error):
         return None
-    return _known_pattern(tree, max_tokens)
+    return None if tree.state.flags & _FLAGS else tree
 
 
 def _literal(node: Node, name: str) -> Any:
@@ -97,18 +108,21 @@ def _pattern(node: Node) -> str | None:
 
 
 def _known_pattern(tree: Any, max_tokens: int) -> Known | None:
-    if tree.state.flags & _FLAGS:
+    are_all, texts = _given_texts(_without_ends(tree), max_tokens)
+    if not texts:
         return None
-    items = _without_ends(tree)
+    known = Known(texts if are_all else None, _all_take(int, texts), _all_take(float, texts))
+    return known if are_all or known.is_float else None
+
+
+def _given_texts(items: list[Any], max_tokens: int) -> tuple[bool, tuple[str, ...]]:
+    """Texts that may be given, and whether they are all."""
     texts = _texts(items, MAX_OPTIONS)
     if texts is not None and all(len(_utf8(text)) <= max_tokens for text in texts):
-        return Known(tuple(texts), _all_take(int, texts), _all_take(float, texts))
-    samples = _texts(_sampled(items), MAX_SAMPLES)
-    if samples is None:
-        return None
+        return True, tuple(texts)
+    samples = _texts(_sampled(items), MAX_SAMPLES) or []
     cut = [s[:n] for s in samples for n in range(min(max_tokens, len(s)), len(s) + 1)]
-    known = Known(None, _all_take(int, cut), _all_take(float, cut))
-    return known if known.is_float else None
+    return False, tuple(cut)
 
 
 def _without_ends(tree: Any) -> list[Any]:
@@ -147,7 +161,7 @@ def _sampled_item(op: Any, arg: Any) -> Any:
     return op, arg
 
 
-def _all_take(convert: Any, texts: list[str]) -> bool:
+def _all_take(convert: Any, texts: tuple[str, ...]) -> bool:
     try:
         for text in texts:
             convert(text)

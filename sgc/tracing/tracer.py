@@ -64,6 +64,7 @@ from sgc.tracing.markers import make_marker
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
 from sgc.tracing.snapshot import Opaque, Reader, Widening
+from sgc.tracing.text_types import Known, domain, known_text
 from sgc.tracing.turns import counted
 
 if TYPE_CHECKING:
@@ -107,10 +108,12 @@ class TraceSession(Session):
         self.root: FrameType | None = None  # above the program's own
         self.is_testing = False  # a join's predicate is being traced
         self.ended: BaseException | None = None  # what ended the run, should it be swallowed
+        self.known: dict[str, Known] = {}  # what is known of texts beyond their types
         self._types: dict[str, types.Type] = {}
         self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
+        self._know(node)
         if self.path is None:
             self.nodes.append(node)
         else:
@@ -304,7 +307,7 @@ class TraceSession(Session):
 
     def _options(self, name: str) -> tuple[str, ...] | None:
         type_ = self._types.get(name)
-        return type_.options or None if type_ is not None else None
+        return domain(Symbol(name, type_), self) if type_ is not None else None
 
     def _end(self, error: BaseException) -> NoReturn:
         """Ends this run of the program; a handler of its own that swallows it changes nothing."""
@@ -469,7 +472,13 @@ class TraceSession(Session):
                 hint="it depends on time, randomness or state outside; pass such values as "
                 "arguments",
             )
+        self._know(node)
         return [Symbol(value.name, value.type) for value in node.results]
+
+    def _know(self, node: Node) -> None:
+        known = known_text(node)
+        if known is not None:
+            self.known[node.results[-1].name] = known
 
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
         """What a node tells of later ones: which test it makes, who called whom."""
@@ -553,7 +562,8 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
     graph = trace.explored(budget, is_full, report)
     try:
         verify(graph)
-    except VerifyError:
+    except VerifyError as error:
+        report.unmerged = str(error)
         graph = trace.explored(budget, is_full, report, is_merging=False)
     return graph
 
@@ -721,7 +731,8 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
             _fail(session, error, _message(error))
             return
         raise TraceError(
-            f"the program raised {type(error).__name__} while being traced: {error}",
+            f"the program raised {type(error).__name__} while being traced: "
+            + session.shown(str(error)),
             where=innermost_user_line(error),
         ) from error
 

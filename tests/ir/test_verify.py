@@ -145,3 +145,29 @@ def test_rules_across_blocks(
     monkeypatch: pytest.MonkeyPatch, uses: dict[str, str], flow: dict[str, str], rules: list[str]
 ) -> None:
     assert [b.rule for b in find_breaches(diamond(monkeypatch, uses, flow))] == rules
+
+
+HANDED_ON = """sgir 1
+program @p() {
+^entry:
+  %s0 = stream "p" path="p"
+  %s1 = const %s0 "a"
+  jump "b" args=[%s0, %s1]
+^b(%start: stream, %end: stream):
+  LINE
+  publish %end "p" keys=[] items=[]
+  return none
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("%text = span %start %end", []),  # it is only read there
+        ('%s2 = const %start "b"', ["R4 linear-stream"]),
+    ],
+)
+def test_a_jump_uses_a_state_up_where_its_target_does(line: str, rules: list[str]) -> None:
+    graph = parse(HANDED_ON.replace("LINE", line))
+    assert [b.rule for b in find_breaches(graph)] == rules

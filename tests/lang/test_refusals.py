@@ -209,3 +209,13 @@ def test_a_method_of_the_users_may_be_given_one_twice(scripted):
 
     program = of_choices(["a", "b", "a"], choices_method=Last())
     assert program.run(backend=scripted())["a"] == "a"
+
+
+def test_an_error_that_tells_of_a_reply_shows_its_name():
+    @sgc.function
+    def program(s):
+        s += sgc.gen("x")
+        raise KeyError(s["x"])
+
+    with pytest.raises(TraceError, match=r"raised KeyError while being traced: .*\{?x\}?"):
+        program.compile()

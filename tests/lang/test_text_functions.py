@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from types import FunctionType
 
 import pytest
+from control_flow import agree
 from tests_support import run_both
 
 import sgc
@@ -15,7 +15,6 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Ref, Value, make_node
 from sgc.table import join, table
 from sgc.tracing.text_types import Known, known_text
-from sgc.tracing.tracer import TraceSession
 
 NUMBER = re.compile(r"(-?\d+)(\.\d+)?")
 REPLIES = (
@@ -92,7 +91,7 @@ def test_a_choice_is_looked_up_in_dicts_and_sets(scripted):
         run_both(program, scripted(prefer=lambda prompt, choices, index=index: index))
 
 
-def test_a_choice_equals_only_its_options(knowing):
+def test_a_choice_equals_only_its_options():
     @sgc.function
     def program(s):
         s += "drink: " + sgc.select("drink", ["tea", "coffee"])
@@ -161,28 +160,7 @@ def test_what_is_known_of_a_pattern(fields, known):
     assert known_text(_gen(**fields)) == known
 
 
-@pytest.fixture
-def knowing(monkeypatch):
-    """Sessions that keep what is known of each generation."""
-    emit = TraceSession.emit
-
-    def emit_and_know(self, op, results, **fields):
-        kept = self.__dict__.setdefault("known", {})
-        symbols = emit(self, op, results, **fields)
-        values = tuple([Value(symbol.name, symbol.type) for symbol in symbols])
-        known = known_text(make_node(op, values, None, **fields))
-        if known is not None:
-            kept[symbols[-1].name] = known
-        return symbols
-
-    # Code of this file would be the program's to the tracer.
-    ours = {"__name__": "sgc.knowing", "Value": Value, "make_node": make_node}
-    ours |= {"known_text": known_text}
-    made = FunctionType(emit_and_know.__code__, ours, None, None, emit_and_know.__closure__)
-    monkeypatch.setattr(TraceSession, "emit", made)
-
-
-def test_known_texts_need_no_attempts(knowing):
+def test_known_texts_need_no_attempts():
     @sgc.function
     def program(s):
         s += sgc.gen("n", regex="[0-9]+", max_tokens=4) + sgc.gen("w", regex="yes|no", max_tokens=4)
@@ -208,7 +186,7 @@ PERSON = {
 }
 
 
-def test_json_of_a_schema_has_types(knowing, scripted):
+def test_json_of_a_schema_has_types(scripted):
     @sgc.function
     def program(s):
         s += sgc.gen("p", json_schema=PERSON)
@@ -225,3 +203,34 @@ def test_json_of_a_schema_has_types(knowing, scripted):
     ours, theirs = compiled.run(backend=endpoint), program.run(backend=endpoint)
     assert ours.text() == theirs.text() == reply + "ADA 37 1:("
     assert ours.ret_value == (True, True, True, True)
+
+
+def test_what_arms_know_of_a_text_differs_and_nothing_is_taken_for_granted():
+    @sgc.function
+    def program(s, is_short: bool):
+        if is_short:
+            s += sgc.gen("n", regex="[0-9]+", max_tokens=2)
+            n = s["n"]
+        else:
+            s += "or " + sgc.gen("m", max_tokens=2)
+            n = s["m"]
+        s += " then"
+        s += str(int(n) + 1)
+
+    agree(program, ["12", "no", "yes"], is_short=True)
+    graph = agree(program, ["12", "no", "yes"], is_short=False)
+    attempts = [node for node in graph.nodes() if node.op == "attempt"]
+    assert len(attempts) == 1  # of the text that may be anything
+
+
+def test_the_check_replies_as_constraints_allow():
+    @sgc.function
+    def program(s, text: str):
+        s += text + sgc.gen("p", json_schema=PERSON)
+        s += "\n" + sgc.gen("n", regex="-?[0-9]+", max_tokens=3)
+        person = json.loads(s["p"])
+        for tag in person["tags"]:
+            s += tag + sgc.gen("t", dtype=int, max_tokens=2)
+        s += {"good": ":)", "bad": ":("}[person["mood"]] + str(int(s["n"]) + person["age"])
+
+    program.compile()
