@@ -732,7 +732,7 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
             return
         raise TraceError(
             f"the program raised {type(error).__name__} while being traced: "
-            + session.shown(str(error)),
+            + session.shown(_message(error)),
             where=innermost_user_line(error),
         ) from error
 

@@ -217,5 +217,5 @@ def test_an_error_that_tells_of_a_reply_shows_its_name():
         s += sgc.gen("x")
         raise KeyError(s["x"])
 
-    with pytest.raises(TraceError, match=r"raised KeyError while being traced: .*\{?x\}?"):
+    with pytest.raises(TraceError, match="raised KeyError while being traced: x"):
         program.compile()
