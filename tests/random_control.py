@@ -43,9 +43,19 @@ MAX_TIMES = 2000  # that one line may run
 MAX_DEPTH = 3
 
 HEAD = """\
+import json
+
 import sgc
 
 LOG = []
+PERSON = {
+    "type": "object",
+    "properties": {
+        "age": {"type": "integer"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["age", "tags"],
+}
 
 
 @sgc.tool(effect="effect")
@@ -256,6 +266,39 @@ class Generator:
         line = f'{place.stream} += "pick" + sgc.select("{name}", choices=["yes", "no", "7"])'
         return Statement("select", [line]), replace(place, sure=(*place.sure, name))
 
+    def number(self, place: Place) -> tuple[Statement, Place]:
+        name, s = self.name(place), place.stream
+        lines = [
+            f'{s} += "how many" + sgc.gen("{name}", regex="[0-9]+", max_tokens=3)',
+            f'{s} += str(int({s}["{name}"]) * 2)',
+        ]
+        return Statement("number", lines), replace(place, sure=(*place.sure, name))
+
+    def look_up(self, place: Place) -> tuple[Statement, Place]:
+        name, s = self.name(place), place.stream
+        lines = [
+            f'{s} += "which" + sgc.select("{name}", choices=["yes", "no", "7"])',
+            f'w = {{"yes": "Y", "no": "N", "7": "S"}}[{s}["{name}"]]',
+        ]
+        return Statement("look_up", lines), replace(place, sure=(*place.sure, name))
+
+    def table(self, place: Place) -> tuple[Statement, Place]:
+        values = '{"yes": "Y", "no": "N"}'
+        line = f'{place.stream} += sgc.table({values}).get({self.value(place)}, "?")'
+        return self._simple("table", place, line)
+
+    def data(self, place: Place) -> tuple[Statement, Place]:
+        name, s = self.name(place), place.stream
+        lines = [
+            f'{s} += "who" + sgc.gen("{name}", json_schema=PERSON)',
+            "try:",
+            f'    person = json.loads({s}["{name}"])',
+            f'    {s} += f"{{person[\'age\'] + 1}} of " + sgc.join("/", person["tags"])',
+            "except ValueError:",
+            f'    {s} += "cut"',
+        ]
+        return Statement("data", lines), replace(place, sure=(*place.sure, name))
+
     def _simple(self, kind: str, place: Place, *lines: str) -> tuple[Statement, Place]:
         return Statement(kind, list(lines)), place
 
@@ -369,6 +412,17 @@ class Generator:
         ])  # fmt: skip
         return self._loop(place, "ranged", head, is_dynamic=place.is_dynamic)
 
+    def items(self, place: Place) -> tuple[Statement, Place]:
+        head = self.rng.choice(
+            [
+                f"for x in {self.value(place)}.split():",
+                f'for i, x in enumerate({self.value(place)}.split(",")):',
+            ]
+        )
+        made, end = self._loop(place, "items", head, is_dynamic=True)
+        made.blocks[0].insert(0, Statement("const", [f"{place.stream} += x"]))
+        return made, end
+
     def _loop(
         self, place: Place, kind: str, head: str, is_dynamic: bool
     ) -> tuple[Statement, Place]:
@@ -443,13 +497,13 @@ class Generator:
 SIMPLE = {
     "gen": 6, "select": 3, "const": 2, "append": 6, "keep": 3, "count": 1, "add_word": 2,
     "add_key": 1, "alias": 1, "set_var": 1, "ask_set": 1, "read_maybe": 1, "tool": 2, "helper": 2,
-    "call": 3,
+    "call": 3, "number": 1, "look_up": 1, "table": 1, "data": 1,
 }  # fmt: skip
 BLOCKS = {
     "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,
-    "until": 2, "fork": 3, "copy": 2, "scope": 2, "role": 2, "attempt": 3,
+    "until": 2, "items": 2, "fork": 3, "copy": 2, "scope": 2, "role": 2, "attempt": 3,
 }  # fmt: skip
-LOOPS = ("turns", "ranged", "forever", "until")
+LOOPS = ("turns", "ranged", "forever", "until", "items")
 ARMS = ("when", "when_else", "chain", "matched", "attempt")
 ENDS = ("give", "throw", "leave", "again")
 NOT_IN_ROLE = ("role", "fork", "copy")

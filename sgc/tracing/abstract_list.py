@@ -98,10 +98,10 @@ class AbstractList:
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
             f"the items or the length of {self.symbol.name} are needed while tracing",
-            hint="write `for x in xs:` or `for i, x in enumerate(xs):`, with ys[i] in place of "
-            "zip(xs, ys) and xs[-1 - i] of reversed(xs); or use xs[i], len(xs), `x in xs`, "
-            f"sgc.join(sep, xs); or give the list when compiling: --bind {self.symbol.name}='[…]'; "
-            "or " + INTERPRET,
+            hint="write `for x in xs:` or `for i, x in enumerate(xs):`, outside of `except`, with "
+            "ys[i] in place of zip(xs, ys) and xs[-1 - i] of reversed(xs); or use xs[i], "
+            "len(xs), `x in xs`, sgc.join(sep, xs); or give the list when compiling: "
+            f"--bind {self.symbol.name}='[…]'; or " + INTERPRET,
         )
 
     __len__ = __add__ = __radd__ = __mul__ = __rmul__ = __reversed__ = _needs_items

@@ -48,7 +48,8 @@ class CodeInfo:
         self._ops = instructions
         self._index = {op.offset: n for n, op in enumerate(instructions)}
         self._handlers = [
-            (entry.start, entry.end, entry.target, entry.depth)
+            # It finds the error on the stack, where the instruction matters under its place.
+            (entry.start, entry.end, entry.target, entry.depth, 1 + entry.lasti)
             for entry in bytecode.exception_entries  # type: ignore[attr-defined]
         ]
         self._next = [list(self._successors(n)) for n in range(len(instructions))]
@@ -132,11 +133,13 @@ class CodeInfo:
         if op.opcode in _JUMPS and op.argval in self._index:
             yield self._index[op.argval]
 
-    def _handler(self, offset: int) -> tuple[int, int] | None:
-        """The handler that covers an offset, and the depth of the stack it finds."""
-        for start, end, target, depth in self._handlers:
+    def _handler(self, offset: int) -> tuple[int, int, int] | None:
+        """The handler that covers an offset, the depth of the stack that it finds, and how much is
+        put on that.
+        """
+        for start, end, target, depth, n_put in self._handlers:
             if start <= offset < end:
-                return target, depth
+                return target, depth, n_put
         return None
 
     def _handler_indices(self, offset: int) -> list[int]:
@@ -178,8 +181,8 @@ class CodeInfo:
             is_own = op.opname == "BEFORE_WITH" and self._is_own_with(stack, found)
             reached = [(m, _after(op, stack, m != n + 1, is_own)) for m in self._next[n]]
             if handler is not None:
-                target, depth = handler
-                under = (*stack[:depth], *[(Slot.OTHER, target)] * 2)
+                target, depth, n_put = handler
+                under = (*stack[:depth], *[(Slot.OTHER, target)] * n_put)
                 reached.append((self._index[target], under))
             for m, after in reached:
                 if m not in found:

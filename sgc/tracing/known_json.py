@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.ir import types
 from sgc.symbols import Symbol
 from sgc.tracing.abstract_json import NAMES, AbstractJson, seen
-from sgc.tracing.computing import attempted, computed, note_known
+from sgc.tracing.computing import attempted, computed, note_known, whole
 from sgc.tracing.text_types import Known
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ class KnownJson(AbstractJson):
         if not self._is_dict and not isinstance(key, (str, slice)):
             return self._part(key, self._schema.get("items"), _indexed)
         return super().__getitem__(key)
+
+    def sure_item(self, index: Any) -> Any:
+        return self._part(whole(index), self._schema.get("items"), computed)
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self[key] if self._is_dict and self._requires(key) else super().get(key, default)

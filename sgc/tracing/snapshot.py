@@ -13,7 +13,7 @@ import inspect
 import re
 import struct
 import types as pytypes
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import CodeType, FrameType
@@ -90,6 +90,7 @@ class Unsure:
     type: Type
     given: str | None
     is_own: bool
+    known: Known | None  # where it is set
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
             type_ = known.lone_type
             if type_ is not None:
                 given = None if there is None else there.slots[0].name
-                unsure.append(Unsure(number, name, type_, given, name in own | other_own))
+                is_own, both = name in own | other_own, ((ours, part), (theirs, there))
+                unsure.append(Unsure(number, name, type_, given, is_own, _known_to_all(both)))
             elif part is None or there is None:
                 return None
     known_facts = {(_moved(fact, found), is_true) for fact, is_true in ours.facts.items()}
@@ -168,6 +170,12 @@ def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
         if (fact, is_true) in known_facts and _names_of(fact) <= kept
     }
     return Widening(tuple(unsure), facts)
+
+
+def _known_to_all(runs: Iterable[tuple[Snapshot, Part | None]]) -> Known | None:
+    """What is known of a variable in all runs that have set it."""
+    found = {run.known.get(part.slots[0].name) for run, part in runs if part is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def unsure_names(ours: Snapshot, theirs: Snapshot) -> set[str | None]:

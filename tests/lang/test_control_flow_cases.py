@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio.base_events
 import functools
+import inspect
+import tarfile
 from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType
 
 import pytest
 from control_flow import agree
 
 import sgc
+from sgc.tracing.bytecode import CodeInfo, _after
 from sgc.tracing.explore import Budget
 from sgc.tracing.tracer import trace
 
@@ -789,3 +796,41 @@ def test_a_while_with_a_call_in_its_condition():
         s += sgc.gen("z")
 
     agree(program, YES_NO, q="x")
+
+
+def test_every_way_to_an_instruction_leaves_a_stack_of_one_depth():
+    """What Python's own compiler makes of the standard library is understood."""
+    n_ways = 0
+    for module in (argparse, asyncio.base_events, inspect, tarfile):
+        source = Path(module.__file__).read_text(encoding="utf-8")
+        for code in codes_of(compile(source, module.__file__, "exec")):
+            info = CodeInfo(code)
+            stacks = info._stacks()
+            for n, stack in stacks.items():
+                op = info._ops[n]
+                for following in info._next[n]:
+                    after = _after(op, stack, following != n + 1, False)
+                    assert len(after) == len(stacks[following]), (code, op)
+                    n_ways += 1
+    assert n_ways > 20_000
+
+
+def codes_of(code):
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from codes_of(const)
+
+
+def test_a_loop_after_a_handler():
+    @sgc.function
+    def program(s):
+        s += sgc.gen("a") + "/" + sgc.gen("b")
+        try:
+            w = str(int(s["a"]) + 1)
+        except ValueError as error:
+            w = "none: " + str(error)
+        for x in s["b"].split():
+            s += x + w
+
+    agree(program, ["12", "no", "a b c"])
