@@ -1,22 +1,28 @@
 """What a run of a program can cost at most, whichever way it goes.
 
 Counts every request of every block on the dearest way; a loop counts as often as its bound: a
-counter of the language's own loops, or the bound of the jump that goes back. Read off the graph;
-`sgc explain` shows it.
+counter of the language's own loops, or the bound of the jump that goes back. A map counts as often
+as its list can be long; where that is not known, what one run of it costs is told beside. Read off
+the graph; `sgc explain` shows it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sgc.ir.analysis import flow_graph
-from sgc.ir.graph import Block, Graph, Lit, Node, Ref
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
+from sgc.ir.printer import operand_text
 
 if TYPE_CHECKING:
     import networkx as nx
+
+T = TypeVar("T")
+
+MAX_MAPPED = 64  # told one by one: maps in maps multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +31,129 @@ class Ceiling:
 
     n_unlimited: generations without `max_tokens` of their own, which have the run's; their tokens
     are not counted. ways: how many ways lead through the program, a loop being gone round once.
+    mapped: what comes to that for each item of lists whose length is known only when it runs; of
+    more than MAX_MAPPED nothing is told but that requests and tokens are infinite.
     """
 
+    program: str
     requests: float
     tokens: float
     n_unlimited: int
     ways: int
     loops: int
+    mapped: tuple[Mapped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What a map costs for each item of a list of unknown length, as often as it can run.
+
+    lists: those whose lengths multiply it, the outermost first.
+    """
+
+    program: str
+    lists: tuple[str, ...]
+    requests: float
+    tokens: float
 
 
 def ceiling(graph: Graph) -> Ceiling:
     """The ceiling of a valid graph."""
+    below: list[Ceiling] = []  # of the programs that it calls
+    for number, each in enumerate(graph.called):
+        below.append(_ceiling(each, below[:number]))
+    return _ceiling(graph, below)
+
+
+def _ceiling(graph: Graph, below: list[Ceiling]) -> Ceiling:
     import networkx as nx
 
     flow = flow_graph(graph)
-    requests = {n: sum(map(_requests, block.nodes)) for n, block in enumerate(graph.blocks)}
-    tokens = {n: sum(map(_tokens, block.nodes)) for n, block in enumerate(graph.blocks)}
-    unlimited = [node for node in graph.nodes() if _is_unlimited(node)]
+    maps = _maps(graph, below)
+    requests = _costs(graph, maps, _requests, lambda callee: callee.requests)
+    tokens = _costs(graph, maps, _tokens, lambda callee: callee.tokens)
+    mapped: list[Mapped] = []
+    for number, block in enumerate(graph.blocks):
+        if len(mapped) <= MAX_MAPPED and any(node.op == "map" for node in block.nodes):
+            times = _dearest(graph, flow, {n: float(n == number) for n in flow})
+            mapped += [each for node in block.nodes for each in _mapped(node, maps, times)]
+    is_told = len(mapped) <= MAX_MAPPED
     return Ceiling(
-        requests=_dearest(graph, flow, requests),
-        tokens=_dearest(graph, flow, tokens),
-        n_unlimited=len(unlimited),
+        program=graph.name,
+        requests=_dearest(graph, flow, requests) if is_told else math.inf,
+        tokens=_dearest(graph, flow, tokens) if is_told else math.inf,
+        n_unlimited=sum(map(_is_unlimited, graph.all_nodes())),
         ways=_ways(flow),
         loops=sum(_is_loop(flow, part) for part in nx.strongly_connected_components(flow)),
+        mapped=tuple(mapped) if is_told else (),
     )
+
+
+_Maps = dict[int, tuple[str, Ceiling, int | None]]  # by node: what runs, its cost, how often
+
+
+def _maps(graph: Graph, below: list[Ceiling]) -> _Maps:
+    made = {value.name: node for node in graph.nodes() for value in node.results}
+    found: _Maps = {}
+    for node in graph.nodes():
+        if node.op == "map":
+            callee = below[_number(node.get("program"), 0)]
+            found[id(node)] = callee.program, callee, _bound(made, node.get("items"))
+    return found
+
+
+def _bound(made: Mapping[str, Node], items: Operand) -> int | None:
+    """How long a list can be; None where that is known only when the program runs."""
+    if isinstance(items, tuple):
+        return len(items)
+    node = made.get(items.name) if isinstance(items, Ref) else None
+    if node is None:
+        return None
+    if node.op in ("list", "winner_values"):
+        return _bound(made, node.get("items"))
+    if node.op == "gen_n":
+        return _number(node.get("n"), None)
+    return _bound(made, node.get("items")) if node.op == "map" else None
+
+
+def _number(operand: Operand, default: T) -> int | T:
+    is_number = isinstance(operand, Lit) and type(operand.value) is int
+    return operand.value if is_number else default  # type: ignore[union-attr,return-value]
+
+
+def _costs(
+    graph: Graph, maps: _Maps, own: Callable[[Node], int], of: Callable[[Ceiling], float]
+) -> dict[int, float]:
+    """What each block costs, its maps over lists of known length among it."""
+    costs: dict[int, float] = {}
+    for number, block in enumerate(graph.blocks):
+        costs[number] = float(sum(map(own, block.nodes)))
+        for node in block.nodes:
+            _, callee, bound = maps.get(id(node), ("", None, None))
+            if callee is not None and bound is not None:
+                costs[number] += _times(bound, of(callee))
+    return costs
+
+
+def _mapped(node: Node, maps: _Maps, times: float) -> Iterator[Mapped]:
+    """What of a map is told beside, because a list's length is not known."""
+    if id(node) not in maps:
+        return
+    program, callee, bound = maps[id(node)]
+    lists: tuple[str, ...] = ()
+    if bound is None:
+        lists = (operand_text(node.get("items")),)
+        costs = _times(times, callee.requests), _times(times, callee.tokens)
+        yield Mapped(program, lists, *costs)
+    for each in callee.mapped:
+        n = times if bound is None else _times(times, bound)
+        costs = _times(n, each.requests), _times(n, each.tokens)
+        yield Mapped(each.program, (*lists, *each.lists), *costs)
+
+
+def _times(n: float, cost: float) -> float:
+    """Nothing, any number of times, is nothing."""
+    return n * cost if n and cost else 0.0
 
 
 def _requests(node: Node) -> int:
@@ -84,7 +189,7 @@ def _is_loop(flow: nx.DiGraph[int], part: set[int]) -> bool:
     return bool(rest) or flow.has_edge(first, first)
 
 
-def _dearest(graph: Graph, flow: nx.DiGraph[int], costs: Mapping[int, int]) -> float:
+def _dearest(graph: Graph, flow: nx.DiGraph[int], costs: Mapping[int, float]) -> float:
     """The cost of the dearest way through a part of the program."""
     import networkx as nx
 
@@ -96,7 +201,7 @@ def _dearest(graph: Graph, flow: nx.DiGraph[int], costs: Mapping[int, int]) -> f
     return max(best.values(), default=0.0)
 
 
-def _cost(graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[int, int]) -> float:
+def _cost(graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[int, float]) -> float:
     """What a loop costs, all its turns; or a block that is in none."""
     if not _is_loop(flow, part):
         return costs[next(iter(part))]

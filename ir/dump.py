@@ -45,6 +45,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
             }
             for receipt in graph.receipts
         ],
+        **({"called": [to_json(each) for each in graph.called]} if graph.called else {}),
     }
 
 
@@ -159,33 +160,45 @@ def _cut(text: str) -> str:
 
 def to_dot(graph: Graph) -> str:
     """The graph as a Graphviz digraph: `dot -Tsvg`."""
-    drawing = draw(graph)
     lines = [
         f"digraph {_dot_text(_cut(escape(graph.name)))} {{",
         '  node [shape=box, style="rounded,filled", fillcolor=white, fontname=monospace];',
         "  edge [fontname=monospace, fontsize=10];",
+        *_dot_lines(draw(graph)),
     ]
-    for number, (name, members) in enumerate(drawing.streams.items()):
-        lines.append(f"  subgraph cluster_{number} {{")
-        lines.append(
-            f'    label={_dot_text(_cut(drawing.title(name)))}; style=filled; color="#eef2f7";'
-        )
-        lines += (f"    {_dot_node(drawing, member)}" for member in members)
+    for number, each in enumerate(graph.called):
+        lines.append(f"  subgraph cluster_called_{number} {{")
+        lines.append(f"    label={_dot_text(_called_title(number, each))}; style=dashed;")
+        lines += (f"  {line}" for line in _dot_lines(draw(each), f"c{number}_"))
         lines.append("  }")
-    lines += (f"  {_dot_node(drawing, number)}" for number in drawing.outside())
-    lines += (f"  {_dot_edge(*edge)}" for edge in drawing.edges)
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_node(drawing: Drawing, number: int) -> str:
+def _called_title(number: int, graph: Graph) -> str:
+    return _cut(f"called {number}: {escape(graph.name)}")
+
+
+def _dot_lines(drawing: Drawing, prefix: str = "") -> Iterator[str]:
+    """What is in one program. prefix: of its nodes' names."""
+    for number, (name, members) in enumerate(drawing.streams.items()):
+        yield f"  subgraph cluster_{prefix}{number} {{"
+        title = _dot_text(_cut(drawing.title(name)))
+        yield f'    label={title}; style=filled; color="#eef2f7";'
+        yield from (f"    {_dot_node(drawing, member, prefix)}" for member in members)
+        yield "  }"
+    yield from (f"  {_dot_node(drawing, number, prefix)}" for number in drawing.outside())
+    yield from (f"  {_dot_edge(*edge, prefix)}" for edge in drawing.edges)
+
+
+def _dot_node(drawing: Drawing, number: int, prefix: str) -> str:
     colour = ', fillcolor="#ffd98a"' if drawing.is_generation[number] else ""
-    return f"n{number} [label={_dot_text(drawing.labels[number])}{colour}];"
+    return f"{prefix}n{number} [label={_dot_text(drawing.labels[number])}{colour}];"
 
 
-def _dot_edge(start: int, end: int, label: str, is_thick: bool) -> str:
+def _dot_edge(start: int, end: int, label: str, is_thick: bool, prefix: str) -> str:
     style = "penwidth=2" if is_thick else "style=dashed"
     text = f", label={_dot_text(_cut(label))}" if label else ""
-    return f"n{start} -> n{end} [{style}{text}];"
+    return f"{prefix}n{start} -> {prefix}n{end} [{style}{text}];"
 
 
 def _dot_text(text: str) -> str:
@@ -196,27 +209,33 @@ def _dot_text(text: str) -> str:
 
 def to_mermaid(graph: Graph) -> str:
     """The graph as a Mermaid flowchart."""
-    drawing = draw(graph)
-    lines = ["flowchart TD"]
-    for number, (name, members) in enumerate(drawing.streams.items()):
-        lines.append(f"  subgraph s{number}[{_mermaid_text(_cut(drawing.title(name)))}]")
-        lines += (f"    {_mermaid_node(drawing, member)}" for member in members)
+    lines = ["flowchart TD", *_mermaid_lines(draw(graph))]
+    for number, each in enumerate(graph.called):
+        lines.append(f"  subgraph called{number}[{_mermaid_text(_called_title(number, each))}]")
+        lines += (f"  {line}" for line in _mermaid_lines(draw(each), f"c{number}_"))
         lines.append("  end")
-    lines += (f"  {_mermaid_node(drawing, number)}" for number in drawing.outside())
-    lines += (f"  {_mermaid_edge(*edge)}" for edge in drawing.edges)
     lines.append("  classDef generation fill:#ffd98a,stroke:#b07a00")
     return "\n".join(lines) + "\n"
 
 
-def _mermaid_node(drawing: Drawing, number: int) -> str:
+def _mermaid_lines(drawing: Drawing, prefix: str = "") -> Iterator[str]:
+    for number, (name, members) in enumerate(drawing.streams.items()):
+        yield f"  subgraph {prefix}s{number}[{_mermaid_text(_cut(drawing.title(name)))}]"
+        yield from (f"    {_mermaid_node(drawing, member, prefix)}" for member in members)
+        yield "  end"
+    yield from (f"  {_mermaid_node(drawing, number, prefix)}" for number in drawing.outside())
+    yield from (f"  {_mermaid_edge(*edge, prefix)}" for edge in drawing.edges)
+
+
+def _mermaid_node(drawing: Drawing, number: int, prefix: str) -> str:
     mark = ":::generation" if drawing.is_generation[number] else ""
-    return f"n{number}[{_mermaid_text(drawing.labels[number])}]{mark}"
+    return f"{prefix}n{number}[{_mermaid_text(drawing.labels[number])}]{mark}"
 
 
-def _mermaid_edge(start: int, end: int, label: str, is_thick: bool) -> str:
+def _mermaid_edge(start: int, end: int, label: str, is_thick: bool, prefix: str) -> str:
     arrow = "==>" if is_thick else "-.->"
     text = f"|{_mermaid_text(_cut(label))}|" if label else ""
-    return f"n{start} {arrow}{text} n{end}"
+    return f"{prefix}n{start} {arrow}{text} {prefix}n{end}"
 
 
 def _mermaid_text(text: str) -> str:

@@ -151,21 +151,33 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A program. The first block is its entry; its arguments are visible in every block."""
+    """A program. The first block is its entry; its arguments are visible in every block.
+
+    called: programs that `map` nodes run, by number; each may run those before it.
+    """
 
     name: str
     params: tuple[Param, ...]
     blocks: tuple[Block, ...]
     guards: tuple[Guard, ...] = ()
     receipts: tuple[Receipt, ...] = field(default=(), compare=False)
+    called: tuple[Graph, ...] = ()
 
     def nodes(self) -> Iterator[Node]:
         for block in self.blocks:
             yield from block.nodes
 
+    def all_nodes(self) -> Iterator[Node]:
+        """Its own nodes, then those of the programs that it calls."""
+        yield from self.nodes()
+        for each in self.called:
+            yield from each.nodes()
+
     @property
     def n_nodes(self) -> int:
-        return sum(len(block.nodes) for block in self.blocks)
+        """How many nodes there are, those of called programs among them."""
+        own = sum(len(block.nodes) for block in self.blocks)
+        return own + sum(each.n_nodes for each in self.called)
 
 
 def operand_refs(operand: Operand) -> Iterator[str]:

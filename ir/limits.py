@@ -9,4 +9,9 @@ MAX_DEPTH = 32
 MAX_FILE_BYTES = 16 * 2**20
 # Entries of one table of a file, and operands once shared ones are written out.
 MAX_ENTRIES = 2_000_000
+# Programs that others call for each item of a list, how deep such calls nest, and how many of one
+# list run at a time.
+MAX_CALLED = 256
+MAX_NESTING = 8
+MAX_WIDTH = 1024
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1

@@ -13,7 +13,7 @@ from enum import Enum
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 4
+OP_TABLE_VERSION = 5
 
 Default = str | int | float | bool | None | tuple[str, ...]
 
@@ -151,6 +151,13 @@ TABLE: tuple[OpSpec, ...] = (
                 default=None,
                 doc="a stream of the calling function: the path is counted from its own",
             ),
+            FieldSpec(
+                "after",
+                ANYTHING,
+                default=(),
+                is_list=True,
+                doc="values that must be there first: the ends of a mapped call before it",
+            ),
         ),
         (Kind.STREAM,),
         _PURE,
@@ -196,6 +203,12 @@ TABLE: tuple[OpSpec, ...] = (
             _static("name", Kind.TEXT, "the user's name for it", default=""),
             _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
             _static("hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False),
+            _static(
+                "ahead",
+                Kind.INT,
+                "tokens to ask for at once, for what follows too, where each request is billed",
+                default=0,
+            ),
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.TEXT),
@@ -488,10 +501,77 @@ TABLE: tuple[OpSpec, ...] = (
                 static=True,
                 doc="JSON of what a failed call gives; none: the run fails",
             ),
+            FieldSpec(
+                "path",
+                frozenset({Kind.TEXT}),
+                default="",
+                static=True,
+                doc="the mapped call it is made in, within which calls are counted",
+            ),
         ),
         (None,),
         frozenset({Flag.HOST}),
         '%hits: text = tool "agent:search" [%query] effect="pure" signature="(query: str) -> str"',
+    ),
+    OpSpec(
+        "map",
+        "Runs a called program for each item of a list; gives lists of what they gave.",
+        (
+            _static("program", Kind.INT, "its number among the called programs"),
+            FieldSpec("items", frozenset({Kind.LIST, Kind.JSON}), positional=True),
+            FieldSpec(
+                "caller", STREAMS, doc="a stream of the calling function: paths begin with its own"
+            ),
+            FieldSpec(
+                "keys",
+                TEXTUAL,
+                default=(),
+                is_list=True,
+                static=True,
+                doc="parameters that `args` are for; the one that is left takes the item",
+            ),
+            FieldSpec("args", ANY_VALUE, default=(), is_list=True),
+            FieldSpec(
+                "width",
+                frozenset({Kind.INT}),
+                default=16,
+                static=True,
+                doc="at most so many run at a time",
+            ),
+            FieldSpec(
+                "ordinal",
+                frozenset({Kind.INT}),
+                default=None,
+                static=True,
+                doc="its number among the maps of the caller; none: it is counted",
+            ),
+            FieldSpec(
+                "names",
+                TEXTUAL,
+                default=(),
+                is_list=True,
+                static=True,
+                doc="variables of the main streams; a list for each",
+            ),
+            FieldSpec(
+                "returns",
+                frozenset({Kind.BOOL}),
+                default=False,
+                static=True,
+                doc="then the list of the values returned",
+            ),
+            FieldSpec(
+                "texts",
+                frozenset({Kind.BOOL}),
+                default=False,
+                static=True,
+                doc="then the list of the main streams' texts",
+            ),
+        ),
+        (Kind.LIST,),
+        frozenset({Flag.STOCHASTIC}),
+        '%notes = map 0 %chunks caller=%s0 width=4 names=["note"]',
+        variadic_results=True,
     ),
     OpSpec(
         "publish",

@@ -7,6 +7,8 @@ dropped, so a parsed graph has no receipts and, unless asked, no source lines.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sgc.ir.cursor import Cursor
 from sgc.ir.graph import (
     Block,
@@ -60,6 +62,15 @@ class _Parser(Cursor):
         while self.at("word", "guard"):
             guards.append(self._guard())
         self.expect("word", "program", what="`guard` or `program`")
+        graph = self._program()
+        called = []
+        while self.at("word", "called"):
+            self.take()
+            called.append(self._program())
+        self.expect("end", what="the end of the text")
+        return replace(graph, guards=tuple(guards), called=tuple(called))
+
+    def _program(self) -> Graph:
         name = self.sigil("@", "the program's name, such as `@tips`")
         self.expect("mark", "(")
         params = self.separated(")", self._param)
@@ -68,8 +79,7 @@ class _Parser(Cursor):
         blocks = self._blocks()
         self.expect("mark", "}", what="a node, a block's label or `}`")
         self.skip_newlines()
-        self.expect("end", what="the end of the text")
-        return Graph(name, params, blocks, tuple(guards))
+        return Graph(name, params, blocks)
 
     def _header(self) -> None:
         self.skip_newlines()

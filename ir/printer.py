@@ -25,17 +25,23 @@ _COMMENT_COLUMN = 60
 
 def to_text(graph: Graph) -> str:
     """The text form of a graph, with a final newline."""
-    lines = [f"sgir {TEXT_VERSION}"]
-    lines += map(guard_text, graph.guards)
-    lines += map(_receipt_comment, graph.receipts)
+    lines = [f"sgir {TEXT_VERSION}", *map(guard_text, graph.guards)]
+    lines += _program_lines("program", graph)
+    for each in graph.called:
+        lines += _program_lines("called", each)
+    return "\n".join(lines) + "\n"
+
+
+def _program_lines(word: str, graph: Graph) -> Iterator[str]:
+    yield from map(_receipt_comment, graph.receipts)
     params = ", ".join(map(param_text, graph.params))
-    lines.append(f"program @{name_text(graph.name)}({params}) {{")
+    yield f"{word} @{name_text(graph.name)}({params}) {{"
     is_plain = len(graph.blocks) == 1 and _needs_no_label(graph.blocks[0])
     for block in graph.blocks:
         if not is_plain:
-            lines.append(block_text(block))
-        lines += node_lines(block.nodes)
-    return "\n".join([*lines, "}"]) + "\n"
+            yield block_text(block)
+        yield from node_lines(block.nodes)
+    yield "}"
 
 
 def _needs_no_label(block: Block) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sgc.errors import LoadError
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Node, Operand, Param, Receipt, Ref, Value
-from sgc.ir.limits import MAX_DEPTH, MAX_ENTRIES
+from sgc.ir.limits import MAX_CALLED, MAX_DEPTH, MAX_ENTRIES
 from sgc.ir.ops import OP_TABLE_VERSION, OPS
 from sgc.ir.types import Kind, Type
 from sgc.proto import sgir_pb2 as pb
@@ -35,11 +35,13 @@ def _shown(name: str) -> str:
 
 
 class _Reader:
-    def __init__(self, program: pb.Program, source: str) -> None:
+    """n_used: operands that are counted already, for a program that another one calls."""
+
+    def __init__(self, program: pb.Program, source: str, n_used: int | None = None) -> None:
         self._source = source
         self._program = program
         self._check_versions()
-        self._check_counts()
+        self._check_counts(is_called=n_used is not None)
         self._strings: Sequence[str] = list(program.strings)
         self._types = self._read_types()
         self._values = [
@@ -48,7 +50,7 @@ class _Reader:
         ]
         self._sizes: list[int] = []  # of operands, once shared ones are written out
         self._operands = self._read_operands()
-        self._n_used = 0
+        self._n_used = n_used or 0
 
     def graph(self) -> Graph:
         program = self._program
@@ -56,7 +58,14 @@ class _Reader:
         blocks = self._blocks()
         guards = tuple(map(self._guard, program.guards))
         receipts = tuple(map(self._receipt, program.receipts))
-        return Graph(self._string(program.name), params, blocks, guards, receipts)
+        called = tuple(map(self._called, program.called))
+        return Graph(self._string(program.name), params, blocks, guards, receipts, called)
+
+    def _called(self, program: pb.Program) -> Graph:
+        reader = _Reader(program, self._source, self._n_used)
+        graph = reader.graph()
+        self._n_used = reader._n_used
+        return graph
 
     def _error(self, message: str, hint: str = DAMAGED) -> LoadError:
         return LoadError(message, where=self._source, hint=hint)
@@ -74,7 +83,11 @@ class _Reader:
         if self._program.ByteSize() != size:
             raise self._error("expected only known fields in the tables, found others", UPGRADE)
 
-    def _check_counts(self) -> None:
+    def _check_counts(self, is_called: bool) -> None:
+        most = 0 if is_called else MAX_CALLED
+        if len(self._program.called) > most:
+            found = f"found {len(self._program.called)}"
+            raise self._error(f"expected at most {most} called programs, {found}")
         for descriptor, table in self._program.ListFields():
             if hasattr(table, "__len__") and len(table) > MAX_ENTRIES:
                 limit = f"expected at most {MAX_ENTRIES} {descriptor.name}"

@@ -106,7 +106,9 @@ def check_results(rule: str, context: Context) -> Iterator[Breach]:
 
 def _result_messages(node: Node) -> Iterator[str]:
     kinds = list(node.spec.results)
-    if node.spec.variadic_results:
+    if node.op == "map":
+        kinds *= n_gathered(node)
+    elif node.spec.variadic_results:
         n_repeats = _repeats(node)
         if n_repeats is None:
             return
@@ -127,6 +129,12 @@ def _result_messages(node: Node) -> Iterator[str]:
                 yield f"gives a value as {value_ref(value.name)}, found a stream"
         elif value.type.kind is not kind:
             yield f"gives a {kind} as {value_ref(value.name)}, found type {type_text(value.type)}"
+
+
+def n_gathered(node: Node) -> int:
+    """How many lists a `map` gives."""
+    names, flags = node.get("names"), (node.get("returns"), node.get("texts"))
+    return (len(names) if isinstance(names, tuple) else 0) + flags.count(Lit(True))
 
 
 def _repeats(node: Node) -> int | None:

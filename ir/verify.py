@@ -19,6 +19,8 @@ Checked, in linear time, all breaches at once:
     R13 functions     compute and attempt name a function and give it what it takes
     R14 tools         a tool has an effect that is known, and a key for each named argument
     R15 joins         a join takes no more children than there are; each item has an owner
+    R16 calls         a map runs a program called before it and gives it all that it takes; called
+                      programs keep every rule, hold no programs, and nest within bounds
 
 Not yet: that a list's items are of its item type; that method, role and sampling values are
 ones the executor knows (it says so when it runs); that a stream's name and path are those
@@ -28,13 +30,16 @@ of the call it stands for.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sgc.errors import VerifyError
-from sgc.ir import rules_flow, rules_graph, rules_node
+from sgc.ir import rules_calls, rules_flow, rules_graph, rules_node
 from sgc.ir.breach import Breach, SourceLine
 from sgc.ir.graph import Graph
+from sgc.ir.literals import name_text
 from sgc.ir.rules_graph import Rule
 
+CALLS = "R16 calls"
 RULES: tuple[tuple[str, Rule], ...] = (
     ("R1 fields", rules_node.check_fields),
     ("R2 results", rules_node.check_results),
@@ -50,6 +55,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R13 functions", rules_flow.check_functions),
     ("R14 tools", rules_node.check_tools),
     ("R15 joins", rules_node.check_joins),
+    (CALLS, rules_calls.check_maps),
 )
 DEPTH_RULE = ("R11 depth", rules_node.check_depth)
 
@@ -71,16 +77,27 @@ def find_breaches(graph: Graph) -> list[Breach]:
 
 def iter_breaches(graph: Graph) -> Iterator[Breach]:
     """The same one by one, for callers that do not want them all."""
+    yield from _breaches(graph, graph.called)
+    for number, each in enumerate(graph.called):
+        for breach in _breaches(each, graph.called[:number]):
+            yield replace(breach, message=f"in @{name_text(each.name)}: {breach.message}")
+    yield from rules_calls.check_called(CALLS, graph)
+
+
+def _breaches(graph: Graph, called: tuple[Graph, ...]) -> Iterator[Breach]:
+    """Those of one program. called: the programs that it may run."""
     # The other rules recurse into operands and types, so their depth comes first.
     is_deep = False
-    for breach in _run(graph, (DEPTH_RULE,)):
+    for breach in _run(graph, (DEPTH_RULE,), called):
         is_deep = True
         yield breach
     if not is_deep:
-        yield from _run(graph, RULES)
+        yield from _run(graph, RULES, called)
 
 
-def _run(graph: Graph, rules: tuple[tuple[str, Rule], ...]) -> Iterator[Breach]:
-    context = rules_graph.Context(graph)
+def _run(
+    graph: Graph, rules: tuple[tuple[str, Rule], ...], called: tuple[Graph, ...]
+) -> Iterator[Breach]:
+    context = rules_graph.Context(graph, called)
     for rule, check in rules:
         yield from check(rule, context)

@@ -39,6 +39,8 @@ class _Writer:
             for node in block.nodes:
                 self._write_node(node)
         self._write_facts(graph)
+        for each in graph.called:
+            self.program.called.append(write_program(each))
 
     def _string(self, text: str) -> int:
         if text not in self._strings:

@@ -6,6 +6,7 @@ in the graph it gives.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -13,7 +14,7 @@ from time import perf_counter
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph, Receipt
 from sgc.ir.verify import verify
-from sgc.passes import drop_unused, fold_constants
+from sgc.passes import drop_unused, fold_constants, fuse_calls
 from sgc.passes.base import Pass
 
 # (pass, before, after, seconds)
@@ -24,7 +25,7 @@ O1: tuple[Pass, ...] = (
     fold_constants.PASS,
     drop_unused.PASS,
 )
-O2: tuple[Pass, ...] = O1
+O2: tuple[Pass, ...] = (*O1, fuse_calls.PASS)
 O3: tuple[Pass, ...] = O2
 
 LEVELS = (O0, O1, O2, O3)
@@ -54,9 +55,17 @@ def choose_passes(names: tuple[str, ...]) -> tuple[Pass, ...]:
     return tuple(PASSES[name] for name in names)
 
 
+def _rewritten(row: Pass, graph: Graph) -> Graph:
+    """What a pass makes of a program and of those that it calls; the same object if nothing."""
+    after = row.run(graph)
+    called = tuple(map(row.run, graph.called))
+    is_same = all(map(operator.is_, called, graph.called))
+    return after if is_same else replace(after, called=called)
+
+
 def run_pass(row: Pass, graph: Graph, observer: Observer | None = None) -> Graph:
     start_s = perf_counter()
-    after = row.run(graph)
+    after = _rewritten(row, graph)
     seconds = perf_counter() - start_s
     if after is not graph:
         verify(after)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14sgc/proto/sgir.proto\x12\x0bsgc.sgir.v1\"\xe6\x02\n\x07Program\x12\x18\n\x10op_table_version\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\r\x12\x0f\n\x07strings\x18\x03 \x03(\t\x12 \n\x05types\x18\x04 \x03(\x0b\x32\x11.sgc.sgir.v1.Type\x12\"\n\x06values\x18\x05 \x03(\x0b\x32\x12.sgc.sgir.v1.Value\x12&\n\x08operands\x18\x06 \x03(\x0b\x32\x14.sgc.sgir.v1.Operand\x12\"\n\x06params\x18\x07 \x03(\x0b\x32\x12.sgc.sgir.v1.Param\x12\"\n\x06\x62locks\x18\x08 \x03(\x0b\x32\x12.sgc.sgir.v1.Block\x12 \n\x05nodes\x18\t \x03(\x0b\x32\x11.sgc.sgir.v1.Node\x12\"\n\x06guards\x18\n \x03(\x0b\x32\x12.sgc.sgir.v1.Guard\x12&\n\x08receipts\x18\x0b \x03(\x0b\x32\x14.sgc.sgir.v1.Receipt\"4\n\x04Type\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\r\n\x05items\x18\x02 \x03(\r\x12\x0f\n\x07options\x18\x03 \x03(\r\"#\n\x05Value\x12\x0c\n\x04name\x18\x01 \x01(\r\x12\x0c\n\x04type\x18\x02 \x01(\r\"\x9d\x01\n\x07Operand\x12\x0f\n\x05value\x18\x01 \x01(\rH\x00\x12\x0e\n\x04text\x18\x02 \x01(\rH\x00\x12\x11\n\x07integer\x18\x03 \x01(\x12H\x00\x12\x10\n\x06number\x18\x04 \x01(\x01H\x00\x12\x11\n\x07\x62oolean\x18\x05 \x01(\x08H\x00\x12\x0e\n\x04none\x18\x06 \x01(\x08H\x00\x12!\n\x04list\x18\x07 \x01(\x0b\x32\x11.sgc.sgir.v1.ListH\x00\x42\x06\n\x04kind\"\x15\n\x04List\x12\r\n\x05items\x18\x01 \x03(\r\"<\n\x05Param\x12\r\n\x05value\x18\x01 \x01(\r\x12\x13\n\x0bhas_default\x18\x02 \x01(\x08\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\r\"6\n\x05\x42lock\x12\x0c\n\x04name\x18\x01 \x01(\r\x12\x0e\n\x06params\x18\x02 \x03(\r\x12\x0f\n\x07n_nodes\x18\x03 \x01(\r\"u\n\x04Node\x12\n\n\x02op\x18\x01 \x01(\r\x12\x0f\n\x07results\x18\x02 \x03(\r\x12\"\n\x06\x66ields\x18\x03 \x03(\x0b\x32\x12.sgc.sgir.v1.Field\x12\x0c\n\x04\x66ile\x18\x04 \x01(\r\x12\x0c\n\x04line\x18\x05 \x01(\r\x12\x10\n\x08\x66unction\x18\x06 \x01(\r\"&\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\r\x12\x0f\n\x07operand\x18\x02 \x01(\r\"2\n\x05Guard\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\r\x12\r\n\x05value\x18\x03 \x01(\r\"f\n\x07Receipt\x12\x0c\n\x04pass\x18\x01 \x01(\r\x12\x11\n\tpreserves\x18\x02 \x01(\r\x12\x0f\n\x07summary\x18\x03 \x01(\r\x12\x14\n\x0cnodes_before\x18\x04 \x01(\r\x12\x13\n\x0bnodes_after\x18\x05 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14sgc/proto/sgir.proto\x12\x0bsgc.sgir.v1\"\x8c\x03\n\x07Program\x12\x18\n\x10op_table_version\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\r\x12\x0f\n\x07strings\x18\x03 \x03(\t\x12 \n\x05types\x18\x04 \x03(\x0b\x32\x11.sgc.sgir.v1.Type\x12\"\n\x06values\x18\x05 \x03(\x0b\x32\x12.sgc.sgir.v1.Value\x12&\n\x08operands\x18\x06 \x03(\x0b\x32\x14.sgc.sgir.v1.Operand\x12\"\n\x06params\x18\x07 \x03(\x0b\x32\x12.sgc.sgir.v1.Param\x12\"\n\x06\x62locks\x18\x08 \x03(\x0b\x32\x12.sgc.sgir.v1.Block\x12 \n\x05nodes\x18\t \x03(\x0b\x32\x11.sgc.sgir.v1.Node\x12\"\n\x06guards\x18\n \x03(\x0b\x32\x12.sgc.sgir.v1.Guard\x12&\n\x08receipts\x18\x0b \x03(\x0b\x32\x14.sgc.sgir.v1.Receipt\x12$\n\x06\x63\x61lled\x18\x0c \x03(\x0b\x32\x14.sgc.sgir.v1.Program\"4\n\x04Type\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\r\n\x05items\x18\x02 \x03(\r\x12\x0f\n\x07options\x18\x03 \x03(\r\"#\n\x05Value\x12\x0c\n\x04name\x18\x01 \x01(\r\x12\x0c\n\x04type\x18\x02 \x01(\r\"\x9d\x01\n\x07Operand\x12\x0f\n\x05value\x18\x01 \x01(\rH\x00\x12\x0e\n\x04text\x18\x02 \x01(\rH\x00\x12\x11\n\x07integer\x18\x03 \x01(\x12H\x00\x12\x10\n\x06number\x18\x04 \x01(\x01H\x00\x12\x11\n\x07\x62oolean\x18\x05 \x01(\x08H\x00\x12\x0e\n\x04none\x18\x06 \x01(\x08H\x00\x12!\n\x04list\x18\x07 \x01(\x0b\x32\x11.sgc.sgir.v1.ListH\x00\x42\x06\n\x04kind\"\x15\n\x04List\x12\r\n\x05items\x18\x01 \x03(\r\"<\n\x05Param\x12\r\n\x05value\x18\x01 \x01(\r\x12\x13\n\x0bhas_default\x18\x02 \x01(\x08\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\r\"6\n\x05\x42lock\x12\x0c\n\x04name\x18\x01 \x01(\r\x12\x0e\n\x06params\x18\x02 \x03(\r\x12\x0f\n\x07n_nodes\x18\x03 \x01(\r\"u\n\x04Node\x12\n\n\x02op\x18\x01 \x01(\r\x12\x0f\n\x07results\x18\x02 \x03(\r\x12\"\n\x06\x66ields\x18\x03 \x03(\x0b\x32\x12.sgc.sgir.v1.Field\x12\x0c\n\x04\x66ile\x18\x04 \x01(\r\x12\x0c\n\x04line\x18\x05 \x01(\r\x12\x10\n\x08\x66unction\x18\x06 \x01(\r\"&\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\r\x12\x0f\n\x07operand\x18\x02 \x01(\r\"2\n\x05Guard\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\r\x12\r\n\x05value\x18\x03 \x01(\r\"f\n\x07Receipt\x12\x0c\n\x04pass\x18\x01 \x01(\r\x12\x11\n\tpreserves\x18\x02 \x01(\r\x12\x0f\n\x07summary\x18\x03 \x01(\r\x12\x14\n\x0cnodes_before\x18\x04 \x01(\r\x12\x13\n\x0bnodes_after\x18\x05 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,25 +32,25 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sgc.proto.sgir_pb2', _globa
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PROGRAM']._serialized_start=38
-  _globals['_PROGRAM']._serialized_end=396
-  _globals['_TYPE']._serialized_start=398
-  _globals['_TYPE']._serialized_end=450
-  _globals['_VALUE']._serialized_start=452
-  _globals['_VALUE']._serialized_end=487
-  _globals['_OPERAND']._serialized_start=490
-  _globals['_OPERAND']._serialized_end=647
-  _globals['_LIST']._serialized_start=649
-  _globals['_LIST']._serialized_end=670
-  _globals['_PARAM']._serialized_start=672
-  _globals['_PARAM']._serialized_end=732
-  _globals['_BLOCK']._serialized_start=734
-  _globals['_BLOCK']._serialized_end=788
-  _globals['_NODE']._serialized_start=790
-  _globals['_NODE']._serialized_end=907
-  _globals['_FIELD']._serialized_start=909
-  _globals['_FIELD']._serialized_end=947
-  _globals['_GUARD']._serialized_start=949
-  _globals['_GUARD']._serialized_end=999
-  _globals['_RECEIPT']._serialized_start=1001
-  _globals['_RECEIPT']._serialized_end=1103
+  _globals['_PROGRAM']._serialized_end=434
+  _globals['_TYPE']._serialized_start=436
+  _globals['_TYPE']._serialized_end=488
+  _globals['_VALUE']._serialized_start=490
+  _globals['_VALUE']._serialized_end=525
+  _globals['_OPERAND']._serialized_start=528
+  _globals['_OPERAND']._serialized_end=685
+  _globals['_LIST']._serialized_start=687
+  _globals['_LIST']._serialized_end=708
+  _globals['_PARAM']._serialized_start=710
+  _globals['_PARAM']._serialized_end=770
+  _globals['_BLOCK']._serialized_start=772
+  _globals['_BLOCK']._serialized_end=826
+  _globals['_NODE']._serialized_start=828
+  _globals['_NODE']._serialized_end=945
+  _globals['_FIELD']._serialized_start=947
+  _globals['_FIELD']._serialized_end=985
+  _globals['_GUARD']._serialized_start=987
+  _globals['_GUARD']._serialized_end=1037
+  _globals['_RECEIPT']._serialized_start=1039
+  _globals['_RECEIPT']._serialized_end=1141
 # @@protoc_insertion_point(module_scope)

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Program(_message.Message):
-    __slots__ = ("op_table_version", "name", "strings", "types", "values", "operands", "params", "blocks", "nodes", "guards", "receipts")
+    __slots__ = ("op_table_version", "name", "strings", "types", "values", "operands", "params", "blocks", "nodes", "guards", "receipts", "called")
     OP_TABLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STRINGS_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,7 @@ class Program(_message.Message):
     NODES_FIELD_NUMBER: _ClassVar[int]
     GUARDS_FIELD_NUMBER: _ClassVar[int]
     RECEIPTS_FIELD_NUMBER: _ClassVar[int]
+    CALLED_FIELD_NUMBER: _ClassVar[int]
     op_table_version: int
     name: int
     strings: _containers.RepeatedScalarFieldContainer[str]
@@ -30,7 +31,8 @@ class Program(_message.Message):
     nodes: _containers.RepeatedCompositeFieldContainer[Node]
     guards: _containers.RepeatedCompositeFieldContainer[Guard]
     receipts: _containers.RepeatedCompositeFieldContainer[Receipt]
-    def __init__(self, op_table_version: _Optional[int] = ..., name: _Optional[int] = ..., strings: _Optional[_Iterable[str]] = ..., types: _Optional[_Iterable[_Union[Type, _Mapping]]] = ..., values: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., operands: _Optional[_Iterable[_Union[Operand, _Mapping]]] = ..., params: _Optional[_Iterable[_Union[Param, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., guards: _Optional[_Iterable[_Union[Guard, _Mapping]]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ...) -> None: ...
+    called: _containers.RepeatedCompositeFieldContainer[Program]
+    def __init__(self, op_table_version: _Optional[int] = ..., name: _Optional[int] = ..., strings: _Optional[_Iterable[str]] = ..., types: _Optional[_Iterable[_Union[Type, _Mapping]]] = ..., values: _Optional[_Iterable[_Union[Value, _Mapping]]] = ..., operands: _Optional[_Iterable[_Union[Operand, _Mapping]]] = ..., params: _Optional[_Iterable[_Union[Param, _Mapping]]] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., guards: _Optional[_Iterable[_Union[Guard, _Mapping]]] = ..., receipts: _Optional[_Iterable[_Union[Receipt, _Mapping]]] = ..., called: _Optional[_Iterable[_Union[Program, _Mapping]]] = ...) -> None: ...
 
 class Type(_message.Message):
     __slots__ = ("kind", "items", "options")

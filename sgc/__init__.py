@@ -25,7 +25,10 @@ from sgc.endpoints import (
 from sgc.errors import SgcError
 from sgc.functions import Function, function
 from sgc.group import ProgramStateGroup
+from sgc.mapping import MappedStates
+from sgc.mapping import map as map  # not in __all__: it would take the place of Python's
 from sgc.program import Program, load
+from sgc.providers import Anthropic, OpenAI
 from sgc.runs import RunState
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.run_log import RunLog
@@ -59,15 +62,18 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     raise AttributeError(
-        f"sgc has no {name!r} (yet); it has: {', '.join(__all__)}", name=name, obj=__name__
+        f"sgc has no {name!r} (yet); it has: {', '.join(__all__)}, map", name=name, obj=__name__
     )
 
 
 __all__ = [
+    "Anthropic",
     "BatchFailed",
     "ChoicesDecision",
     "ChoicesSamplingMethod",
     "Function",
+    "MappedStates",
+    "OpenAI",
     "Program",
     "ProgramState",
     "ProgramStateGroup",

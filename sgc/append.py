@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.choices import DEFAULT_METHOD
 from sgc.errors import SgcError, UsageError
@@ -13,7 +13,7 @@ from sgc.parameters import check_choices, check_parameters
 from sgc.runtime.executor.media import load_media, load_video
 from sgc.runtime.executor.reasoning import MODEL_TYPES
 from sgc.session import here
-from sgc.tracing.markers import has_marker
+from sgc.tracing.markers import CLOSE, OPEN, has_marker
 from sgc.words import (
     Appended,
     Gen,
@@ -95,6 +95,8 @@ def _gen(state: ProgramState, expr: Gen, is_hidden: bool = False) -> None:
             fields["single"] = Lit(True)
         if is_hidden:
             fields["hidden"] = Lit(True)
+        if session.ahead:
+            fields["ahead"] = Lit(session.ahead)
         _sample(state, "gen", expr.name, types.TEXT, fields)
     else:
         _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})
@@ -188,7 +190,12 @@ def _image(state: ProgramState, expr: Image) -> None:
 def _video(state: ProgramState, expr: Video) -> None:
     n_frames = expr.n_frames
     if state.session.is_abstract(n_frames):
-        n_frames = operator.index(n_frames)  # stops the trace, and says how to bind it
+        refuse_unknown(
+            state.session,
+            n_frames,
+            "a video of a number of frames known only when the program runs",
+            "give a plain number",
+        )
     if isinstance(n_frames, bool) or not isinstance(n_frames, int) or not 1 <= n_frames <= 1024:
         raise UsageError(f"video takes from 1 to 1024 frames, found {n_frames!r}", where=here())
     value = _media(state, expr.value, lambda path: load_video(path, n_frames))
@@ -242,11 +249,38 @@ _HANDLERS: dict[type, Any] = {
 
 
 def checked_name(name: Any) -> str:
-    if type(name) is not str or not name or has_marker(name):
+    if isinstance(name, str) and has_marker(name):
+        _refuse_name()
+    if type(name) is not str or not name:
         raise UsageError(f"a name must be a plain text, found {shown(name)}", where=here())
     return name
 
 
+def refuse_unknown(session: Any, value: Any, message: str, hint: str) -> NoReturn:
+    """Stops a session's trace at a number that must be known; an argument can be bound."""
+    from sgc.tracing.stops import INTERPRET, stop
+
+    name = session.shown(str(value)) if isinstance(value, str) else value.symbol.name
+    bind = f"give its value when compiling, --bind {name}=N; or "
+    bind = bind if session.is_parameter(name) else ""
+    stop(message, hint=f"{bind}{hint}; or {INTERPRET}")
+
+
+def _refuse_name() -> NoReturn:
+    from sgc.tracing.stops import INTERPRET, stop
+
+    stop(
+        "a name made of a value known only when the program runs",
+        hint="use one name, and keep what it gave: found.append(s[name]) in a loop over a plain "
+        "range; or " + INTERPRET,
+    )
+
+
+# In a `repr`, which may have escaped it.
+_MARKER = re.compile(rf"(?:{OPEN}|\\ufdd0)[0-9]+(?:{CLOSE}|\\ufdd1)")
+
+
 def shown(value: Any) -> str:
-    text = repr(value)
+    """A value for an error message, cut short."""
+    text = _MARKER.sub("{…}", repr(value))
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

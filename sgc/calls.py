@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.eager import EagerSession
 from sgc.errors import ProgramError
 from sgc.ir import types
-from sgc.ir.graph import Lit, Node
+from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.instance import Instance, OnText
 from sgc.runtime.executor.loop import refuse_own_thread
@@ -60,10 +60,18 @@ def call(
     session: Session,
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,
+    path: str = "",
+    after: tuple[Ref, ...] = (),
 ) -> ProgramState:
-    """Opens a stream for a call of `function` in a session and runs its body on it."""
-    with session.frame(function.name, function.heal) as path:
-        fields = {"name": Lit(function.name), "path": Lit(path)}
+    """Opens a stream for a call of `function` in a session and runs its body on it.
+
+    path: of a mapped call; after: what must be there before it begins.
+    """
+    ahead = function.num_api_spec_tokens or 0
+    with session.frame(function.name, function.heal, path, ahead) as path:
+        fields: dict[str, Operand] = {"name": Lit(function.name), "path": Lit(path)}
+        if after:
+            fields["after"] = after
         # A nested call stands at the caller's line, a whole program at its own first line.
         with session.located(function.loc if path == function.name else None):
             (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
@@ -110,7 +118,7 @@ def start_eager(
     session = _open_session(function, arguments, backend, options, loop, on_text, None)
     if canceller is not None:
         canceller.add(session)
-    return _run_here(function, session, arguments)
+    return run_here(function, session, arguments)
 
 
 def run_eager(
@@ -160,7 +168,7 @@ def start_streaming(
     def work() -> None:
         try:
             session.adopt_thread()
-            _run_here(function, session, arguments, on_open)
+            run_here(function, session, arguments, on_open)
         except BaseException as error:
             log.close(error)
         finally:
@@ -204,12 +212,13 @@ def _open_session(
     return session
 
 
-def _run_here(
+def run_here(
     function: Function,
     session: EagerSession,
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,
 ) -> ProgramState:
+    """Runs the body on this thread; an error of it stops the run, and is raised as it is."""
     try:
         state = run_body(function, session, arguments, on_open)
     except BaseException as error:

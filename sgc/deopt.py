@@ -23,7 +23,7 @@ from sgc.runtime.executor.run_log import RunLog
 
 def may_deopt(graph: Graph) -> bool:
     """Whether some way through a program was left to the interpreter."""
-    return any(node.op == "deopt" for node in graph.nodes())
+    return any(node.op == "deopt" for node in graph.all_nodes())
 
 
 def run_with_deopt(

@@ -32,10 +32,14 @@ from sgc.texts import texts_in
 
 if TYPE_CHECKING:
     from sgc.functions import Function
+    from sgc.mapping import MapCall, MappedStates
     from sgc.runtime.executor.tools import ToolImpl
     from sgc.state import ProgramState
 
 T = TypeVar("T")
+
+
+MAX_HELPERS = 256  # threads of all maps of one run
 
 
 class EagerSession(Session):
@@ -59,6 +63,8 @@ class EagerSession(Session):
         self._drawn: set[str] = set()  # texts read that a model may have written
         self._objects = 0
         self._changed = threading.Condition()
+        self.depth = 0  # of the mapped call that it runs
+        self.helpers = threading.BoundedSemaphore(MAX_HELPERS)
         self._body_is_over = False
         self._body_error: BaseException | None = None
 
@@ -93,6 +99,35 @@ class EagerSession(Session):
         for text in own_texts(function.python):
             self._own[id(text)] = text
         return super().body(function)
+
+    # -- maps ---------------------------------------------------------------------------
+
+    def map(self, call: MapCall) -> MappedStates:
+        from sgc.eager_mapping import map_eagerly
+
+        return map_eagerly(self, call)
+
+    def part(self, instance: Instance) -> EagerSession:
+        """The session of a mapped call, which knows what this one knows of texts."""
+        part = EagerSession(instance.program, instance, self.loop)
+        part.depth, part.helpers, part._heals = self.depth + 1, self.helpers, [self.heal]
+        part._values, part._drawn = list(self._values), set(self._drawn)
+        part._own, part._given = dict(self._own), dict(self._given)
+        return part
+
+    def share(self, whole: EagerSession) -> None:
+        """From now on what is read of this part is noted where it is read."""
+        self._values, self._drawn = whole._values, whole._drawn
+
+    def failure(self) -> BaseException | None:
+        """What the run has failed with, if it has."""
+        finished = self.instance.finished
+        is_failed = finished.done() and not finished.cancelled()
+        return finished.exception() if is_failed else None
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run, so that whoever reads gets the error."""
+        self.loop.call_soon_threadsafe(self.instance.fail, None, error, context=Context())
 
     # -- the body and other threads -----------------------------------------------------
 
@@ -313,6 +348,9 @@ class EagerSession(Session):
         for text in texts_in(arguments):
             self._given[id(text)] = text
         self.note_value(arguments)
+
+    def as_value(self, value: Any) -> Any:
+        return self._noted(value)
 
     def note_value(self, value: Any) -> None:
         """Remembers the texts of a value from outside: their special tokens stay plain text."""

@@ -20,6 +20,7 @@ from sgc.session import current_session
 
 SCHEMES = ("grpc://", "grpcs://", "unix:")
 SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
+PROVIDER_SCHEMES = ("openai:", "anthropic:", "openai+http://", "openai+https://")
 
 
 class Endpoint:
@@ -176,16 +177,27 @@ class RuntimeEndpoint(Endpoint):
         return {**self._model_info, **(told or {})}
 
 
-def connect(uri: str, token: str | None = None) -> Endpoint:
-    """An endpoint by its address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`."""
+def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
+    """An endpoint by its address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
+
+    `openai:MODEL`, `anthropic:MODEL` and `openai+http://HOST:PORT/v1#MODEL` are model providers;
+    limits, such as max_cost, are theirs (docs/providers.md).
+    """
+    if uri.startswith(PROVIDER_SCHEMES):
+        from sgc.providers import connect_provider
+
+        return connect_provider(uri, token, **limits)
+    if limits:
+        raise UsageError(f"{next(iter(limits))} is for model providers, and {uri} is none")
     if uri.startswith(SGLANG_SCHEMES):
         return RuntimeEndpoint(uri.removeprefix("sglang+"), token)
     if uri.startswith(SCHEMES):
         return RemoteEngine(uri, token)
     raise UsageError(
         f"unknown engine address {uri!r}",
-        hint="use grpc://HOST:PORT, unix:PATH or sglang+http://HOST:PORT, or leave it out for an "
-        "embedded engine",
+        hint="use grpc://HOST:PORT, unix:PATH, sglang+http://HOST:PORT, openai:MODEL, "
+        "anthropic:MODEL or openai+http://HOST:PORT/v1#MODEL, or leave it out for an embedded "
+        "engine",
     )
 
 
@@ -201,7 +213,7 @@ class Runtime(Endpoint):
         from sgc.runtime.engine.launch import EmbeddedEngine
 
         self._engine = EmbeddedEngine(model_path, _serve_arguments(settings))
-        self._engine.start()
+        self._engine.start(meanwhile=_import_client)
         try:
             super().__init__(_connect(self._engine.uri, None))
         except BaseException:
@@ -238,6 +250,11 @@ def _require(modules: tuple[str, ...], what: str, extra: str) -> None:
             f"{what} needs packages that are not installed: {', '.join(missing)}",
             hint=f"pip install 'sgc[{extra}]'",
         )
+
+
+def _import_client() -> None:
+    """What `_connect` needs; an engine takes longer to start than this."""
+    import sgc.runtime.executor.engine_backend  # noqa: F401
 
 
 def _connect(uri: str, token: str | None) -> Backend:

@@ -106,6 +106,10 @@ class UnsupportedParameter(SgcError):
     """A backend cannot honour a parameter; it is never dropped silently."""
 
 
+class BudgetExceeded(SgcError):
+    """The next request might cost more than is left of what the user allows to be spent."""
+
+
 class BackendError(SgcError):
     """A backend refused or failed a request."""
 

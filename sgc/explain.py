@@ -31,7 +31,8 @@ class Finding:
 
 def findings(graph: Graph) -> tuple[Finding, ...]:
     """All there is to point out; what a loop or a fork repeats is there once."""
-    found = (finding for adviser in ADVISERS for finding in adviser(graph))
+    programs = (graph, *graph.called)
+    found = (finding for adviser in ADVISERS for each in programs for finding in adviser(each))
     return tuple(dict.fromkeys(found))
 
 

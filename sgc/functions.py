@@ -84,6 +84,7 @@ class Function:
         full_graph: bool = False,
         heal: bool | None = None,
         max_turns: int | None = None,
+        allow_ambient: bool = False,
         bind_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         # A decorator below this one is part of the program: it is called, not looked through.
@@ -107,6 +108,7 @@ class Function:
         self.full_graph = full_graph
         self.heal = _checked_heal(heal)
         self.max_turns = _checked_turns(max_turns)
+        self.allow_ambient = allow_ambient
         self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
         self._jit = Jit(self) if jit else None
         self._has_specialized = False
@@ -138,6 +140,7 @@ class Function:
             full_graph=self.full_graph,
             heal=self.heal,
             max_turns=self.max_turns,
+            allow_ambient=self.allow_ambient,
             bind_arguments={**self.bind_arguments, **kwargs},
         )
 
@@ -385,10 +388,12 @@ class Function:
 
     def trace(self, *, backend: Any = None, **bind: Any) -> Graph:
         """The traced program before any pass, with `bind` arguments fixed to values."""
+        from sgc.tracing.ambient import ambient_allowed
         from sgc.tracing.tracer import trace
 
         refuse_own_thread(shared.loop)
-        return trace(self, {**self.bind_arguments, **bind})
+        with ambient_allowed(self.allow_ambient):
+            return trace(self, {**self.bind_arguments, **bind})
 
     def compile(
         self, *, backend: Any = None, check: bool = True, opt_level: int = 1, **bind: Any
@@ -442,6 +447,7 @@ def function(
     full_graph: bool = False,
     heal: bool | None = None,
     max_turns: int | None = None,
+    allow_ambient: bool = False,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 
 
@@ -453,14 +459,16 @@ def function(
     full_graph: bool = False,
     heal: bool | None = None,
     max_turns: int | None = None,
+    allow_ambient: bool = False,
 ) -> Any:
     """Makes a Python function whose first parameter is a stream into a program.
 
     jit=False: calls of it are always interpreted; full_graph=True: a call that cannot be
     compiled is an error. heal: the default of its generations (see `gen`); None is that of the
     program that calls it, else the run's. max_turns: how often a compiled run may go round a
-    loop whose end depends on what is generated. num_api_spec_tokens: tokens to speculate with on
-    provider APIs.
+    loop whose end depends on what is generated. allow_ambient: compiled, it keeps what it reads
+    of clocks, random numbers, the environment and files, instead of being interpreted.
+    num_api_spec_tokens: tokens to speculate with on provider APIs.
     """
 
     def make(python: Callable[..., Any]) -> Function:
@@ -471,6 +479,7 @@ def function(
             full_graph=full_graph,
             heal=heal,
             max_turns=max_turns,
+            allow_ambient=allow_ambient,
         )
 
     return make if func is None else make(func)

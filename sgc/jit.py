@@ -104,7 +104,7 @@ class Jit:
         why = reads[1]
         if key in self._found:
             before, found = self._found[key]
-            if before == reads:
+            if before == reads and not _has_changed(found):
                 return found
         elif static and self._is_new(key):
             return Specialized(shown, None, "with these values it was called for the first time")
@@ -140,6 +140,13 @@ class Jit:
             outcome = "compiled" if found.program is not None else f"interpreted: {found.reason}"
             lines.append(f"{self._function.name}({found.signature}): {outcome}")
         return "\n".join(lines) or f"{self._function.name} has not been called yet"
+
+
+def _has_changed(found: Specialized) -> bool:
+    """Whether the environment or a file that the program was compiled with is another now."""
+    from sgc.tracing.ambient import changed
+
+    return found.program is not None and bool(changed(found.program.graph.guards))
 
 
 def _type_of(parameter: Parameter, value: Any) -> Type | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.tools import ToolImpl, Tools
 from sgc.session import current_session
 from sgc.tools import met_tools, resolve_tools
+from sgc.tracing.ambient import warn_changed
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -181,7 +183,7 @@ class Program:
         """Raises ToolError for a tool that a run with these options may not call."""
         tools = Tools(options.allow_tools)
         tools.allow(self.tools)
-        tools.check(self.graph.nodes())
+        tools.check(self.graph.all_nodes())
 
     def start(
         self,
@@ -239,10 +241,13 @@ def load(path: str | PathLike[str], *, allow_tools: Iterable[Any] = ()) -> Progr
     """Reads a `.sgir` file, which is data: nothing in it is executed.
 
     allow_tools: tools, functions and `module:name` (which is imported) that its runs may call.
-    Raises LoadError if it is missing, altered, truncated or of an unknown version.
+    Raises LoadError if it is missing, altered, truncated or of an unknown version. Warns where
+    the environment or a file is no longer what the program was compiled with (`allow_ambient`).
     """
     tools = resolve_tools(allow_tools).by_name.values()
-    return Program(ir_file.load(path), tuple(tools))
+    graph = ir_file.load(path)
+    warn_changed(graph.guards, os.fspath(path))
+    return Program(graph, tuple(tools))
 
 
 def compile_function(
@@ -256,18 +261,22 @@ def compile_function(
     types_of: Mapping[str, Type] | None = None,
     is_strict: bool = False,
     is_full: bool = False,
+    allow_ambient: bool = False,
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
 
     is_full: a way through the program that would be left to the interpreter is an error.
+    allow_ambient: what it reads of its surroundings is baked in, and not refused.
     """
+    from sgc.tracing.ambient import ambient_allowed
     from sgc.tracing.check import check_trace
     from sgc.tracing.tracer import trace
 
-    with met_tools() as met:
-        is_full = is_full or function.full_graph
-        graph = trace(function, bind, types_of, is_strict, is_full=is_full)
-    if check:
-        check_trace(function, graph, bind)
+    with ambient_allowed(allow_ambient or function.allow_ambient):
+        with met_tools() as met:
+            is_full = is_full or function.full_graph
+            graph = trace(function, bind, types_of, is_strict, is_full=is_full)
+        if check:
+            check_trace(function, graph, bind)
     tools = tuple(tool.impl for tool in met.values())
     return Program(optimize(graph, opt_level, passes, observer), tools)

@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +29,7 @@ from sgc.tracing.markers import has_marker
 
 if TYPE_CHECKING:
     from sgc.functions import Function
+    from sgc.mapping import MapCall, MappedStates
     from sgc.runtime.executor.tools import ToolImpl
     from sgc.state import ProgramState
 
@@ -36,6 +37,9 @@ _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
 
 # Set while the check of a trace replays a program: it runs on copies, and prints nothing.
 replay_overlays: ContextVar[Any] = ContextVar("sgc_replay_overlays", default=None)
+
+
+_rebuilding = threading.Lock()  # the calls of a map share overlays
 
 
 def current_session() -> Session | None:
@@ -57,6 +61,9 @@ class Session(ABC):
         self.calling: list[ProgramState] = []  # the streams of functions that are running
         self.scopes: list[tuple[Any, ...]] = []  # what `with` blocks of ours will need at their end
         self._heals: list[bool | None] = []  # of the same functions: what their generations do
+        self._aheads: list[int] = []
+        self._n_maps: Counter[str] = Counter()  # by the path of the function that maps
+        self.mapped_path = ""  # of a mapped call that is traced in place
         self.is_over = False
         self._thread = threading.get_ident()
         self._fixed_loc: Loc | None = None
@@ -149,7 +156,8 @@ class Session(ABC):
         """The Python function to call for a program."""
         if self.overlays is None:
             return function.python
-        rebuilt: Callable[..., Any] = self.overlays.rebuild(function.python)
+        with _rebuilding:
+            rebuilt: Callable[..., Any] = self.overlays.rebuild(function.python)
         return rebuilt
 
     def counted(self, n: Any) -> Iterator[Any]:
@@ -163,6 +171,23 @@ class Session(ABC):
     def allow_tool(self, tool: ToolImpl) -> None:
         """Lets the run of the program call a tool that the program itself calls."""
         return None
+
+    # -- maps ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def map(self, call: MapCall) -> MappedStates:
+        """Calls a program for each item of a list."""
+
+    @abstractmethod
+    def as_value(self, value: Any) -> Any:
+        """What a mapped call gives: special tokens in it are plain text, wherever they are from."""
+
+    def next_map(self) -> tuple[str, int]:
+        """The path of the function that is running, and the number of the map that it begins."""
+        self._refuse_other_threads("sgc.map")
+        caller = self._frames[-1][0]
+        self._n_maps[caller] += 1
+        return caller, self._n_maps[caller] - 1
 
     # -- joins --------------------------------------------------------------------------
 
@@ -252,34 +277,49 @@ class Session(ABC):
     # -- calls and the end --------------------------------------------------------------
 
     @contextmanager
-    def frame(self, name: str, heal: bool | None = None) -> Iterator[str]:
+    def frame(
+        self, name: str, heal: bool | None = None, path: str = "", ahead: int = 0
+    ) -> Iterator[str]:
         """A call of a function: gives its path among the calls, which seeds derive from.
 
-        heal: the default of its generations; None is that of the function that calls it.
+        heal: the default of its generations; None is that of the function that calls it. path: of a
+        mapped call, which is not one of those that are counted. ahead: tokens that its generations
+        ask for at once where providers bill each request.
         """
+        self._refuse_other_threads(name)
+        if not path and not self._frames:
+            path = name
+        elif not path:
+            caller, n_calls = self._frames[-1]
+            self._frames[-1] = (caller, n_calls + 1)
+            path = f"{caller}/{name}.{n_calls}"
+        self._frames.append((path, 0))
+        self._heals.append(self.heal if heal is None else heal)
+        self._aheads.append(ahead)
+        try:
+            yield path
+        finally:
+            self._frames.pop()
+            self._heals.pop()
+            self._aheads.pop()
+
+    def _refuse_other_threads(self, name: str) -> None:
         if threading.get_ident() != self._thread:
             raise UsageError(
                 f"{name} is called by another thread than the one that runs {self.program}",
                 where=str(user_loc() or ""),
                 hint="streams of one program run in parallel without threads",
             )
-        path = name
-        if self._frames:
-            caller, n_calls = self._frames[-1]
-            self._frames[-1] = (caller, n_calls + 1)
-            path = f"{caller}/{name}.{n_calls}"
-        self._frames.append((path, 0))
-        self._heals.append(self.heal if heal is None else heal)
-        try:
-            yield path
-        finally:
-            self._frames.pop()
-            self._heals.pop()
 
     @property
     def heal(self) -> bool | None:
         """Whether generations of the function that is running heal; None is the run's default."""
         return self._heals[-1] if self._heals else None
+
+    @property
+    def ahead(self) -> int:
+        """Tokens that generations of the present function ask for at once; 0 for their own."""
+        return self._aheads[-1] if self._aheads else 0
 
     @contextmanager
     def located(self, loc: Loc | None) -> Iterator[None]:
@@ -294,7 +334,7 @@ class Session(ABC):
         """Publishes every stream with its variables, and returns."""
         for state in list(self.states):
             self.publish(state)
-        self.emit("return", [], value=self.operand(self._returned(ret_value)))
+        self.emit("return", [], value=self.operand(self.returned(ret_value)))
         self.is_over = True
 
     def publish(self, state: ProgramState) -> None:
@@ -320,18 +360,18 @@ class Session(ABC):
         finally:
             self.scopes.pop()
 
-    def _returned(self, value: Any) -> Any:
+    def returned(self, value: Any) -> Any:
         """A returned stream stands for its text; containers are looked into."""
         from sgc.state import ProgramState
 
         if isinstance(value, ProgramState):
             return value.text()
         if isinstance(value, list):
-            return [self._returned(item) for item in value]
+            return [self.returned(item) for item in value]
         if isinstance(value, tuple):
-            return tuple(self._returned(item) for item in value)
+            return tuple(self.returned(item) for item in value)
         if isinstance(value, dict):
-            return {key: self._returned(item) for key, item in value.items()}
+            return {key: self.returned(item) for key, item in value.items()}
         return value
 
 

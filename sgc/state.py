@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from sgc import words
-from sgc.append import append, checked_name, shown
+from sgc.append import append, checked_name, refuse_unknown, shown
 from sgc.errors import UnknownVariable, UsageError
 from sgc.group import Gathered, ProgramStateGroup, ungathered
 from sgc.ir import types
@@ -92,7 +91,12 @@ class ProgramState:
         from the text, so it changes nothing.
         """
         if self.session.is_abstract(size):
-            size = operator.index(size)  # stops the trace, and says how to bind it
+            refuse_unknown(
+                self.session,
+                size,
+                "fork() into a number of streams known only when the program runs",
+                "fork as many as there can be, and use those that are needed",
+            )
         if isinstance(size, bool) or not isinstance(size, int):
             raise UsageError(f"fork takes a whole number, found {shown(size)}", where=here())
         if not 1 <= size <= 100_000:

@@ -86,6 +86,8 @@ class Tool:
             "effect": Lit(self.effect),
             "signature": Lit(self.signature),
         }
+        if session.mapped_path:
+            fields["path"] = Lit(session.mapped_path)
         for name in ("timeout_s", "on_error"):
             if (value := getattr(self, name)) is not None:
                 fields[name] = Lit(value)

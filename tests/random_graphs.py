@@ -22,8 +22,10 @@ from sgc.ir.graph import (
     Value,
     make_node,
 )
+from sgc.ir.limits import MAX_WIDTH
 from sgc.ir.ops import OPS, TABLE, FieldSpec, Flag, OpSpec
-from sgc.ir.rules_node import EFFECTS
+from sgc.ir.parser import parse
+from sgc.ir.rules_node import EFFECTS, n_gathered
 from sgc.ir.types import STREAM, TEXT, Kind, Type, choice_of, list_of
 
 TEXTS = (
@@ -33,6 +35,27 @@ TEXTS = (
 INTS = (0, 1, -1, 7, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.5, 1.0, 1e300, 5e-324, 0.1, float("inf"), float("-inf"), float("nan"))
 SCALAR_KINDS = (Kind.TEXT, Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.JSON, Kind.MEDIA, Kind.CHOICE)
+
+
+# What `map` nodes run; the second runs the first.
+NOTES = """sgir 1
+program @main() {
+  return
+}
+called @note(%item: text, %n: int) {
+  %s0     = stream "note" path="note"
+  %s1, %x = gen    %s0 name="x"
+  publish %s1 "note" keys=["x"] items=[%x]
+  return %x
+}
+called @notes(%items: list[text], %n: int) {
+  %s0     = stream "notes" path="notes"
+  %xs     = map 0 %items caller=%s0 keys=["n"] args=[%n] names=["x"]
+  publish %s0 "notes" keys=["xs"] items=[%xs]
+  return
+}
+"""
+CALLED = parse(NOTES).called
 
 
 def random_graph(seed: int, n_nodes: int = 12) -> Graph:
@@ -58,7 +81,8 @@ class _Maker:
             for _ in range(self.rng.randrange(3))
         )
         receipts = (Receipt("fold", "requests", self.text(), 3, 2),) * self.rng.randrange(2)
-        return Graph(self.rng.choice(["tips", "<lambda>"]), params, blocks, guards, receipts)
+        name = self.rng.choice(["tips", "<lambda>"])
+        return Graph(name, params, blocks, guards, receipts, CALLED)
 
     def text(self) -> str:
         return self.rng.choice(TEXTS)
@@ -156,6 +180,12 @@ class _Maker:
         elif spec.name == "winner_values":
             fields["owners"] = (Lit(0),)
             fields["items"] = (self.item(spec.field("items")),)
+        elif spec.name == "map":
+            if not self.paths:
+                return None
+            fields |= {"program": Lit(self.rng.randrange(2)), "keys": (Lit("n"),)}
+            fields |= {"args": (Lit(3),), "width": Lit(self.rng.randrange(1, MAX_WIDTH))}
+            fields["ordinal"] = Lit(self.rng.choice([None, 0, 7]))
         elif spec.name == "fork":
             fields["n"] = Lit(self.rng.randrange(1, 4))
         node = make_node(spec.name, (), self.loc(), **fields)
@@ -163,7 +193,9 @@ class _Maker:
 
     def results(self, spec: OpSpec, fields: dict[str, Operand]) -> tuple[Value, ...]:
         kinds = [kind or self.rng.choice(SCALAR_KINDS) for kind in spec.results]
-        if spec.variadic_results:
+        if spec.name == "map":
+            kinds *= n_gathered(make_node("map", **fields))
+        elif spec.variadic_results:
             n = fields["n"]
             assert isinstance(n, Lit)
             assert isinstance(n.value, int)

@@ -1,4 +1,4 @@
-"""How often the engine's own two processes look for garbage in cycles. They call it once loaded."""
+"""How often the engine's own processes look for garbage in cycles; not while they import."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ import gc
 _YOUNG_OBJECTS = 50_000
 
 
+def collect() -> None:
+    """From now on as Python does, if `start.py` has put it off; called when modules are there."""
+    if not gc.isenabled():
+        gc.freeze()  # what was imported is not looked through even once
+        gc.enable()
+
+
 def collect_seldom() -> None:
     """What is loaded by now lives as long as the process and is never looked at again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(_YOUNG_OBJECTS, 20, 20)

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
@@ -53,8 +53,8 @@ class EmbeddedEngine:
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.uri = ""
 
-    def start(self) -> EmbeddedEngine:
-        """Starts the child and waits until it serves."""
+    def start(self, meanwhile: Callable[[], object] | None = None) -> EmbeddedEngine:
+        """Starts the child and waits until it serves. meanwhile: what to do until then."""
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
             uri = f"unix:{self._folder / 'engine.sock'}"
@@ -68,6 +68,8 @@ class EmbeddedEngine:
                 env=_environment(),
                 start_new_session=True,
             )
+            if meanwhile is not None:
+                meanwhile()
             self._wait_ready(self._process)
         except BaseException:
             if self._process is not None:
@@ -167,7 +169,7 @@ class EmbeddedEngine:
 
 def _environment() -> dict[str, str]:
     """The child's environment: its socket is private, so it asks for no token."""
-    environment = child.environment()
+    environment = dict(os.environ)
     environment.pop("SGC_TOKEN", None)
     return environment
 

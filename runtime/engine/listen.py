@@ -6,30 +6,27 @@ and in which no other user can put another in its place: one of this user's (or 
 group and others cannot write to, or with the sticky bit, as /tmp.
 
 `check_free` says early what would be wrong; `bind`, which lets clients connect, comes when
-there is something to serve.
+there is something to serve. gRPC is imported no earlier. Tokens are checked in `token_check.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hmac
 import ipaddress
 import os
 import socket
-import ssl
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import grpc
-import grpc.aio
+from typing import TYPE_CHECKING
 
 from sgc.errors import UsageError
 
-OPEN_PREFIX = "/grpc.health.v1.Health/"  # probes carry no token
+if TYPE_CHECKING:
+    import grpc.aio
+
 MAX_TOKEN_CHARS = 4096
 
 
@@ -92,6 +89,8 @@ def read_security(token_file: str | None, cert_file: str | None, key_file: str |
 
 
 def _read_tls(cert_file: str, key_file: str) -> tuple[bytes, bytes]:
+    import ssl
+
     certificate, key = _read(cert_file), _read(key_file)
     if b"-----BEGIN CERTIFICATE-----" not in certificate:
         raise UsageError(f"{cert_file} is not a PEM certificate")
@@ -161,6 +160,8 @@ def bind(server: grpc.aio.Server, address: Address, security: Security) -> str:
 def _add_port(server: grpc.aio.Server, target: str, security: Security) -> int:
     if security.certificate is None or security.key is None:
         return int(server.add_insecure_port(target))
+    import grpc
+
     pair = (security.key, security.certificate)
     return int(server.add_secure_port(target, grpc.ssl_server_credentials([pair])))
 
@@ -223,27 +224,3 @@ def _read(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
-
-
-class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Refuses calls without the right `authorization: Bearer …`."""
-
-    def __init__(self, token: str) -> None:
-        self._expected = f"Bearer {token}".encode()
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[Any], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        if handler_call_details.method.startswith(OPEN_PREFIX):
-            return await continuation(handler_call_details)
-        for key, value in handler_call_details.invocation_metadata:
-            data = value.encode() if isinstance(value, str) else value
-            if key == "authorization" and hmac.compare_digest(data, self._expected):
-                return await continuation(handler_call_details)
-        return grpc.stream_stream_rpc_method_handler(_refuse)
-
-
-async def _refuse(requests: Any, context: grpc.aio.ServicerContext) -> None:
-    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a valid token is required")

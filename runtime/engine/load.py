@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from sgc.runtime.engine import garbage
 from sgc.runtime.engine.compiler import Compiler
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
@@ -113,6 +114,7 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
 def _real(config: WorkerConfig, folder: str) -> _Model:
     from sgc.runtime.engine.runner import load_model
 
+    garbage.collect()
     runner = load_model(
         folder,
         dtype=config.dtype,

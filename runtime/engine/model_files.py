@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.tokenizer_files import AGAIN, read_json
+from sgc.runtime.engine.json_files import AGAIN, read_json
 
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 TOKENIZERS = ("tokenizer.json", "*.model", "*.tiktoken", "vocab.*", "tekken.json")

@@ -1,9 +1,10 @@
 """Runs a Hugging Face causal LM on the engine's flat batches: a `Forward`.
 
 The model is computed by our own code where that knows its kind (`fused.py`), else by its own
-(`stock.py`); attention is ours, over the pool's pages. Only safetensors are loaded, no remote
-code is run, nothing is fetched. A model that does not fit is refused when it is loaded
-(`self_check.py`), never served wrongly.
+(`stock.py`, which imports transformers: slow, and so only where it is needed); attention is
+ours, over the pool's pages. Only safetensors are loaded, no remote code is run, nothing is
+fetched. A model that does not fit is refused when it is loaded (`self_check.py`), never served
+wrongly.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
-from transformers.utils.logging import disable_progress_bar
 
 from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.torch_cpu import TorchCpuAttention
@@ -25,11 +25,11 @@ from sgc.runtime.engine.forward import FlatBatch
 from sgc.runtime.engine.fused import FusedModel, is_understood
 from sgc.runtime.engine.kv_pool import KVPool, Step
 from sgc.runtime.engine.packed import pack_linears
-from sgc.runtime.engine.stock import ATTENTION, StockModel
+from sgc.runtime.engine.plain_files import find_plain
 from sgc.runtime.engine.tuning import keep_freed_memory
 
 MAX_POOL_TOKENS = 65536
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_DTYPES = ("float32", "bfloat16")
 _log = logging.getLogger(__name__)
 
 Compute = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Step], torch.Tensor]
@@ -45,9 +45,11 @@ class ModelRunner:
 
     device_name = "cpu"
 
-    def __init__(self, model: Any, compute: Compute, n_pages: int) -> None:
-        """model: what `compute` was made of."""
-        self.model: Any = model if isinstance(compute, StockModel) else None
+    def __init__(
+        self, model: Any, compute: Compute, n_pages: int, keeps_model: bool = False
+    ) -> None:
+        """model: what `compute` was made of; kept, it can be asked what it says by itself."""
+        self.model: Any = model if keeps_model else None
         self.name = type(model).__name__
         self.config = model.config.get_text_config()
         self.dtype: torch.dtype = model.dtype
@@ -97,7 +99,7 @@ def load_model(
     if dtype != "auto" and dtype not in _DTYPES:
         raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
     keep_freed_memory()
-    runner = _checked_runner(folder, dtype, has_choice_of_threads=threads is None)
+    runner = _checked_runner(folder, dtype, chooses_threads=threads is None)
     if max_context is not None:
         if max_context > runner.max_context:
             raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
@@ -121,41 +123,80 @@ def fused_runner(model: Any, n_pages: int) -> ModelRunner:
 
 
 def packed_runner(model: Any, n_pages: int) -> ModelRunner:
-    runner = ModelRunner(model, StockModel(model), n_pages)
+    runner = stock_runner(model, n_pages)
     pack_linears(model)
     return runner
 
 
 def stock_runner(model: Any, n_pages: int) -> ModelRunner:
-    return ModelRunner(model, StockModel(model), n_pages)
+    from sgc.runtime.engine.stock import StockModel
+
+    return ModelRunner(model, StockModel(model), n_pages, keeps_model=True)
 
 
-def _ways(model: Any) -> list[Callable[[Any, int], ModelRunner]]:
-    """In which a model can be computed, the fastest first."""
+Way = Callable[[Any, int], ModelRunner]
+"""(model, n_pages): a way to compute it."""
+
+
+def _ways(model: Any) -> list[Way]:
+    """In which a model of transformers can be computed, the fastest first."""
     fused = [fused_runner] if is_understood(model) else []
     return [*fused, packed_runner, stock_runner]
 
 
-def _checked_runner(folder: str, dtype: str, has_choice_of_threads: bool) -> ModelRunner:
-    from sgc.runtime.engine.self_check import check_model, own_answers
+def _checked_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
+    """Without transformers where our own reading of the folder is enough, and proves right."""
+    runner = _plain_runner(folder, dtype, chooses_threads)
+    return runner or _transformers_runner(folder, dtype, chooses_threads)
 
-    model = _load(folder, dtype)
-    if has_choice_of_threads and model.num_parameters() < ONE_THREAD_BELOW:
-        torch.set_num_threads(1)
+
+def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner | None:
+    from sgc.runtime.engine.self_check import own_answers
+
+    files = find_plain(Path(folder), dtype)
+    if files is None:
+        return None
+    if chooses_threads:  # first of all: a small model is loaded before a second thread is made
+        _choose_threads(files.num_parameters())
+    model = files.load()
+    return None if model is None else _tried(fused_runner, model, own_answers(model))
+
+
+def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
+    from sgc.runtime.engine.self_check import check_model, own_answers
+    from sgc.runtime.engine.stock_files import load_stock
+
+    model = load_stock(folder, dtype)
+    if chooses_threads:
+        _choose_threads(model.num_parameters())
     own = own_answers(model)
     *faster, slowest = _ways(model)
     for way in faster:
-        try:
-            runner = way(model, 1)
-            check_model(runner, own)
+        if (runner := _tried(way, model, own)) is not None:
             return runner
-        except (UnsupportedModel, AssertionError, RuntimeError) as error:
-            _log.warning("%s fails its check, trying without: %s", way.__name__, error)
         del model  # before it is in memory a second time
-        model = _load(folder, dtype)
+        model = load_stock(folder, dtype)
     runner = slowest(model, 1)
     check_model(runner, own)
     return runner
+
+
+def _tried(way: Way, model: Any, own: Any) -> ModelRunner | None:
+    """The runner, None if it does not say what the model says by itself (`own`)."""
+    from sgc.runtime.engine.self_check import check_model
+
+    try:
+        runner = way(model, 1)
+        check_model(runner, own)
+    except (UnsupportedModel, AssertionError, RuntimeError) as error:
+        _log.warning("%s fails its check, trying without: %s", way.__name__, error)
+        return None
+    return runner
+
+
+def _choose_threads(n_parameters: int) -> None:
+    if n_parameters < ONE_THREAD_BELOW:
+        torch.set_num_threads(1)
 
 
 def default_pool_tokens(token_bytes: int) -> int:
@@ -174,27 +215,6 @@ def _check_pool(n_pages: int, token_bytes: int) -> None:
 
 def _memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _load(folder: str, dtype: str) -> Any:
-    disable_progress_bar()  # type: ignore[no-untyped-call]
-    common = {"local_files_only": True, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(folder, **common)
-    try:
-        return AutoModelForCausalLM.from_pretrained(
-            folder,
-            config=config,
-            dtype=_DTYPES.get(dtype, "auto"),
-            attn_implementation=ATTENTION,
-            use_safetensors=True,
-            **common,
-        )
-    except (ValueError, KeyError, AttributeError, ImportError) as error:
-        names = ", ".join(config.architectures or [config.model_type])
-        reason = str(error)
-        if isinstance(error, KeyError) and ATTENTION in reason:
-            reason = "it does not attend through transformers' attention interface"
-        raise UnsupportedModel(f"{names} is not supported: {reason} ({folder})") from error
 
 
 def max_context_of(config: Any) -> int:

@@ -18,6 +18,7 @@ from sgc.kernels.interface import Heads
 from sgc.kernels.torch_cpu import Plan, TorchCpuAttention
 from sgc.runtime.engine.forward import Row, flatten
 from sgc.runtime.engine.kv_pool import KVPool
+from sgc.runtime.engine.plain_llama import LlamaForCausalLM as PlainLlama
 from sgc.runtime.engine.radix import Ints
 from sgc.runtime.engine.runner import ModelRunner, UnsupportedModel, max_context_of
 
@@ -40,23 +41,29 @@ class OwnAnswers:
 
 @torch.inference_mode()
 def own_answers(model: Any) -> OwnAnswers:
-    """Runs a model of transformers with its eager attention, and leaves it as it was."""
+    """Runs a plain model, or one of transformers with its eager attention, which it leaves as
+    it was."""
     n = _length(model.config.get_text_config())
     vocab_size = int(model.get_output_embeddings().weight.shape[0])
     rng = np.random.default_rng(0)
     first = rng.integers(0, vocab_size, n)
     second = np.concatenate([first[: n // 2], rng.integers(0, vocab_size, n - n // 2)])
+    batch = torch.from_numpy(np.stack([first, second]))
+    logits = model(batch) if isinstance(model, PlainLlama) else _eager_logits(model, batch)
+    return OwnAnswers(first, second, torch.cat([logits[0], logits[1, n // 2 :]]).float())
+
+
+def _eager_logits(model: Any, batch: torch.Tensor) -> torch.Tensor:
     model.eval()
     before = model.config._attn_implementation
     try:
         model.set_attn_implementation("eager")
-        batch = torch.from_numpy(np.stack([first, second]))
-        logits = model(input_ids=batch, use_cache=False).logits
+        logits: torch.Tensor = model(input_ids=batch, use_cache=False).logits
     except Exception as error:
         raise _unrunnable(type(model).__name__, error) from error
     finally:
         model.set_attn_implementation(before)
-    return OwnAnswers(first, second, torch.cat([logits[0], logits[1, n // 2 :]]).float())
+    return logits
 
 
 class _NotingWindows(TorchCpuAttention):

@@ -20,9 +20,10 @@ from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import MAX_MESSAGE_BYTES, ServerLimits
-from sgc.runtime.engine.listen import Security, TokenCheck
+from sgc.runtime.engine.listen import Security
 from sgc.runtime.engine.session import Session, Shared
 from sgc.runtime.engine.template import Chat
+from sgc.runtime.engine.token_check import TokenCheck
 from sgc.runtime.engine.tokenizer import Tokenizer
 from sgc.runtime.engine.worker_link import WorkerDied
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sgc.runtime.engine import child
+from sgc.runtime.engine import child, garbage
+from sgc.runtime.engine.json_files import content_of, read_json
 from sgc.runtime.engine.template import PLAIN, Chat, ProbeError, Role, fingerprint, probe
-from sgc.runtime.engine.tokenizer_files import content_of, read_json
 
 CPU_LIMIT_S = 5
 WALL_LIMIT_S = 20.0
@@ -58,7 +58,6 @@ class RunningProbe:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child.environment(),
         )
 
     def result(self) -> Chat:
@@ -113,6 +112,7 @@ def _limit_self() -> None:
 
 
 def main() -> None:
+    garbage.collect()
     request = json.load(sys.stdin)
     _limit_self()
     answer: dict[str, Any]

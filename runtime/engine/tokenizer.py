@@ -19,6 +19,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from sgc.runtime.engine import tokenizer_files as files_of
+from sgc.runtime.engine.json_files import Json, content_of
 from sgc.runtime.engine.literal import Spans, SpecialFinder, SpecialToken
 
 CACHE_CHARS = 8 * 1024 * 1024
@@ -75,13 +76,13 @@ class Tokenizer:
         return self._files.spec.get("decoder")
 
     @property
-    def config(self) -> files_of.Json:
+    def config(self) -> Json:
         """The content of tokenizer_config.json."""
         return self._files.config
 
     def token_text(self, name: str) -> str:
         """The configured text of the `bos` or `eos` token, "" if there is none."""
-        return files_of.content_of(self._files.config.get(f"{name}_token")) or ""
+        return content_of(self._files.config.get(f"{name}_token")) or ""
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,10 +17,8 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from sgc.errors import LoadError
+from sgc.runtime.engine.json_files import Json, configured_eos_ids, content_of, read_json
 
-Json = dict[str, Any]
-MAX_FILE_BYTES = 256 * 1024 * 1024
-AGAIN = "copy or download the model's files again"
 TOKEN_KEYS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 
 
@@ -33,23 +31,6 @@ class TokenizerFiles:
     eos_ids: tuple[int, ...]
 
 
-def read_json(path: Path) -> Json:
-    """The JSON object in a file, {} if there is no such file; `LoadError` if malformed."""
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise LoadError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise LoadError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise LoadError(f"{path} is not valid JSON ({error})", hint=AGAIN) from error
-    if not isinstance(value, dict):
-        raise LoadError(f"{path} does not hold a JSON object", hint=AGAIN)
-    return value
-
-
 def read_files(folder: Path) -> TokenizerFiles:
     """Reads what a tokenizer needs; without a tokenizer.json it is converted by transformers."""
     config = read_json(folder / "tokenizer_config.json")
@@ -57,16 +38,6 @@ def read_files(folder: Path) -> TokenizerFiles:
     if _is_sentencepiece_llama(spec, config):
         spec = _as_llama_class(spec, config)
     return TokenizerFiles(spec, config, tuple(configured_eos_ids(folder)))
-
-
-def configured_eos_ids(folder: Path) -> list[int]:
-    """The end-of-sequence ids of generation_config.json, else of config.json."""
-    for name in ("generation_config.json", "config.json"):
-        value = read_json(folder / name).get("eos_token_id")
-        if value is not None:
-            listed = value if isinstance(value, list) else [value]
-            return [item for item in listed if isinstance(item, int) and item >= 0]
-    return []
 
 
 def _convert_slow(folder: Path) -> Json:
@@ -104,13 +75,6 @@ def _as_llama_class(spec: Json, config: Json) -> Json:
         "split": False,
     }
     return {**spec, "normalizer": None, "pre_tokenizer": metaspace}
-
-
-def content_of(token: Any) -> str | None:
-    """The text of a token that a configuration gives as a string or as a record."""
-    if isinstance(token, Mapping):
-        token = token.get("content")
-    return token if isinstance(token, str) else None
 
 
 def build(files: TokenizerFiles, spec: Json) -> Backend:

@@ -3,7 +3,6 @@ is another library, nothing happens."""
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Mapping
 
@@ -38,6 +37,8 @@ def keep_freed_memory() -> None:
     """Results of up to 32 MiB are made in memory that was freed before, up to 512 MiB of it,
     and not in new pages that the system must find and clear: a tenth of a prefill step, and on a
     virtual machine, whose host must find them too, twice the step and more."""
+    import ctypes  # here: the server, which the step process waits for, has no use for it
+
     if sys.platform != "linux" or not hasattr(libc := ctypes.CDLL(None), "mallopt"):
         return
     libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)

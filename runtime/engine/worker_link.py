@@ -1,23 +1,21 @@
 """The server's end of the link to the step process: one message a tick in each direction.
 
-Starts the process (a plain child with an inherited socket; nothing is pickled), gives every
-update to whoever submitted the request, and reports the process's death to all of them.
+Gives every update to whoever submitted the request, and reports the process's death to all of
+them. The process is started by `worker_process.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine import child, tuning
+from sgc.runtime.engine.worker_process import WorkerProcess
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_PART_BYTES = 32 * 1024 * 1024
@@ -31,11 +29,10 @@ class WorkerDied(Exception):
 
 
 class WorkerLink:
-    """Call `spawn` early, `connect` in the event loop; then `submit` and `cancel`."""
+    """Call `connect` in the event loop; then `submit` and `cancel`. It ends the process."""
 
-    def __init__(self, config: Mapping[str, Any], command: Sequence[str] | None = None) -> None:
-        self._config = config
-        self._command = command or child.python_module("sgc.runtime.engine.worker")
+    def __init__(self, worker: WorkerProcess) -> None:
+        self._process, self._socket = worker.process, worker.socket
         self._ids = count(1)
         self._handlers: dict[int, OnUpdate] = {}
         self._next = wpb.StepInput()
@@ -48,21 +45,6 @@ class WorkerLink:
         self._is_ready = False
 
     # Life.
-
-    def spawn(self) -> None:
-        """Starts the process; it loads its model while the caller does other things."""
-        ours, theirs = socket.socketpair()
-        environment = child.environment()
-        with theirs:
-            arguments = ["--fd", str(theirs.fileno()), "--config", json.dumps(dict(self._config))]
-            self._process = subprocess.Popen(
-                [*self._command, *arguments],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=environment | tuning.environment(environment),
-                start_new_session=True,  # a terminal's Ctrl-C is the server's to handle
-            )
-        self._socket = ours
 
     async def connect(self) -> wpb.Ready:
         """Waits until the model is loaded; raises `WorkerDied` if it cannot be."""
@@ -87,12 +69,11 @@ class WorkerLink:
             self._read_task.cancel()
         if hasattr(self, "_writer"):
             self._writer.close()
-        elif hasattr(self, "_socket"):
+        else:
             self._socket.close()
-        if hasattr(self, "_process"):
-            if not self._is_ready:
-                self._process.kill()
-            await asyncio.to_thread(_end, self._process)
+        if not self._is_ready:
+            self._process.kill()
+        await asyncio.to_thread(_end, self._process)
 
     async def wait_dead(self) -> str:
         """Returns why the process died, once it does."""

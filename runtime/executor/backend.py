@@ -7,7 +7,8 @@ backend holds no program state: every request carries its whole prompt.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol
@@ -18,14 +19,28 @@ GREEDY_BELOW = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
+class RoleMark:
+    """Where in a run's text a chat template begins or ends a message; code points, half open."""
+
+    start: int
+    end: int
+    role: str
+    is_begin: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TextRun:
     """A maximal run of text, tokenized as one string.
 
-    literal: half-open ranges of code points in which special tokens are plain text.
+    literal: half-open ranges of code points in which special tokens are plain text. roles: the
+    parts of the text that are a chat template's, for backends that take messages. cache_marks:
+    code points up to which a provider is told to keep the prompt; hints, no part of the request.
     """
 
     text: str
     literal: tuple[tuple[int, int], ...] = ()
+    roles: tuple[RoleMark, ...] = ()
+    cache_marks: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +115,9 @@ class Usage:
 
     forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
     from_log: the reply was in the run's log; what it says was spent when that was written.
+    from_ahead: an earlier reply had said it already (`speculation.py`); nothing was asked.
+    Of providers: cache_written_tokens of computed_tokens, reasoning_tokens of completion_tokens,
+    and what it cost in US dollars, None where no price is known.
     """
 
     prompt_tokens: int = 0
@@ -111,6 +129,10 @@ class Usage:
     decode_s: float = 0.0
     forced_tokens: int = 0
     from_log: bool = False
+    from_ahead: bool = False
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
 
     def with_more(self, other: Usage) -> Usage:
         """With the tokens of another request that was made beside this one."""
@@ -119,7 +141,17 @@ class Usage:
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             computed_tokens=self.computed_tokens + other.computed_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cache_written_tokens=self.cache_written_tokens + other.cache_written_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost_usd=sum_costs([self.cost_usd, other.cost_usd]),
         )
+
+
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None where none is."""
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if known else None
 
 
 class FinishReason(Enum):
@@ -179,8 +211,12 @@ class ChoiceScore:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
+    """What a backend says of choices: scores, or only the index of the one it `chosen`, and how."""
+
     choices: tuple[ChoiceScore, ...]
     usage: Usage
+    chosen: int | None = None
+    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +254,11 @@ class Capabilities:
     """What a backend is and can do.
 
     refuses: fields of `Sampling` it cannot honour, of OPTIONAL_SAMPLING. unconditional: it
-    scores choices without the prompt too. images: it takes images.
+    scores choices without the prompt too. images: it takes images. checked: constraints, regex and
+    json_schema, that are sent and whose replies are checked all the same. scores: it tells
+    log-probabilities of choices, and not only which it takes. tells_stop: it tells which stop
+    string ended a generation. speculates: a request costs its whole prompt, so that asking for more
+    than one generation at once pays.
     """
 
     model: str
@@ -230,6 +270,10 @@ class Capabilities:
     refuses: frozenset[str] = frozenset()
     unconditional: bool = False
     images: bool = False
+    checked: frozenset[str] = frozenset()
+    scores: bool = True
+    tells_stop: bool = True
+    speculates: bool = False
 
 
 class Delta(str):

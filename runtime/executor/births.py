@@ -7,6 +7,7 @@ in the order of the program; when a node runs depends on its data.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from sgc.ir.graph import Node, Ref
 from sgc.ir.types import Kind
@@ -50,11 +51,16 @@ class Births:
         """The path of a stream that begins."""
         return self._paths[node.results[0].name]
 
+    @property
+    def n_streams(self) -> int:
+        """Streams begun so far."""
+        return self._n_streams
+
     def publish(self, node: Node, result: StreamResult) -> None:
         state = node.get("stream")
         assert isinstance(state, Ref)
         self._published[self._number[state.name]] = result
 
-    def streams(self) -> tuple[StreamResult, ...]:
-        """Those published, in order of creation."""
-        return tuple(self._published[number] for number in sorted(self._published))
+    def streams(self) -> Iterator[tuple[int, StreamResult]]:
+        """Those published with their numbers, in order of creation."""
+        return ((number, self._published[number]) for number in sorted(self._published))

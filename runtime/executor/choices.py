@@ -56,6 +56,7 @@ METHODS: dict[str, Callable[[Scores], list[float]]] = {
     "unconditional_likelihood_normalized": unconditional_likelihood_normalized,
     "joint": joint,
 }
+DEFAULT = "token_length_normalized"
 NEEDS_UNCONDITIONAL = frozenset({"unconditional_likelihood_normalized"})
 
 

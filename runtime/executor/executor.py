@@ -8,10 +8,9 @@ from typing import Any
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.backend import Backend
-from sgc.runtime.executor.blocks import flow_of
 from sgc.runtime.executor.instance import Instance, OnText
+from sgc.runtime.executor.map_places import Called
 from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.plan import plan_of
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.run_log import header_of
 from sgc.runtime.executor.tools import ToolImpl
@@ -39,13 +38,11 @@ async def run_graph(
         if options.log is not None:
             header = header_of(graph.name, graph.guards, options)
             options.log.begin(header, run.row, arguments, capabilities)
+        run.called = Called.of(graph)
         run.tools.allow(tools)
         if options.log is None or not options.log.is_replay:
-            run.tools.check(graph.nodes())
-        if len(graph.blocks) == 1:
-            run.submit_all(plan_of(graph.blocks[0].nodes))
-        else:
-            run.walk(flow_of(graph))
+            run.tools.check(graph.all_nodes())
+        run.start(graph)
         return await run.finished
     finally:
         run.cancel()

@@ -21,6 +21,7 @@ from sgc.runtime.executor.backend import Generated, Prompt, RoleFormat, Sampling
 from sgc.runtime.executor.blocks import Unset
 from sgc.runtime.executor.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
+from sgc.runtime.executor.mapping import run_map
 from sgc.runtime.executor.media import Media, load_media, load_video, media
 from sgc.runtime.executor.options import (
     check_choices,
@@ -162,6 +163,12 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
         await _pass_gate(state)
     prompt = run.prompt(state)
     backend = run.backend_of(node, state.path, state.n_draws)
+    if given.get("keep_stop") and sampling.stop and not run.capabilities.tells_stop:
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} does not tell which stop string ended a text, as keep_stop "
+            "needs",
+            hint="leave it out, and append the text yourself",
+        )
     shown = _Shown(run, node, state.path)
     is_hidden = node.op == "gen" and run.field(node, "hidden")
 
@@ -171,6 +178,9 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
 
     tries: tuple[Try, ...]
     if n == 1:
+        ahead = run.field(node, "ahead") if node.op == "gen" else 0
+        if plan.check is None:
+            backend = run.speculation.backend(backend, run.capabilities, state.path, ahead)
         can_stream = run.on_text is not None and plan.can_stream and not is_hidden
         on_delta = shown.add if can_stream else None
         tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
@@ -294,6 +304,8 @@ async def _select(run: Instance, node: Node) -> Results:
     method = run.field(node, "method")
     temperature, uniform = _select_draw(run, node, state)
     needs_unconditional = _check_method(run, method)
+    if not run.capabilities.scores:
+        _refuse_scoring(run, method, temperature)
     check_choices(choices, method)
     if state.gate is not None:
         await _pass_gate(state)
@@ -303,7 +315,9 @@ async def _select(run: Instance, node: Node) -> Results:
     scored = await backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
     meta = None
-    if isinstance(method, str):
+    if scored.chosen is not None:
+        index = scored.chosen
+    elif isinstance(method, str):
         index = choice_methods.pick(scored.choices, method, temperature, uniform)
     else:
         index, meta = choice_methods.decide(method, choices, scored.choices)
@@ -318,6 +332,17 @@ async def _select(run: Instance, node: Node) -> Results:
     _Shown(run, node, state.path).finish(choices[index])
     chosen = Piece(PieceKind.CHOSEN, choices[index])
     return state.draw([chosen], prompt, run.special), choices[index]
+
+
+def _refuse_scoring(run: Instance, method: Any, temperature: float) -> None:
+    """A backend that only says which choice it takes draws none, and knows no other methods."""
+    if temperature or method != choice_methods.DEFAULT:
+        what = "a temperature" if temperature else "this choices_method"
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} tells no log-probabilities of choices, as {what} of a "
+            "select needs",
+            hint="leave it out, or run on a backend that tells them",
+        )
 
 
 def _check_method(run: Instance, method: Any) -> bool:
@@ -485,4 +510,5 @@ ASKING: dict[str, AskingHandler] = {
     "image": _image,
     "video": _video,
     "tool": call_tool,
+    "map": run_map,
 }

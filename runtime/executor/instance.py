@@ -15,15 +15,17 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from sgc.errors import ProgramError, SgcError
-from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.births import Births
-from sgc.runtime.executor.blocks import Flow, Unset, unset_error, walk
+from sgc.runtime.executor.blocks import Flow, Unset, flow_of, unset_error, walk
 from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.logged import LoggedBackend
+from sgc.runtime.executor.map_places import COUNTED, Called, MapPlace, Maps
 from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.plan import Plan
+from sgc.runtime.executor.plan import Plan, plan_of
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
+from sgc.runtime.executor.speculation import Speculation
 from sgc.runtime.executor.stream import Piece, StreamState, special_pattern
 from sgc.runtime.executor.tools import Tools
 from sgc.runtime.executor.winners import Cuts, Lost, awaited, lost_error, path_of
@@ -44,13 +46,17 @@ class Instance:
         arguments: Mapping[str, Any],
         on_text: OnText | None = None,
         row: str | None = None,
+        path: str = "",
     ) -> None:
+        """path: where it stands among the calls of another run, which it is a part of."""
         self.row = options.row if row is None else row
         self.program = program
+        self.base = path
         self.backend = backend
         self.capabilities = capabilities
         self.options = options
         self.on_text = on_text
+        self.called = Called()
         self.special = special_pattern(capabilities.special_tokens)
         self._streams: list[StreamResult | None] = []  # in order of their publish nodes
         self._stream_index: dict[int, int] = {}
@@ -68,8 +74,38 @@ class Instance:
         self._n_open = 0
         self._births: Births | None = None
         self.cuts = Cuts()
+        self.speculation = Speculation()
+        self.maps = Maps()
+        self._parts: set[Instance] = set()  # runs of mapped calls that are under way
         self._returned: tuple[Any] | None = None
         self._start_s = time.monotonic()
+
+    def part(
+        self, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
+    ) -> Instance:
+        """A run of a called program that is a part of this one; `leave` ends that."""
+        run = Instance(
+            program, self.backend, self.capabilities, self.options, arguments, self.on_text,
+            self.row, path,
+        )  # fmt: skip
+        run.called, run.tools = self.called, self.tools.part(place.tools)
+        self._parts.add(run)
+        if self.finished.done():
+            run.cancel()
+        return run
+
+    async def leave(self, run: Instance) -> None:
+        """Stops a part, if it is not over, and waits until it has let go of the backend."""
+        run.cancel()
+        await run.settle()
+        self._parts.discard(run)
+
+    def start(self, graph: Graph) -> None:
+        """Takes a compiled program, once."""
+        if len(graph.blocks) == 1:
+            self.submit_all(plan_of(graph.blocks[0].nodes))
+        else:
+            self.walk(flow_of(graph))
 
     # -- nodes ------------------------------------------------------------------------
 
@@ -86,6 +122,8 @@ class Instance:
                 self._streams.append(None)
             if node.op == "tool":
                 self.tools.note(node)
+            elif node.op in COUNTED:
+                self.maps.note(self, node)
             missing = {name for name in awaited(node) if name not in self._values}
             if missing:
                 pending = _Pending(node, len(missing))
@@ -102,7 +140,19 @@ class Instance:
 
     def path_of(self, node: Node) -> str:
         """The call path of a stream that begins."""
+        return self.placed(self._path_of(node))
+
+    def _path_of(self, node: Node) -> str:
         return node.text("path") if self._births is None else self._births.path_of(node)
+
+    def placed(self, path: str) -> str:
+        """A path as the run knows it that this one is a part of."""
+        return self.base + path.removeprefix(self.program) if self.base else path
+
+    @property
+    def n_streams(self) -> int:
+        """Streams begun by the nodes submitted so far."""
+        return self.maps.n_streams if self._births is None else self._births.n_streams
 
     def submit_all(self, plan: Plan) -> None:
         """Takes all nodes of a compiled program, once; what they wait for is known."""
@@ -114,6 +164,8 @@ class Instance:
                 self._streams.append(None)
             elif node.op == "tool":
                 self.tools.note(node)
+            elif plan.has_maps and node.op in COUNTED:
+                self.maps.note(self, node)
         for place, count in enumerate(plan.n_missing):
             if count == 0:
                 self._ready.append(plan.nodes[place])
@@ -311,8 +363,17 @@ class Instance:
         )
 
     def _published(self) -> tuple[StreamResult, ...]:
-        found = self._streams if self._births is None else self._births.streams()
-        return tuple(each for each in found if each is not None and not self.cuts.at(each.path))
+        found = enumerate(self._streams) if self._births is None else self._births.streams()
+        own = [(n, each) for n, each in found if each is not None and not self.cuts.at(each.path)]
+        return self.maps.among(own)
+
+    def take_in(self, place: MapPlace, results: Iterable[RunResult]) -> None:
+        """Makes the results of a map's calls part of this run's, at the map's place."""
+        results = tuple(results)
+        self.maps.streams[place] = tuple(each for one in results for each in one.streams)
+        for one in results:
+            self.requests.extend(one.requests)
+        self.tools.take_in(place.tools, [call for one in results for call in one.tool_calls])
 
     def fail(self, node: Node | None, error: BaseException) -> None:
         """Ends the run with its first error, placed at the node's line; frees what it held."""
@@ -331,6 +392,8 @@ class Instance:
         self._ready.clear()
         for task in self._tasks:
             task.cancel()
+        for part in self._parts:
+            part.cancel()
 
     def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
         """What a task of this run does with any error: only its own end goes further.
@@ -352,6 +415,8 @@ class Instance:
         """Waits until cancelled requests have let go of the backend."""
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
+        for part in tuple(self._parts):
+            await part.settle()
 
 
 def is_stopped(error: BaseException) -> bool:

@@ -34,9 +34,9 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "generate": ("row", "path", "ordinal", "number"),
     "score": ("row", "path", "ordinal", "number"),
     "commit": ("row", "path", "ordinal", "number"),
-    "intent": ("row", "ordinal"),
-    "failure": ("row", "ordinal"),
-    "tool": ("row", "ordinal"),
+    "intent": ("row", "path", "ordinal"),
+    "failure": ("row", "path", "ordinal"),
+    "tool": ("row", "path", "ordinal"),
 }
 Json = dict[str, Any]
 Key = tuple[Any, ...]
@@ -134,7 +134,9 @@ class LogFile:
         if not isinstance(kind, str) or kind not in KEYS:
             raise RunLogError(f"{where}: there is no record of the kind {kind!r}")
         names = KEYS[kind]
-        parts = tuple(record.get(name) for name in names)
+        # Logs from before there were maps say nothing of the mapped call that a tool is called in.
+        told = {"path": "", **record} if kind in ("intent", "failure", "tool") else record
+        parts = tuple(told.get(name) for name in names)
         wanted = (str if name in ("row", "path") else int for name in names)
         if not all(type(part) is type_ for part, type_ in zip(parts, wanted, strict=True)):
             raise RunLogError(f"{where}: a record of the kind {kind!r} needs {', '.join(names)}")

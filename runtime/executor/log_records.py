@@ -131,7 +131,10 @@ def scored_json(reply: Scored) -> Json:
         }
         for choice in reply.choices
     ]
-    return {"choices": choices, "usage": usage_json(reply.usage)}
+    found: Json = {"choices": choices, "usage": usage_json(reply.usage)}
+    if reply.chosen is not None:
+        found |= {"chosen": reply.chosen, "how": reply.how}
+    return found
 
 
 def scored_of(found: Json) -> Scored:
@@ -144,7 +147,7 @@ def scored_of(found: Json) -> Scored:
         )
         for choice in found["choices"]
     )
-    return Scored(choices, usage_of(found["usage"]))
+    return Scored(choices, usage_of(found["usage"]), found.get("chosen"), found.get("how", ""))
 
 
 def _number_json(value: float | None) -> float | str | None:
@@ -209,6 +212,9 @@ def capabilities_json(found: Capabilities) -> Json:
         "refuses": sorted(found.refuses),
         "unconditional": found.unconditional,
         "images": found.images,
+        "checked": sorted(found.checked),
+        "scores": found.scores,
+        "tells_stop": found.tells_stop,
     }
 
 
@@ -230,4 +236,7 @@ def capabilities_of(found: Json) -> Capabilities:
         refuses=frozenset(found["refuses"]),
         unconditional=found["unconditional"],
         images=found["images"],
+        checked=frozenset(found.get("checked", ())),  # of older logs, none
+        scores=found.get("scores", True),
+        tells_stop=found.get("tells_stop", True),
     )

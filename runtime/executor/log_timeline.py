@@ -45,6 +45,7 @@ def _call(record: Json) -> ToolCall:
     return ToolCall(
         record["name"], record["ordinal"], record["effect"], "", _loc(record),
         record["start_s"], record["end_s"], record["error"], is_logged=True,
+        path=record.get("path", ""),
     )  # fmt: skip
 
 

@@ -39,12 +39,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """One call of a run. ordinal: among its tool calls, in the program's order; on_error: what it
-    gives where it fails, None where it then fails the run.
+    """One call of a run. ordinal: among its tool calls, in the program's order, or among those of
+    the mapped call at `path`; on_error: what it gives where it fails, None where it then fails the
+    run.
     """
 
     log: RunLog
     row: str
+    path: str
     ordinal: int
     node: Node
     args: Any
@@ -79,7 +81,7 @@ class LoggedCall:
 
     async def _unknown(self) -> Outcome:
         """A call that was begun, and of which the log does not tell that it ended well."""
-        failure = self.log.find("failure", self.row, self.ordinal)
+        failure = self.log.find("failure", self.row, self.path, self.ordinal)
         if self.log.on_unknown == "stop":
             how = f"failed: {failure['error']}" if failure else "was begun, and not seen to end"
             raise UnknownOutcome(
@@ -98,7 +100,7 @@ class LoggedCall:
 
     def _find(self, kind: str) -> Json | None:
         what = f"the tool {self._name!r}"
-        key = (kind, self.row, self.ordinal)
+        key = (kind, self.row, self.path, self.ordinal)
         return self.log.find_same(key, self._fingerprint, what, self._line)
 
     def _decoded(self, found: Json) -> Outcome:
@@ -115,6 +117,7 @@ class LoggedCall:
         record = {
             "kind": kind,
             "row": self.row,
+            "path": self.path,
             "ordinal": self.ordinal,
             "name": self._name,
             "line": self._line,

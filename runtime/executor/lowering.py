@@ -153,6 +153,21 @@ def _retried(sampling: Sampling, number: int) -> Sampling:
 
 def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:
     """How to ask for a generation; raises UnsupportedParameter for what cannot be done."""
+    plan = _plan_refused(sampling, capabilities)
+    sent = [name for name in sorted(capabilities.checked) if getattr(sampling, name) is not None]
+    if len(sent) > 1:
+        raise _one_constraint(capabilities)
+    return replace(plan, check=Check(sent[0], getattr(sampling, sent[0]))) if sent else plan
+
+
+def _one_constraint(capabilities: Capabilities) -> UnsupportedParameter:
+    return UnsupportedParameter(
+        f"{capabilities.model} cannot honour regex and json_schema at once",
+        hint="leave one of them out; a reply is checked against one",
+    )
+
+
+def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> Plan:
     given = [
         name for name in capabilities.refuses - _UNSEEN if getattr(sampling, name) != _NEUTRAL[name]
     ]
@@ -165,10 +180,7 @@ def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:
             hint="leave it out, or run on a backend that can; parameters are never dropped",
         )
     if len(given) > 1:
-        raise UnsupportedParameter(
-            f"{capabilities.model} cannot honour regex and json_schema at once",
-            hint="leave one of them out; a reply is checked against one",
-        )
+        raise _one_constraint(capabilities)
     (name,) = given
     constraint = getattr(sampling, name)
     if not isinstance(constraint, str):

@@ -21,6 +21,7 @@ class Plan:
     n_missing: tuple[int, ...]
     waiting: Mapping[str, tuple[int, ...]]
     n_published: int
+    has_maps: bool
 
 
 class _Key:
@@ -57,4 +58,5 @@ def _plan(key: _Key) -> Plan:
         n_missing=tuple(counts),
         waiting={name: tuple(places) for name, places in waiting.items()},
         n_published=sum(node.op == "publish" for node in key.nodes),
+        has_maps=any(node.op == "map" for node in key.nodes),
     )

@@ -17,6 +17,7 @@ from sgc.runtime.executor.backend import (
     Sampling,
     Scored,
     Usage,
+    sum_costs,
 )
 from sgc.runtime.executor.choices import select_meta
 
@@ -56,6 +57,8 @@ class Request:
             return generated_meta(self.reply)
         if self.meta is not None:
             return dict(self.meta)
+        if isinstance(self.reply, Scored) and self.reply.chosen is not None:
+            return {"chosen_by": self.reply.how}
         if isinstance(self.reply, Scored):
             return select_meta(self.method, self.reply.choices)
         return None
@@ -63,8 +66,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool. ordinal: among those of its run, in the program's order; arguments: as
-    JSON, by place and by name; error: what it failed with, where `on_error` stood in for it.
+    """One call of a tool. ordinal: among those of its run, in the program's order, or of the mapped
+    call at `path` that it is made in; arguments: as JSON, by place and by name; error: what it
+    failed with, where `on_error` stood in for it.
     """
 
     name: str
@@ -76,10 +80,11 @@ class ToolCall:
     end_s: float
     error: str = ""
     is_logged: bool = False
+    path: str = ""
 
     def identity(self) -> tuple[object, ...]:
         """What must be equal for two runs to have called the same."""
-        return (self.ordinal, self.name, self.effect, self.arguments)
+        return (self.path, self.ordinal, self.name, self.effect, self.arguments)
 
 
 def generated_meta(reply: Generated) -> dict[str, Any]:
@@ -93,8 +98,9 @@ def generated_meta(reply: Generated) -> dict[str, Any]:
         "completion_tokens": reply.usage.completion_tokens,
         "cached_tokens": reply.usage.cached_tokens,
     }
-    if reply.usage.forced_tokens:
-        found["forced_tokens"] = reply.usage.forced_tokens
+    for name in ("forced_tokens", "cache_written_tokens", "reasoning_tokens", "cost_usd"):
+        if getattr(reply.usage, name):
+            found[name] = getattr(reply.usage, name)
     if reply.logprobs is not None:
         found["input_token_logprobs"] = _rows(reply.logprobs.input)
         found["output_token_logprobs"] = _rows(reply.logprobs.output)
@@ -125,6 +131,9 @@ class Stats:
     queue_s, prefill_s, decode_s: the engine's, of requests that may have run side by side.
     forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
     logged_requests: of requests, those whose replies came from the run's log and cost nothing.
+    cache_written_tokens, reasoning_tokens, cost_usd: of providers, as in `Usage`; the cost is that
+    of this run, without what came from the log. requests: without those that an earlier reply had
+    answered ahead, which are answered_ahead.
     """
 
     requests: int
@@ -139,11 +148,16 @@ class Stats:
     decode_s: float = 0.0
     forced_tokens: int = 0
     logged_requests: int = 0
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
+    answered_ahead: int = 0
 
     @staticmethod
     def of(requests: tuple[Request, ...], wall_s: float) -> Stats:
         return Stats(
-            requests=len(requests),
+            requests=sum(not request.usage.from_ahead for request in requests),
+            answered_ahead=sum(request.usage.from_ahead for request in requests),
             commits=sum(request.kind == "commit" for request in requests),
             prompt_tokens=sum(request.usage.prompt_tokens for request in requests),
             cached_tokens=sum(request.usage.cached_tokens for request in requests),
@@ -155,6 +169,11 @@ class Stats:
             decode_s=sum(request.usage.decode_s for request in requests),
             forced_tokens=sum(request.usage.forced_tokens for request in requests),
             logged_requests=sum(request.usage.from_log for request in requests),
+            cache_written_tokens=sum(request.usage.cache_written_tokens for request in requests),
+            reasoning_tokens=sum(request.usage.reasoning_tokens for request in requests),
+            cost_usd=sum_costs(
+                request.usage.cost_usd for request in requests if not request.usage.from_log
+            ),
         )
 
     @property

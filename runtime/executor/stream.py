@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from sgc.runtime.executor.backend import MediaRun, Prompt, TextRun, TokenRun
+from sgc.runtime.executor.backend import MediaRun, Prompt, RoleMark, TextRun, TokenRun
 from sgc.runtime.executor.media import Media
 
 
@@ -151,7 +151,7 @@ def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
             segments.extend(_close_run(run, special))
             segments.append(MediaRun(piece.media, piece.text))
             run = []
-        elif piece.text:
+        elif piece.text or piece.role:  # a role's mark may be empty
             run.append(piece)
     segments.extend(_close_run(run, special))
     return tuple(segments)
@@ -160,7 +160,21 @@ def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
 def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[TextRun]:
     if run:
         text = "".join(piece.text for piece in run)
-        yield TextRun(text, _literal_spans(run, text, special))
+        if text:
+            yield TextRun(text, _literal_spans(run, text, special), _role_marks(run))
+
+
+def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
+    """Where the text is a chat template's."""
+    marks = []
+    offset = 0
+    for piece in run:
+        end = offset + len(piece.text)
+        if piece.role:
+            is_begin = piece.kind is PieceKind.ROLE_BEGIN
+            marks.append(RoleMark(offset, end, piece.role, is_begin))
+        offset = end
+    return tuple(marks)
 
 
 def _literal_spans(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -58,10 +59,29 @@ class AllowedTools:
         return self.by_name.get(node.text("name"))
 
 
+# Among the calls of a run: its own calls before; 0 for what mapped calls made then, 1 for the next
+# own call; the order of what mapped calls made.
+Order = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMark:
+    """Where a map stands among the calls of its run. after: done when the effect before it is;
+    done: to be done when it is over, if later effects wait for it.
+    """
+
+    order: Order
+    after: asyncio.Future[None] | None
+    done: asyncio.Future[None] | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a call stands among those of its run. after: done when the effect before it is."""
+    """Where a call stands among those of its run. ordinal: within the run, or the mapped call that
+    it is made in; after: done when the effect before it is.
+    """
 
+    order: Order
     ordinal: int
     after: asyncio.Future[None] | None
     done: asyncio.Future[None] | None
@@ -74,9 +94,11 @@ class Tools:
         self._allowed = allowed
         self._own: dict[str, ToolImpl] = {}
         self._places: dict[str, _Place] = {}  # by the value that a call gives
-        self._n_calls = 0
+        self._n_calls: Counter[str] = Counter()  # by the mapped call that they are made in
+        self._n_mapped = 0
         self._last: asyncio.Future[None] | None = None
-        self._made: list[ToolCall] = []
+        self._turn = asyncio.Lock()  # of effects: one after the other, in mapped calls too
+        self._made: list[tuple[Order, ToolCall]] = []
 
     def allow(self, tools: Iterable[ToolImpl]) -> None:
         """Allows tools of the program's own; those of the caller come first."""
@@ -90,12 +112,36 @@ class Tools:
 
     def note(self, node: Node) -> None:
         """Takes note of a call that is submitted, which is in the order of the program."""
-        done = None
+        path, done = node.text("path"), None
         if node.text("effect") != PURE:
             done = asyncio.get_running_loop().create_future()
-        self._places[node.results[0].name] = _Place(self._n_calls, self._last, done)
-        self._n_calls += 1
+        order = self._mapped_order() if path else (self._n_calls[""], 1, 0)
+        self._places[node.results[0].name] = _Place(order, self._n_calls[path], self._last, done)
+        self._n_calls[path] += 1
         self._last = done or self._last
+
+    def _mapped_order(self) -> Order:
+        self._n_mapped += 1
+        return self._n_calls[""], 0, self._n_mapped
+
+    def mark(self, has_effects: bool) -> ToolMark:
+        """Takes note of a map that is submitted. has_effects: later effects wait for it."""
+        done = asyncio.get_running_loop().create_future() if has_effects else None
+        mark = ToolMark(self._mapped_order(), self._last, done)
+        self._last = done or self._last
+        return mark
+
+    def part(self, mark: ToolMark) -> Tools:
+        """The tools of one call of a map; its effects follow those before the map."""
+        tools = Tools(self._allowed)
+        tools._own, tools._turn, tools._last = self._own, self._turn, mark.after
+        return tools
+
+    def take_in(self, mark: ToolMark, calls: Iterable[ToolCall]) -> None:
+        """Takes the calls that a map's calls have made, in their order: it is over."""
+        self._made.extend((mark.order, call) for call in calls)
+        if mark.done is not None and not mark.done.done():
+            mark.done.set_result(None)
 
     def resolve(self, node: Node) -> ToolImpl:
         name = node.text("name")
@@ -120,20 +166,22 @@ class Tools:
 
     def made(self) -> tuple[ToolCall, ...]:
         """The calls that were made, in the order of the program."""
-        return tuple(sorted(self._made, key=lambda call: call.ordinal))
+        return tuple(call for _, call in sorted(self._made, key=lambda made: made[0]))
 
     async def call(self, run: Instance, node: Node) -> Any:
         """What the call of a node gives, once it is its turn."""
         place = self._places.pop(node.results[0].name)
         if place.done is None:
-            return await self._call(run, node, place.ordinal)
+            return await self._call(run, node, place)
         if place.after is not None:
             await asyncio.shield(place.after)
-        value = await self._call(run, node, place.ordinal)
+        async with self._turn:
+            value = await self._call(run, node, place)
         place.done.set_result(None)
         return value
 
-    async def _call(self, run: Instance, node: Node, ordinal: int) -> Any:
+    async def _call(self, run: Instance, node: Node, place: _Place) -> Any:
+        path = run.placed(node.text("path")) if node.text("path") else run.base
         args = _arguments(run, node)
         on_error = run.field(node, "on_error")
         instead = None if on_error is None else json.loads(on_error)
@@ -147,14 +195,15 @@ class Tools:
         if log is None:
             outcome = Outcome(*await make())
         else:
-            logged = LoggedCall(log, run.row, ordinal, node, json.loads(written), instead)
-            outcome = await logged.outcome(make)
-        self._made.append(
-            ToolCall(
-                node.text("name"), ordinal, node.text("effect"), written, node.loc,
-                start_s, time.monotonic(), outcome.error, outcome.is_logged,
+            logged = LoggedCall(
+                log, run.row, path, place.ordinal, node, json.loads(written), instead
             )
+            outcome = await logged.outcome(make)
+        made = ToolCall(
+            node.text("name"), place.ordinal, node.text("effect"), written, node.loc,
+            start_s, time.monotonic(), outcome.error, outcome.is_logged, path,
         )  # fmt: skip
+        self._made.append((place.order, made))
         return outcome.value
 
     async def _make(

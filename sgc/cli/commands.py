@@ -27,6 +27,10 @@ _TARGET = "PROG.py[:FUNCTION]"
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("--full-graph", is_flag=True,
               help="Leave no way through to the interpreter; too many are an error.")  # fmt: skip
+@click.option("--allow-ambient", is_flag=True, help="Keep what the program reads of clocks, "
+              "random numbers, the environment and files, instead of refusing it.")  # fmt: skip
+@click.option("--as-sglang", is_flag=True,
+              help="PROG.py is written for SGLang: `import sglang` is sgc.")  # fmt: skip
 @debug_option
 def compile_command(**options: Any) -> None:
     """Compiles a program to a .sgir file.
@@ -56,8 +60,9 @@ class RunCommand(click.Command):
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
               help="One argument, read as its type. Repeatable.")  # fmt: skip
 @click.option("--engine", metavar="URI", help="A running engine: grpc://HOST:PORT, grpcs:// (TLS), "
-              "unix:PATH (token: SGC_TOKEN), or an SGLang server: sglang+http://HOST:PORT. Else "
-              "one is started.")  # fmt: skip
+              "unix:PATH (token: SGC_TOKEN), an SGLang server: sglang+http://HOST:PORT, or a model "
+              "provider: openai:MODEL, anthropic:MODEL, openai+http://HOST:PORT/v1#MODEL. Else one "
+              "is started.")  # fmt: skip
 @click.option("--model", metavar="ID_OR_PATH", help="Model of the engine to start: a Hugging Face "
               "folder or id, or `fake`. Without it the default model.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
@@ -86,6 +91,18 @@ class RunCommand(click.Command):
 @click.option("--retry-effect", is_flag=True, help="With --resume: call a tool again of which the "
               "log does not tell whether it was done.")  # fmt: skip
 @click.option("--skip-effect", is_flag=True, help="With --resume: count such a call as done.")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS",
+              help="Of a provider: asks nothing more that might cost more than this.")  # fmt: skip
+@click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Of a provider: "
+              "dollars a million tokens by model, as JSON, in place of the table's.")  # fmt: skip
+@click.option("--rpm", type=click.FloatRange(min=0, min_open=True), help="Of a provider: most "
+              "requests a minute.")  # fmt: skip
+@click.option("--tpm", type=click.FloatRange(min=0, min_open=True), help="Of a provider: most "
+              "tokens a minute.")  # fmt: skip
+@click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Of a provider: most "
+              "requests at once.")  # fmt: skip
+@click.option("--request-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+              help="Of a provider: how long one try may take.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No summary line.")
 @debug_option
 def run_command(**options: Any) -> None:
@@ -188,6 +205,9 @@ def verify_command(path: Path) -> None:
 @click.option("--dtype", type=click.Choice(DTYPES), default="auto", show_default=True)
 @click.option("--metrics", metavar="[HOST:]PORT|off", default="off", show_default=True,
               help="Prometheus metrics over HTTP. Not loopback: a token is required.")  # fmt: skip
+@click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,
+              help="OpenAI's and SGLang's HTTP APIs beside gRPC. Not loopback: a token is "
+              "required.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Check the cache's books after every step.")
 @debug_option
 def serve_command(**options: Any) -> None:

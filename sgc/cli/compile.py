@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sgc.cli.source import load_function, parse_pairs
-from sgc.errors import UsageError
+from sgc.errors import SgcWarning, UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
@@ -26,9 +30,15 @@ def compile_program(
     print_after: str | None,
     no_check: bool,
     full_graph: bool,
+    allow_ambient: bool,
+    as_sglang: bool,
 ) -> None:
     """Compiles, prints what was asked for, writes the file and says so on stderr."""
     _check_output(output)
+    if as_sglang:
+        from sgc.compat.sglang import install
+
+        install()
     function = load_function(source)
     names = None if passes is None else tuple(filter(None, passes.split(",")))
     if print_after is not None and print_after != "all" and print_after not in PASSES:
@@ -41,15 +51,17 @@ def compile_program(
         if print_after in ("all", row.name):
             _print_pass(row, before, after, seconds)
 
-    program = compile_function(
-        function,
-        bind_values(function, bindings),
-        check=not no_check,
-        opt_level=level,
-        passes=names,
-        observer=show,
-        is_full=full_graph,
-    )
+    with _plain_warnings():
+        program = compile_function(
+            function,
+            bind_values(function, bindings),
+            check=not no_check,
+            opt_level=level,
+            passes=names,
+            observer=show,
+            is_full=full_graph,
+            allow_ambient=allow_ambient,
+        )
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:
@@ -58,6 +70,22 @@ def compile_program(
         click.echo(
             f"{output}: {program.name}, {program.graph.n_nodes} nodes, {size} bytes", err=True
         )
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own warnings as lines on stderr: they name the program's line themselves."""
+    show = warnings.showwarning
+
+    def show_plainly(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, SgcWarning):
+            click.echo(f"sgc: warning: {message}", err=True)
+        else:
+            show(message, category, *rest, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show_plainly
+        yield
 
 
 def _check_output(output: Path | None) -> None:

@@ -22,7 +22,7 @@ from sgc.cli.source import (
     parse_json_args,
     parse_pairs,
 )
-from sgc.endpoints import Endpoint, Runtime, connect
+from sgc.endpoints import PROVIDER_SCHEMES, Endpoint, Runtime, connect
 from sgc.errors import ArgumentError, UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Node
@@ -61,6 +61,12 @@ def run_program(
     skip_effect: bool = False,
     as_sglang: bool = False,
     script_args: tuple[str, ...] = (),
+    max_cost: float | None = None,
+    prices: Path | None = None,
+    rpm: float | None = None,
+    tpm: float | None = None,
+    max_concurrency: int | None = None,
+    request_timeout: float | None = None,
 ) -> None:
     """Runs once; everything wrong with the command is found before an engine is started.
 
@@ -68,6 +74,9 @@ def run_program(
     """
     if engine is not None and model is not None:
         raise UsageError("--model is the engine's own choice where --engine names one")
+    limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
+                              "max_concurrency": max_concurrency,
+                              "request_timeout_s": request_timeout})  # fmt: skip
     if as_sglang:
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
@@ -95,7 +104,7 @@ def run_program(
                                 "allow_tools": allowed or None})  # fmt: skip
         if isinstance(loaded, Program):
             loaded.check_tools(options)
-        endpoint = held.enter_context(_open_endpoint(engine, model))
+        endpoint = held.enter_context(_open_endpoint(engine, model, limits))
         result = _run(loaded, endpoint, arguments, options, printer)
     if printer is not None:
         printer.end()
@@ -178,8 +187,19 @@ def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
     return {p.name: JSON if p.is_static else p.type for p in loaded.signature.parameters}
 
 
-def _open_endpoint(engine: str | None, model: str | None) -> Endpoint:
-    return connect(engine) if engine is not None else Runtime(model)
+def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are given; raises UsageError where no provider is asked, whose they are."""
+    limits = {name: value for name, value in given.items() if value is not None}
+    if limits and not (engine or "").startswith(PROVIDER_SCHEMES):
+        option = next(iter(limits)).removesuffix("_s").replace("_", "-")
+        raise UsageError(
+            f"--{option} is for model providers", hint="--engine openai:MODEL or anthropic:MODEL"
+        )
+    return limits
+
+
+def _open_endpoint(engine: str | None, model: str | None, limits: Mapping[str, Any]) -> Endpoint:
+    return connect(engine, **limits) if engine is not None else Runtime(model)
 
 
 def _run(
@@ -272,10 +292,14 @@ def summary(result: RunResult) -> str:
     stats = result.stats
     noun = "request" if stats.requests == 1 else "requests"
     forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
+    reasoned = f" ({stats.reasoning_tokens} of them reasoning)" if stats.reasoning_tokens else ""
+    cost = "" if stats.cost_usd is None else f"${stats.cost_usd:.4g}, "
+    ahead = f" ({stats.answered_ahead} more answered ahead)" if stats.answered_ahead else ""
     logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
     return (
-        f"{stats.requests} {noun}{logged}, {stats.prompt_tokens} prompt tokens "
+        f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
         f"({stats.cached_tokens} cached, {stats.computed_tokens} computed, "
         f"{stats.hit_rate:.0%} hit), "
-        f"{stats.completion_tokens} generated{forced}, {stats.wall_s:.2f} s, seed {result.seed}"
+        f"{stats.completion_tokens} generated{forced}{reasoned}, {cost}{stats.wall_s:.2f} s, "
+        f"seed {result.seed}"
     )

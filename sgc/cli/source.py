@@ -101,7 +101,8 @@ def _import_file(source: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except SgcError:
+    except SgcError as error:
+        error.where = error.where or innermost_user_line(error) or str(source)
         raise
     except SystemExit as error:
         raise ProgramError(f"importing it called exit({error.code})", where=str(source)) from error
@@ -111,8 +112,11 @@ def _import_file(source: Path) -> ModuleType:
         ) from error
     except Exception as error:
         where = innermost_user_line(error) or str(source)
+        is_sglang = isinstance(error, ModuleNotFoundError) and error.name == "sglang"
         raise ProgramError(
-            f"importing the program failed: {type(error).__name__}: {error}", where=where
+            f"importing the program failed: {type(error).__name__}: {error}",
+            where=where,
+            hint="sgc run and sgc compile take --as-sglang for it" if is_sglang else "",
         ) from error
     return module
 

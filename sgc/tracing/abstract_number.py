@@ -157,8 +157,15 @@ class AbstractNumber:
         stop(
             f"{self.symbol.name} is needed as a number while tracing",
             hint="write int(), float() and f-strings in the program's own module (not % or math); "
-            f"or give its value when compiling: --bind {self.symbol.name}=N; or " + INTERPRET,
+            "to pick one of a list, compare: `for i, x in enumerate(xs): if i == n: …`; or "
+            + self._bind()
+            + INTERPRET,
         )
+
+    def _bind(self) -> str:
+        name = self.symbol.name
+        is_given = self.session.is_parameter(name)
+        return f"give its value when compiling: --bind {name}=N; or " if is_given else ""
 
     __int__ = __float__ = __complex__ = __index__
 

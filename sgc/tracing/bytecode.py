@@ -20,6 +20,7 @@ class Slot(Enum):
 
     ITERATOR = auto()  # of a `for` loop
     EXIT = auto()  # of a `with` block
+    HANDLING = auto()  # what was being handled before an `except` block that is going on
     OTHER = auto()
 
 
@@ -35,7 +36,7 @@ class Place:
 
     @property
     def is_clean(self) -> bool:
-        """Whether a statement begins here: the stack holds loops and `with` blocks alone."""
+        """Whether a statement begins here: the stack holds nothing but blocks."""
         return self.stack is not None and all(slot is not Slot.OTHER for slot, _ in self.stack)
 
 
@@ -206,6 +207,8 @@ def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> St
     if op.opname == "BEFORE_WITH":
         slot = Slot.EXIT if is_own else Slot.OTHER
         return (*stack[:-1], (slot, op.offset), (Slot.OTHER, op.offset))
+    if op.opname == "PUSH_EXC_INFO":
+        return (*stack[:-1], (Slot.HANDLING, op.offset), (Slot.OTHER, op.offset))
     if op.opname == "FOR_ITER" and not is_jump:
         return (*stack, (Slot.OTHER, op.offset))
     n_popped = op.arg or 0 if op.opname == "SWAP" else _popped(op, effect)
@@ -262,7 +265,7 @@ _PUTS_ONE = frozenset({
 _POPS = {
     "LOAD_GLOBAL": 0, "LOAD_ATTR": 1, "LOAD_METHOD": 1, "UNPACK_SEQUENCE": 1, "UNPACK_EX": 1,
     "FOR_ITER": 1, "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1, "MATCH_KEYS": 0,
-    "DICT_MERGE": 3, "PUSH_EXC_INFO": 1, "WITH_EXCEPT_START": 0,
+    "DICT_MERGE": 3, "WITH_EXCEPT_START": 0,
 }  # fmt: skip
 
 

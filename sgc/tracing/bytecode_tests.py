@@ -20,6 +20,11 @@ def program_has(names: frozenset[str]) -> bool:
     return False
 
 
+def function_has(code: CodeType, names: frozenset[str]) -> bool:
+    """Whether a function, or one inside it, has one of these instructions."""
+    return bool(names & _instructions(code))
+
+
 @lru_cache(maxsize=4096)
 def _instructions(code: CodeType) -> frozenset[str]:
     """The names of instructions of a function and of those inside it."""

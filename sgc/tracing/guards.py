@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgc.ir.graph import Guard
+from sgc.tracing.ambient import current_ambient
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -28,10 +29,14 @@ def is_tool(value: Any) -> bool:
 
 
 def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
-    """Hashes of the program's source and of all it can read, and of its bound arguments."""
+    """Hashes of the program's source and of all it can read, and of its bound arguments.
+
+    And of what it has read of its surroundings, where that is allowed.
+    """
     found = [Guard(kind, name, digest) for kind, name, digest in _sources(function)]
     found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
-    return tuple(found)
+    ambient = current_ambient()
+    return (*found, *(ambient.guards() if ambient is not None else ()))
 
 
 def _sources(function: Function) -> Iterator[tuple[str, str, str]]:
@@ -99,7 +104,15 @@ def _is_guarded(value: Any) -> bool:
         return True
     if isinstance(value, types.FunctionType):
         return not (value.__module__ or "").startswith("sgc.")
-    return type(value) in _DATA
+    return type(value) in _DATA or is_namespace(value)
+
+
+def is_namespace(value: Any) -> bool:
+    """Whether it is what `argparse` gives, or the like: data with names."""
+    kind = type(value)
+    return kind is types.SimpleNamespace or (
+        kind.__module__ == "argparse" and kind.__qualname__ == "Namespace"
+    )
 
 
 def names_of(code: types.CodeType) -> set[str]:
@@ -129,6 +142,8 @@ def _plain(value: Any, depth: int) -> str:
     kind = type(value)
     if value is None or kind in (bool, int, float, str, bytes):
         return f"{kind.__name__}:{value!r}"
+    if depth > 0 and is_namespace(value):
+        return f"{kind.__name__}:{_plain(vars(value), depth - 1)}"
     if depth == 0 or kind not in (list, tuple, dict, set, frozenset):
         raise TypeError
     if kind is dict:

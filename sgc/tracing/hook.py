@@ -3,7 +3,8 @@
 A plain f-string is no subclass of ours, so its methods cannot be overridden; a profile hook
 sees them called as C functions and stops the trace before their result is used. It sees
 clocks, random numbers and the environment too; an audit hook sees files, sockets and
-processes. A compiled program would keep for ever what these gave once.
+processes. A compiled program would keep for ever what these gave once: it is refused, or, where
+that is allowed (`ambient.py`), noted.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sgc.session import current_session
+from sgc.session import current_session, user_loc
 from sgc.tracing.abstract import INTERPRET, AbstractText, marked, stop
+from sgc.tracing.ambient import current_ambient
 from sgc.tracing.call_arguments import takes_abstract
 
 # What carries markers through whole. Our own frames may call anything.
@@ -40,6 +42,8 @@ _AUDITED = {
     "os.listdir": "lists a folder",
     "os.scandir": "lists a folder",
 }
+_READ_EVENTS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
 
 _active = threading.local()
@@ -89,15 +93,18 @@ def unwatched() -> Iterator[None]:
 def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
     if event == "call":
         if frame.f_code is _READ_ENVIRONMENT:
-            _stop_ambient("reads the environment")
+            _read_named("reads the environment", "environment", frame.f_locals["key"])
     elif event == "c_call":
         receiver = getattr(arg, "__self__", None)
         if isinstance(receiver, str):
             _see_method(frame, arg, receiver)
         elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
             _stop_ambient("writes to a file or the terminal")
-        elif (what := _ambient(arg, receiver)) is not None and not _is_ours(frame):
-            _stop_ambient(what)
+        elif not _is_ours(frame):
+            if (what := _reads(arg, receiver)) is not None:
+                _read_ambient(what)
+            elif (what := _acts(arg)) is not None:
+                _stop_ambient(what)
 
 
 def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
@@ -139,28 +146,46 @@ def _is_ours(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
 
 
-def _ambient(function: Any, receiver: Any) -> str | None:
+def _reads(function: Any, receiver: Any) -> str | None:
     """What a C function reads of the surroundings, if it does."""
     name, module = function.__name__, getattr(function, "__module__", None)
     if module == "time" and name in _CLOCKS:
         return "reads the clock"
-    if module == "time" and name == "sleep":
-        return "sleeps"
     if name in ("now", "utcnow", "today") and isinstance(receiver, type):
         return "reads the clock" if issubclass(receiver, datetime.date) else None
     if name in ("random", "getrandbits") and isinstance(receiver, _random.Random):
         return "draws a random number"
-    if module == "_thread" and name in ("start_new_thread", "start_joinable_thread"):
-        return "starts a thread"
     if module == "posix" and name in ("urandom", "getrandom"):
         return "draws a random number"
     return None
 
 
+def _acts(function: Any) -> str | None:
+    """What a C function does that a compiled program would not, if it does."""
+    name, module = function.__name__, getattr(function, "__module__", None)
+    if module == "time" and name == "sleep":
+        return "sleeps"
+    if module == "_thread" and name in ("start_new_thread", "start_joinable_thread"):
+        return "starts a thread"
+    return None
+
+
+def _read_ambient(what: str, guarded: tuple[str, str] | None = None) -> None:
+    """Refuses a read of the surroundings, or notes it where it is allowed."""
+    ambient = current_ambient()
+    if ambient is None:
+        stop(
+            f"the program {what} while being traced; a compiled program would keep what it got",
+            hint="pass it as an argument of the program; to keep what it gets now, compile it with "
+            "--allow-ambient or @sgc.function(allow_ambient=True); or run it with --interpret",
+        )
+    ambient.note(what, str(user_loc() or ""), guarded)
+
+
 def _stop_ambient(what: str) -> None:
     stop(
-        f"the program {what} while being traced; a compiled program would keep what it got",
-        hint="pass it as an argument of the program, or run it with --interpret",
+        f"the program {what} while being traced; a compiled program would not",
+        hint="do it outside of the program, or run it with --interpret",
     )
 
 
@@ -176,8 +201,31 @@ def _install_audit() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _AUDITED and getattr(_active, "on", False) and not _is_importing():
+    if event not in _AUDITED or not getattr(_active, "on", False) or _is_importing():
+        return
+    if event in _READ_EVENTS:
+        _see_read(_AUDITED[event], _READ_EVENTS[event], *arguments)
+    elif event == "socket.connect":
+        _read_ambient(_AUDITED[event])
+    else:
         _stop_ambient(_AUDITED[event])
+
+
+def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0) -> None:
+    """A file opened, or a folder listed; a file that is opened for writing is refused."""
+    if kind == "file" and isinstance(flags, int) and flags & _WRITING:
+        _stop_ambient("opens a file for writing")
+    _read_named(what, kind, os.fspath(name) if isinstance(name, os.PathLike) else name)
+
+
+def _read_named(what: str, kind: str, name: Any) -> None:
+    """Something is read by its name; a file may be by its number, the folder of now by none."""
+    if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
+        stop(f"the program {what} that is named by a value known only when it runs")
+    if isinstance(name, (str, bytes)):
+        _read_ambient(what, (kind, os.fsdecode(name)))
+    else:
+        _read_ambient(what)
 
 
 def _is_importing() -> bool:

@@ -28,6 +28,10 @@ class OutsideTexts:
         self._collect(values)
         self._own = {id(text): text for text in own}
 
+    def add(self, values: Any) -> None:
+        """Takes note of more values from outside."""
+        self._collect(values)
+
     def _collect(self, value: Any) -> None:
         if isinstance(value, str):
             if _MAY_BE_SPECIAL.search(value):

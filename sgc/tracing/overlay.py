@@ -19,7 +19,9 @@ from typing import Any
 
 from sgc.errors import TraceError
 from sgc.tracing.abstract import INTERPRET, raise_stop, stop
-from sgc.tracing.guards import names_of, plain
+from sgc.tracing.ambient import AmbientRun, current_ambient
+from sgc.tracing.guards import is_namespace, names_of, plain
+from sgc.tracing.overlay_ambient import AmbientOverlay
 from sgc.tracing.overlay_builtins import BUILTINS, print_nothing
 from sgc.tracing.overlay_modules import seeing
 
@@ -35,12 +37,14 @@ class Overlays:
     def __init__(self, is_silent: bool = False) -> None:
         self._by_globals: dict[int, _Overlay] = {}
         self._is_silent = is_silent
+        ambient = current_ambient()
+        self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
 
     def rebuild(self, function: types.FunctionType) -> types.FunctionType:
         """A copy that runs over an overlay; a `global` write in it stops the trace."""
         key = id(function.__globals__)
         if key not in self._by_globals:
-            self._by_globals[key] = _Overlay(function.__globals__, self._is_silent)
+            self._by_globals[key] = _Overlay(function.__globals__, self._is_silent, self._ambient)
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
         return rebuilt
 
@@ -58,8 +62,11 @@ class Overlays:
 
 
 class _Overlay:
-    def __init__(self, original: dict[str, Any], is_silent: bool) -> None:
+    def __init__(
+        self, original: dict[str, Any], is_silent: bool, ambient: AmbientOverlay | None
+    ) -> None:
         self._original = original
+        self._ambient = ambient
         self._globals: dict[str, Any] = {}
         self._rebuilt: dict[int, Any] = {}
         self._keep: list[Any] = []  # ids are only unique among the living
@@ -67,12 +74,18 @@ class _Overlay:
         self._copied: dict[int, Any] = {}
         self._globals.update(original)
         silent = {"print": print_nothing} if is_silent else {}
-        self._globals["__builtins__"] = vars(builtins) | BUILTINS | silent
+        held = {"__import__": ambient.imported} if ambient is not None else {}
+        self._globals["__builtins__"] = vars(builtins) | BUILTINS | silent | held
         for name, value in original.items():
             if self._is_ours(value):
                 self._globals[name] = self.rebuild(value)
-            elif (guarded := seeing(value)) is not value:
+            elif (guarded := self._seeing(value)) is not value:
                 self._globals[name] = guarded
+
+    def _seeing(self, value: Any) -> Any:
+        """What stands for a value that is none of our functions."""
+        held = value if self._ambient is None else self._ambient.holding(value)
+        return seeing(value) if held is value else held
 
     def _is_ours(self, value: Any) -> bool:
         return isinstance(value, types.FunctionType) and value.__globals__ is self._original
@@ -102,7 +115,7 @@ class _Overlay:
                 value = old.cell_contents
             except ValueError:
                 continue
-            new.cell_contents = self.rebuild(value) if self._is_ours(value) else seeing(value)
+            new.cell_contents = self.rebuild(value) if self._is_ours(value) else self._seeing(value)
         for name, new in zip(function.__code__.co_freevars, cells or (), strict=True):
             with contextlib.suppress(ValueError):  # an empty cell
                 new.cell_contents = self._copy(name, new.cell_contents)
@@ -110,7 +123,7 @@ class _Overlay:
 
     def _copy(self, name: str, value: Any) -> Any:
         """A copy of plain data, so that what a trace does to it is undone, and seen."""
-        if type(value) not in (list, dict, set):
+        if type(value) not in (list, dict, set) and not is_namespace(value):
             return value
         if id(value) not in self._copied:
             before = plain(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -137,11 +138,44 @@ def _ambient(name: str) -> Callable[..., Any]:
     return call
 
 
+def _running(name: str) -> Callable[..., Any]:
+    """`eval` and the like: of a text known only at run time they would run its marker."""
+    builtin = getattr(builtins, name)
+
+    def function(source: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_abstract(source) or marked(source):
+            stop(f"{name}() of a value known only when the program runs", _EVALUATE)
+        if not args and not kwargs and name != "compile":  # it sees its caller's names
+            caller = sys._getframe(1)
+            return builtin(source, caller.f_globals, caller.f_locals)
+        return builtin(source, *args, **kwargs)
+
+    function.__name__ = name
+    return function
+
+
+def _open(file: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_abstract(file) or marked(file):
+        stop(
+            "open() of a file that is named by a value known only when it runs",
+            hint="read it in a tool, a function with @sgc.tool that the program calls; or "
+            + INTERPRET,
+        )
+    return open(file, *args, **kwargs)
+
+
+_EVALUATE = (
+    "what a model writes should not be run as Python; make what is to be done with it a tool, a "
+    "function with @sgc.tool that the program calls; or " + INTERPRET
+)
 _CHARACTERS = "use methods of the whole text (split, replace, count, find); or " + INTERPRET
 
 BUILTINS: dict[str, Any] = {
     "chr": _chr,
+    "compile": _running("compile"),
     "enumerate": _enumerate,
+    "eval": _running("eval"),
+    "exec": _running("exec"),
     "float": Float,
     "input": _ambient("input"),
     "int": Int,
@@ -150,6 +184,7 @@ BUILTINS: dict[str, Any] = {
     "len": _len,
     "max": _extreme("max"),
     "min": _extreme("min"),
+    "open": _open,
     "ord": _ord,
     "print": _print,
     "range": _range,

@@ -12,6 +12,7 @@ import contextlib
 import inspect
 import re
 import struct
+import sys
 import types as pytypes
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgc.ir.types import Type
+from sgc.session import innermost_user_loc
 from sgc.symbols import Symbol
 from sgc.tracing.bytecode import Slot, Stack, info_of
 from sgc.tracing.markers import has_marker, split_markers
@@ -211,11 +213,11 @@ def _pair(part: Part, other: Part, found: Mapped) -> bool:
 
 def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
     """Whether what ours relies on is known of the values that take their places."""
-    return all(
-        theirs.known.get(found[name] or "") == known
-        for name, known in ours.known.items()
-        if name in found
-    )
+    for name, known in ours.known.items():
+        given = found.get(name)  # None too where it is not set: then nothing will be read of it
+        if given is not None and theirs.known.get(given) != known:
+            return False
+    return True
 
 
 def _moved(fact: Any, found: Mapped) -> object:
@@ -253,6 +255,7 @@ class Reader:
                 self._closure(frames[index], frames[index + 1])
             self._frame(frames[index], loops)
         self._check_exits(frames)
+        self._handled(frames)
         self._value(last)
         first = loops.n_states if frames else len(session.states)
         dead = []
@@ -290,6 +293,18 @@ class Reader:
             n_exits += sum(slot is Slot.EXIT for slot, _ in stack or ())
         if n_exits != len(self._session.scopes):
             raise Opaque
+
+    def _handled(self, frames: list[FrameType]) -> None:
+        """The error that an `except` block handles; of one inside another too little is known."""
+        n_handling = 0
+        for index, frame in enumerate(frames):
+            stack = stack_of(frame, is_innermost=index == 0)
+            n_handling += sum(slot is Slot.HANDLING for slot, _ in stack or ())
+        if n_handling > 1:
+            raise Opaque
+        if n_handling:
+            self._tokens.append("handled")
+            self._value(sys.exc_info()[1])
 
     def _closure(self, frame: FrameType, caller: FrameType) -> None:
         """The cells of a function that is called, which others may share."""
@@ -396,6 +411,8 @@ class Reader:
             self._cell(value)
         elif isinstance(value, pytypes.BuiltinFunctionType):
             self._builtin(value)
+        elif isinstance(value, BaseException):
+            self._error(value)
         elif isinstance(value, pytypes.MethodType):
             self._tokens.append("method")
             self._value(value.__func__)
@@ -426,6 +443,14 @@ class Reader:
         else:
             self._tokens.append(("method", value.__name__))
             self._value(owner)
+
+    def _error(self, error: BaseException) -> None:
+        """An error that is being handled or kept: what it says, and the line that raised it."""
+        self._tokens.append(("error", str(innermost_user_loc(error))))
+        self._identity(type(error))
+        self._value(error.args)
+        self._value(error.__cause__)
+        self._value(dict(error.__dict__))
 
     def _instance(self, value: Any) -> None:
         """An object of a class written in Python, by its attributes."""

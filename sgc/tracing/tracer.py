@@ -45,6 +45,7 @@ from sgc.tracing.abstract import (
     stop,
 )
 from sgc.tracing.assemble import assemble
+from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.explore import (
     Budget,
     Exploration,
@@ -60,6 +61,7 @@ from sgc.tracing.facts import Fact, Facts, fact_of
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import unwatched, watch, watch_now
 from sgc.tracing.loops import Fault, Loops, raise_at_next_line
+from sgc.tracing.mapping import map_traced
 from sgc.tracing.markers import make_marker
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
@@ -69,6 +71,7 @@ from sgc.tracing.turns import counted
 
 if TYPE_CHECKING:
     from sgc.functions import Function
+    from sgc.mapping import MapCall, MappedStates
     from sgc.signature import Parameter
     from sgc.state import ProgramState
 
@@ -109,6 +112,10 @@ class TraceSession(Session):
         self.is_testing = False  # a join's predicate is being traced
         self.ended: BaseException | None = None  # what ended the run, should it be swallowed
         self.known: dict[str, Known] = {}  # what is known of texts beyond their types
+        self.callees: Callees | None = None  # the functions that the program maps
+        self.gathers = Gathers()
+        self.max_turns: int | None = None
+        self.met: list[Symbol] = []  # what tools and maps give
         self._types: dict[str, types.Type] = {}
         self._tests: dict[str, Fact] = {}
 
@@ -139,6 +146,10 @@ class TraceSession(Session):
     def note(self, bound: Mapping[str, Any], function: Function) -> None:
         """Texts of arguments that are fixed are values from outside all the same."""
         self._outside.note(bound, own_texts(function.python))
+
+    def note_outside(self, values: Any) -> None:
+        """Texts that a mapped call is given are values too."""
+        self._outside.add(values)
 
     def body(self, function: Function) -> Callable[..., Any]:
         return self._overlays.rebuild(function.python)
@@ -187,6 +198,66 @@ class TraceSession(Session):
             fields["frames"] = Lit(found.n_frames)
         (symbol,) = self.emit("media", [("image", types.MEDIA)], **fields)
         return Ref(symbol.name)
+
+    # -- maps ---------------------------------------------------------------------------
+
+    def map(self, call: MapCall) -> MappedStates:
+        return map_traced(self, call)
+
+    def as_value(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.as_value, value))
+        if isinstance(value, dict):
+            return {key: self.as_value(item) for key, item in value.items()}
+        if not self.is_abstract(value):
+            self.note_outside(value)
+            return value
+        if not isinstance(value, str) or len(pieces_of(value)) == 1:
+            return value
+        operand = self._text(value)
+        assert isinstance(operand, Ref)
+        return abstract(Symbol(operand.name, types.TEXT), self)
+
+    def callee(
+        self, function: Function, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
+    ) -> Callee:
+        """A function that is mapped, as it was traced; this trace ends where it was not yet."""
+        assert self.callees is not None
+        turns = function.max_turns or self.max_turns
+        wanted = Wanted(function, types_of, bound, self.heal, turns)
+        found = self.callees.find(wanted)
+        if found is None:
+            self._end(Unmet(wanted))
+        return found
+
+    def note_unknown(self, number: int, name: str) -> None:
+        """Ends the trace where a way through a called program that is not traced may set a name."""
+        assert self.callees is not None
+        callee = self.callees.number(number)
+        if callee.is_cut:
+            self._end(Unmet(callee.wanted, name))
+
+    def refuse_handled(self, name: str) -> None:
+        """Stops where the program handles what a mapped call may raise."""
+        if self.path is None:
+            self._end(HasDecisions())  # who handles what is known only there
+        if self.loops is not None and self.loops.is_caught():
+            stop(
+                f"an error that {name} may raise in sgc.map is handled by the program",
+                hint=f"handle it in {name} itself, and return what tells of it; or " + INTERPRET,
+            )
+
+    def _tell_caller(self, op: str, fields: Mapping[str, Operand]) -> None:
+        """What the program gives to one that maps it."""
+        if op == "return":
+            self.gathers.returns.add(self.type_of(fields["value"]))
+        elif op == "publish" and fields["stream"] == Ref(self.states[0].symbol.name):
+            keys, items = fields["keys"], fields["items"]
+            assert isinstance(keys, tuple)
+            assert isinstance(items, tuple)
+            for key, item in zip(keys, items, strict=True):
+                assert isinstance(key, Lit)
+                self.gathers.names.setdefault(str(key.value), set()).add(self.type_of(item))
 
     # -- markers ------------------------------------------------------------------------
 
@@ -380,6 +451,8 @@ class TraceSession(Session):
     def _apply(self, widened: Widened) -> None:
         for number, symbol, unsure in widened.names:
             self.note_type(symbol)
+            if unsure.known is not None:
+                self.known[symbol.name] = unsure.known
             self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
         self.facts = Facts(widened.facts)
 
@@ -397,7 +470,7 @@ class TraceSession(Session):
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
-                self._reach([], self._returned(ret_value), None)
+                self._reach([], self.returned(ret_value), None)
             self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
         super().finish(ret_value)
 
@@ -482,6 +555,9 @@ class TraceSession(Session):
 
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
         """What a node tells of later ones: which test it makes, who called whom."""
+        self._tell_caller(op, fields)
+        if op in ("tool", "map"):
+            self.met += symbols[:1]
         if op == "stream" and self.calling:
             self.callers[symbols[0].name] = self.calling[-1].start.name
         if op in ("compute", "attempt") and symbols[0].type == types.BOOL:
@@ -543,15 +619,35 @@ def trace(
     for parameter in function.signature.static:
         if parameter.name not in known:
             bound.setdefault(parameter.name, parameter.default)
-    trace = _Trace(function, bound, known, is_strict)
+
+    def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
+        each = _Trace(wanted, is_strict, callees)
+        return _traced(each, budget or Budget(), is_full, Report()), each.gathers
+
+    callees = Callees(function, traced)
+    trace = _Trace(Wanted(function, known, bound, None, function.max_turns), is_strict, callees)
+    graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+    verify(graph)
+    return graph
+
+
+def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
+    """The graph of a program, traced anew when it was found to map another function."""
+    while True:
+        try:
+            return _traced_once(trace, budget, is_full, report)
+        except Unmet as unmet:
+            trace.callees.meet(unmet)
+
+
+def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
     try:
         graph = trace.straight()
         again = trace.straight(is_silent=True)
         if graph != again:
-            raise _difference(function, graph, again)
+            raise _difference(trace.function, graph, again)
     except HasDecisions:
-        graph = _verified(trace, budget or Budget(), is_full, report or Report())
-    verify(graph)
+        graph = _verified(trace, budget, is_full, report)
     return graph
 
 
@@ -571,14 +667,11 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
 class _Trace:
     """What the runs of one trace have in common."""
 
-    def __init__(
-        self,
-        function: Function,
-        bound: Mapping[str, Any],
-        known: Mapping[str, types.Type],
-        is_strict: bool,
-    ) -> None:
-        self._function, self._bound, self._is_strict = function, bound, is_strict
+    def __init__(self, wanted: Wanted, is_strict: bool, callees: Callees) -> None:
+        self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
+        self._bound, self._is_strict = wanted.bound, is_strict
+        self._heal, self._max_turns = wanted.heal, wanted.max_turns
+        function, known, bound = wanted.function, wanted.types, wanted.bound
         self._free = [
             replace(p, type=known[p.name], is_typed=True, has_default=False)
             if p.name in known
@@ -606,7 +699,6 @@ class _Trace:
                 asked = exploration.asked
 
     def _explored(self, exploration: Exploration, is_full: bool, report: Report) -> Graph:
-        function = self._function
         first, _ = self._session(is_silent=True)
 
         def once(path: Path) -> None:
@@ -641,35 +733,35 @@ class _Trace:
         if spent:
             self._cut(exploration, spent, is_full)
             report.deopt = spent
-        blocks = assemble(
-            exploration.entry, exploration.namer, function.max_turns or 0, first.callers
-        )
+        blocks = assemble(exploration.entry, exploration.namer, self._max_turns or 0, first.callers)
         return self._graph(first, blocks)
 
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
         """Ends the arms that the budget did not allow in the interpreter."""
         if is_full:
             raise TraceError(
-                f"{self._function.name} has {spent}",
-                where=str(self._function.loc or ""),
+                f"{self.function.name} has {spent}",
+                where=str(self.function.loc or ""),
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
         if any(node.op == "join_first" for each in exploration.segments for node in each.nodes):
             raise TraceError(
-                f"{self._function.name} has {spent}, and a join that takes the first children, "
+                f"{self.function.name} has {spent}, and a join that takes the first children, "
                 "which the interpreter could not go on from",
-                where=str(self._function.loc or ""),
+                where=str(self.function.loc or ""),
                 hint="give its loops bounds, or run it with --interpret",
             )
         for item in exploration.left:
-            item.arm.nodes.append(make_node("deopt", (), self._function.loc, reason=Lit(spent)))
+            item.arm.nodes.append(make_node("deopt", (), self.function.loc, reason=Lit(spent)))
             item.arm.end = Stop()
 
     def _session(self, is_silent: bool) -> tuple[TraceSession, dict[str, Any]]:
         names = [parameter.name for parameter in self._free]
-        session = TraceSession(self._function.name, names, self._is_strict, is_silent)
-        session.note(self._bound, self._function)
+        session = TraceSession(self.function.name, names, self._is_strict, is_silent)
+        session.note(self._bound, self.function)
+        session.callees, session.gathers = self.callees, self.gathers
+        session._heals, session.max_turns = [self._heal], self._max_turns
         given = {name: copied(value) for name, value in self._bound.items()}
         for parameter in self._free:
             session.namer.take(parameter.name)
@@ -688,7 +780,7 @@ class _Trace:
     def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
         try:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
-                _run_body(self._function, session, given)
+                _run_body(self.function, session, given)
                 _refuse_changed(self._bound, given)
         except TraceStop as stopped:
             raise (session.stopped or stopped).error from None
@@ -705,8 +797,9 @@ class _Trace:
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(_param(parameter, session) for parameter in self._free)
-        guards = guards_of(self._function, self._bound)
-        return Graph(self._function.name, params, blocks, guards)
+        guards = guards_of(self.function, self._bound)
+        called = tuple(self.callees.graphs)
+        return Graph(self.function.name, params, blocks, guards, called=called)
 
 
 def _run_body(function: Function, session: TraceSession, arguments: Mapping[str, Any]) -> None:

@@ -37,6 +37,9 @@ ARGUMENTS = {
     "json_retry": {"text": "Ada Moor was born in 1970. She bakes bread in York."},
     "tree_of_thought": {"question": "Ada has 3 eggs and finds 4 more. How many has she now?"},
     "self_consistency": {"question": "Ada has 3 eggs and finds 4 more. How many has she now?"},
+    "map_reduce": {
+        "chunks": ["Tea is older than paper.", "It travelled by sea.", "Cows eat grass."]
+    },
 }
 TOOLS = {"react": ("search", "calculator")}
 # What forced text and healing save, and whole prompts that are asked again, are not counted from

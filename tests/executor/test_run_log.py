@@ -463,7 +463,7 @@ HEAD = '{"sgc_run_log":1}\n'
         (HEAD + '{"kind":"spell"}\n', "no record of the kind 'spell'"),
         (HEAD + '{"kind":["row"]}\n', "no record of the kind"),
         (HEAD + '{"kind":"row","row":3}\n', "needs row"),
-        (HEAD + '{"kind":"tool","row":"0","ordinal":true}\n', "needs row, ordinal"),
+        (HEAD + '{"kind":"tool","row":"0","ordinal":true}\n', "needs row, path, ordinal"),
         (HEAD + "\x00\n" + '{"kind":"row","row":"0"}\n', ":2: the line"),
     ],
 )

@@ -53,13 +53,15 @@ def test_mermaid_of_a_program() -> None:
 
 
 LINE_OF_DOT = re.compile(
-    r'  *(subgraph cluster_\d+ \{|label="([^"\\]|\\.)*"; style=filled; color="#eef2f7";|\}'
-    r'|n\d+ \[label="([^"\\]|\\.)*"(, fillcolor="#ffd98a")?\];'
-    r'|n\d+ -> n\d+ \[(penwidth=2|style=dashed)(, label="([^"\\]|\\.)*")?\];)'
+    r"  *(subgraph cluster_(c\d+_|called_)?\d+ \{|\}"
+    r'|label="([^"\\]|\\.)*"; style=(filled; color="#eef2f7"|dashed);'
+    r'|(c\d+_)?n\d+ \[label="([^"\\]|\\.)*"(, fillcolor="#ffd98a")?\];'
+    r'|(c\d+_)?n\d+ -> (c\d+_)?n\d+ \[(penwidth=2|style=dashed)(, label="([^"\\]|\\.)*")?\];)'
 )
 LINE_OF_MERMAID = re.compile(
-    r'  *(subgraph s\d+\["[^"\[\]<>`]*"\]|end|n\d+\["([^"\[\]<>`]|<br/>)*"\](:::generation)?'
-    r'|n\d+ (==>|-\.->)(\|"[^"|<>`]*"\|)? n\d+|classDef generation [\w:#,]*)'
+    r'  *(subgraph ((c\d+_)?s|called)\d+\["[^"\[\]<>`]*"\]|end'
+    r'|(c\d+_)?n\d+\["([^"\[\]<>`]|<br/>)*"\](:::generation)?'
+    r'|(c\d+_)?n\d+ (==>|-\.->)(\|"[^"|<>`]*"\|)? (c\d+_)?n\d+|classDef generation [\w:#,]*)'
 )
 
 

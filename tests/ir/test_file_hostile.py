@@ -14,9 +14,10 @@ from random_graphs import random_graph
 
 from sgc.errors import LoadError
 from sgc.ir import file as sgir
-from sgc.ir.limits import MAX_FILE_BYTES
+from sgc.ir.limits import MAX_FILE_BYTES, MAX_NESTING
 from sgc.ir.ops import OP_TABLE_VERSION
 from sgc.ir.parser import parse
+from sgc.ir.verify import find_breaches
 from sgc.proto import sgir_pb2 as pb
 
 
@@ -111,6 +112,71 @@ def reuse(program: pb.Program, n: int) -> None:
     for _ in range(n):
         program.nodes.add().CopyFrom(program.nodes[0])
     program.blocks[0].n_nodes = n + 1
+
+
+MAPPING = parse(
+    """sgir 1
+program @p(%xs: list[text]) {
+  %s0 = stream "p" path="p"
+  %a  = map 1 %xs caller=%s0 returns=true
+  return %a
+}
+called @f(%x: text) {
+  return %x
+}
+called @g(%x: text) {
+  %s0 = stream "g" path="g"
+  %a  = map 0 ["a", %x] caller=%s0 returns=true
+  return %a
+}
+"""
+)
+
+
+def set_program(program: pb.Program, number: int) -> None:
+    """The program that the second called one runs."""
+    node = program.called[1].nodes[1]
+    program.called[1].operands[node.fields[0].operand].integer = number
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (lambda p: set_program(p, 0), None),
+        (lambda p: set_program(p, 1), "in @g: map: there is no called program 1 that it may run"),
+        (lambda p: set_program(p, 99), "there is no called program 99 that it may run"),
+        (lambda p: set_program(p, -1), "there is no called program -1 that it may run"),
+        (lambda p: p.called.pop(), "there is no called program 1 that it may run"),
+        (lambda p: p.called[0].called.add(), "at most 0 called programs, found 1"),
+        (lambda p: [p.called.add() for _ in range(300)], "at most 256 called programs, found 302"),
+        (lambda p: p.called[0].guards.add(), "the called @f has guards of its own"),
+        (lambda p: reuse(p.called[0], 2000), "operands at most 2000000 long, found more"),
+        (lambda p: p.called[0].MergeFromString(b"\xf8\x01\x01"), "only known fields"),
+    ],
+)
+def test_forged_called_programs(edit: Callable[[pb.Program], object], told: str | None) -> None:
+    program = message(sgir.to_bytes(MAPPING))
+    edit(program)
+    data = sealed(program.SerializeToString(deterministic=True))
+    if told is None:
+        assert sgir.from_bytes(data) == MAPPING
+        return
+    with pytest.raises(LoadError, match=told):
+        sgir.from_bytes(data, "p.sgir")
+
+
+def test_maps_nest_within_bounds() -> None:
+    """Each called program runs the one before it."""
+    levels = [
+        f'called @f{n}(%x: text) {{\n %s0 = stream "f{n}" path="f{n}"\n'
+        + (f" %a = map {n - 1} [%x] caller=%s0 returns=true\n" if n else "")
+        + " return %x\n}\n"
+        for n in range(MAX_NESTING + 1)
+    ]
+    program = "sgir 1\nprogram @p() {\n return\n}\n"
+    assert find_breaches(parse(program + "".join(levels[:-1]))) == []
+    (breach,) = find_breaches(parse(program + "".join(levels)))
+    assert breach.headline == f"R16 calls: @f{MAX_NESTING} nests maps deeper than {MAX_NESTING}"
 
 
 def add_types(program: pb.Program, n: int) -> None:

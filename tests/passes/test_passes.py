@@ -15,7 +15,7 @@ from sgc.passes.pipeline import LEVELS, PASSES, choose_passes, optimize, run_pas
 
 def graph(body: str) -> Graph:
     lines = "\n".join(f"  {line.strip()}" for line in textwrap.dedent(body).strip().splitlines())
-    return parse(f"sgir 1\nprogram @p(%x: text) {{\n{lines}\n}}\n")
+    return parse(f"sgir 1\nprogram @p(%x: text, %n: int) {{\n{lines}\n}}\n")
 
 
 CASES = {
@@ -96,6 +96,54 @@ CASES = {
         %s0 = stream "p"
         return %x
         """,
+    ),
+    "generations in a row": (
+        "fuse_calls",
+        """
+        %s0 = stream "p"
+        %s1, %a = gen %s0 max_tokens=8 stop=["\\n"]
+        %s2 = const %s1 "and "
+        %s3, %b = gen %s2 max_tokens=16 stop=["."]
+        %s4 = append %s3 %x
+        %s5, %c = gen %s4 max_tokens=16 stop=["."]
+        return none
+        """,
+        """
+        %s0 = stream "p"
+        %s1, %a = gen %s0 ahead=26 max_tokens=8 stop=["\\n"]
+        %s2 = const %s1 "and "
+        %s3, %b = gen %s2 max_tokens=16 stop=["."]
+        %s4 = append %s3 %x
+        %s5, %c = gen %s4 max_tokens=16 stop=["."]
+        return none
+        """,
+    ),
+    "a fork, an argument, or other sampling between generations": (
+        "fuse_calls",
+        """
+        %s0 = stream "p"
+        %s1, %a = gen %s0 max_tokens=8 stop=["."]
+        %s2 = append %s1 %x
+        %s3, %b = gen %s2 max_tokens=8 stop=["."]
+        %s4, %c = gen %s3 max_tokens=8 temperature=0.5 stop=["."]
+        %t, %u = fork %s4
+        %u1, %d = gen %u max_tokens=8 temperature=0.5 stop=["."]
+        return none
+        """,
+        None,
+    ),
+    "generations that are bound, or have no end": (
+        "fuse_calls",
+        """
+        %s0 = stream "p"
+        %s1, %a = gen %s0 max_tokens=8 stop=["."] regex="a+"
+        %s2, %b = gen %s1 max_tokens=8 stop=["."]
+        %s3, %c = gen %s2 max_tokens=8
+        %s4, %d = gen %s3 stop=["."]
+        %s5, %e = gen %s4 max_tokens=%n stop=["."]
+        return none
+        """,
+        None,
     ),
     "generations stay": (
         "drop_unused",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import os
 import re
 import shutil
 import signal
-import site
 import socket
 import subprocess
 import sys
@@ -23,8 +22,8 @@ import pytest
 
 import sgc.errors
 from sgc.errors import BackendError, EngineUnavailable, UsageError
-from sgc.runtime.engine import child
-from sgc.runtime.engine.child import environment, is_installed, python_module
+from sgc.runtime.engine import worker_process
+from sgc.runtime.engine.child import python_module
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.listen import (
     Address,
@@ -34,10 +33,10 @@ from sgc.runtime.engine.listen import (
     parse_address,
     read_security,
 )
-from sgc.runtime.engine.serve import ServerConfig, _warn, run_server
+from sgc.runtime.engine.serve import ServerConfig, run_server
+from sgc.runtime.engine.serving import _warn
 from sgc.runtime.engine.template import PLAIN
 from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.engine.worker_link import WorkerLink
 from sgc.runtime.executor.engine_backend import EngineBackend
 
 SERVE = python_module("sgc.runtime.engine.serve")
@@ -46,7 +45,7 @@ SERVE = python_module("sgc.runtime.engine.serve")
 @contextmanager
 def serving(*arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server and its address, stopped at the end if it still runs."""
-    env = {**environment(), **more}
+    env = {**os.environ, **more}
     process = subprocess.Popen(
         [*SERVE, "--model", "fake", *arguments], stderr=subprocess.PIPE, text=True, env=env
     )
@@ -62,9 +61,7 @@ def serving(*arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str
 
 
 def refused(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*SERVE, "--model", "fake", *arguments], capture_output=True, text=True, env=environment()
-    )
+    done = subprocess.run([*SERVE, "--model", "fake", *arguments], capture_output=True, text=True)
     return done.returncode, done.stderr
 
 
@@ -130,7 +127,7 @@ def test_port_in_use_is_an_error() -> None:
 def test_mistakes_are_found_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(WorkerLink, "spawn", None)
+    monkeypatch.setattr(worker_process, "spawn", None)
     (tmp_path / "text").write_text("hi")
     text = str(tmp_path / "text")
     for changes, words in (
@@ -249,7 +246,7 @@ def test_embedded_engine_ends_with_its_parent(tmp_path: Path) -> None:
         [sys.executable, "-P", "-c", code],
         capture_output=True,
         text=True,
-        env={**environment(), "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     pid = int(done.stdout)
     deadline = time.monotonic() + 5
@@ -312,28 +309,21 @@ def test_async_embedded_engine() -> None:
     asyncio.run(main())
 
 
-def test_children_get_an_import_path_only_where_sgc_is_not_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    monkeypatch.setattr(child, "is_installed", lambda root: True)
-    assert "PYTHONPATH" not in child.environment()
-    monkeypatch.setattr(child, "is_installed", lambda root: False)
-    root = Path(sgc.errors.__file__).absolute().parent.parent
-    assert child.environment()["PYTHONPATH"] == str(root)
-
-
-def test_installed_means_this_very_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "getsitepackages", lambda: [str(tmp_path / "site")])
-    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "user"))
-    info = tmp_path / "site" / "sgc-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sgc\nVersion: 1\n")
-    assert is_installed(tmp_path / "site")
-    assert not is_installed(tmp_path / "checkout")
-    url = (tmp_path / "checkout").as_uri()
-    (info / "direct_url.json").write_text(json.dumps({"url": url}))
-    assert is_installed(tmp_path / "checkout")
+def test_children_run_this_very_copy_and_nothing_of_the_language(tmp_path: Path) -> None:
+    """Wherever they are started, and whatever else is called sgc on the import path."""
+    (tmp_path / "sgc").mkdir()
+    (tmp_path / "sgc" / "__init__.py").write_text("raise ImportError('another sgc')")
+    (tmp_path / "probe.py").write_text(
+        "import sys, sgc.errors\nprint(sgc.errors.__file__, 'sgc.functions' in sys.modules)"
+    )
+    done = subprocess.run(
+        python_module("probe"),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.stdout.split() == [str(Path(sgc.errors.__file__).absolute()), "False"], done.stderr
 
 
 def _children(pid: int) -> list[int]:

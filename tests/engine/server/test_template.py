@@ -16,6 +16,7 @@ from sgc.runtime.engine.template_child import (
     read_template,
     start_probe,
 )
+from sgc.runtime.engine.template_render import renderer
 
 CHATML = json.loads((DEFAULT_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
 CHATML_DEFAULT = (
@@ -64,6 +65,23 @@ GENERATION_TAG = (
 
 def chat_of(source: str, bos: str = "<s>", eos: str = "</s>") -> Chat:
     return probe_here(TemplateSource(source, bos, eos))
+
+
+@pytest.mark.parametrize("source", [CHATML, CHATML_DEFAULT, LLAMA3, LLAMA2, GEMMA, THINKING])
+@pytest.mark.parametrize("generates", [True, False])
+def test_a_template_renders_what_transformers_renders(source: str, generates: bool) -> None:
+    """With the shipped model's tokenizer, whose own the first of them is."""
+    from transformers import AutoTokenizer
+
+    theirs = AutoTokenizer.from_pretrained(str(DEFAULT_FOLDER))
+    theirs.bos_token = "<|im_start|>"
+    tokens = {"bos_token": theirs.bos_token, "eos_token": theirs.eos_token}
+    said = [("user", " Hi "), ("assistant", "<think>\nhm\n</think>\n\nYes. "), ("user", "é\n")]
+    messages = [{"role": role, "content": content} for role, content in said]
+    ours = renderer(source, tokens)(messages, generates)
+    assert ours == theirs.apply_chat_template(
+        messages, chat_template=source, add_generation_prompt=generates, tokenize=False
+    )
 
 
 def test_chatml() -> None:

@@ -294,7 +294,7 @@ def test_loading_imports_neither_torch_nor_transformers() -> None:
         "import sys; from sgc.runtime.engine.tokenizer import load_tokenizer;"
         "from sgc.runtime.engine.models import DEFAULT_FOLDER;"
         "import sgc.runtime.engine.detokenizer, sgc.runtime.engine.serve;"
-        "import sgc.runtime.engine.server;"
+        "import sgc.runtime.engine.serving;"
         "load_tokenizer(DEFAULT_FOLDER).encode_prompt([]);"
         "print([m for m in ('torch', 'transformers', 'jinja2') if m in sys.modules])"
     )

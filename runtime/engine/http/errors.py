@@ -1,0 +1,64 @@
+"""Why an HTTP request is refused or fails: a status and OpenAI's JSON form, on both faces."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from sgc.proto import engine_pb2 as pb
+
+Json = dict[str, Any]
+
+RETRY_AFTER_S = 1
+log = logging.getLogger("sgc.http")
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+_CODES = {
+    pb.ERROR_CODE_INVALID_ARGUMENT: (400, "invalid_value"),
+    pb.ERROR_CODE_CONTEXT_EXCEEDED: (400, "context_length_exceeded"),
+    pb.ERROR_CODE_RESOURCE_EXHAUSTED: (429, "overloaded"),
+    pb.ERROR_CODE_UNAVAILABLE: (503, "unavailable"),
+}
+
+
+class HttpError(Exception):
+    """param: the field it is about, if it is about one; code: a short name for programs."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code or None
+
+    @property
+    def body(self) -> Json:
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        found = {"message": self.message, "type": _TYPES.get(self.status, kind)}
+        return {"error": {**found, "param": self.param, "code": self.code}}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        if self.status == 401:
+            return {"WWW-Authenticate": "Bearer"}
+        return {"Retry-After": str(RETRY_AFTER_S)} if self.status in (429, 503) else {}
+
+
+def bad(message: str, param: str | None = None, code: str = "invalid_value") -> HttpError:
+    """The client's mistake."""
+    return HttpError(400, message, param, code)
+
+
+def failed() -> HttpError:
+    """Our mistake; what it was is logged and not given out."""
+    return HttpError(500, "the server failed; its log says why", code="internal_error")
+
+
+def error_of(error: pb.Error) -> HttpError:
+    """What the engine says of a request, as a status."""
+    status, code = _CODES.get(error.code, (500, "internal_error"))
+    return HttpError(status, error.message, code=code)

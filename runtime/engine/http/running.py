@@ -1,0 +1,82 @@
+"""Runs the requests of one HTTP request as one session of the engine, like a gRPC client's.
+
+So admission, limits, salts and fairness are the engine's own. Whoever stops reading (a client that
+hung up cancels its handler) cancels what is unfinished, and its memory is free at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.bounds import MAX_LOGPROBS
+from sgc.runtime.engine.http.errors import HttpError, bad, error_of
+from sgc.runtime.engine.session import Session, Shared
+
+
+class Runs:
+    """The sessions of the HTTP clients."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._sessions: set[Session] = set()
+
+    def fail_all(self, reason: str) -> None:
+        """Ends whatever is unfinished with UNAVAILABLE."""
+        for session in list(self._sessions):
+            session.fail_all(reason)
+
+    async def replies(self, requests: Sequence[pb.Request]) -> AsyncGenerator[pb.Reply]:
+        """Deltas and final replies as they come.
+
+        Raises HttpError at the first error, and where the log-probabilities of all together are
+        more than one request may have.
+        """
+        if len(self._shared.sessions) >= self._shared.limits.max_sessions:
+            raise HttpError(429, "too many clients are served; try again later", code="overloaded")
+        session = Session(self._shared)
+        self._sessions.add(session)
+        n_logprobs = 0
+        reading = asyncio.create_task(session.read(_once(requests)))
+        try:
+            async for frame in session.frames():
+                for reply in frame.replies:
+                    if reply.HasField("error"):
+                        raise error_of(reply.error)
+                    n_logprobs += _n_logprobs(reply.generated)
+                    if n_logprobs > MAX_LOGPROBS:
+                        raise _too_many_logprobs()
+                    yield reply
+            await reading
+        finally:
+            self._sessions.discard(session)
+            reading.cancel()
+            session.close()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def finals(self, requests: Sequence[pb.Request]) -> list[pb.Generated]:
+        """What was generated for each request, once it is all there; raises HttpError."""
+        found: dict[int, pb.Generated] = {}
+        async with aclosing(self.replies(requests)) as replies:
+            async for reply in replies:
+                if reply.HasField("generated"):
+                    found[reply.id] = reply.generated
+        return [found[request.id] for request in requests]
+
+
+def _n_logprobs(generated: pb.Generated) -> int:
+    rows = (*generated.prompt_logprobs, *generated.logprobs)
+    return sum(1 + len(row.top) for row in rows)
+
+
+def _too_many_logprobs() -> HttpError:
+    return bad(
+        f"all completions together have more than {MAX_LOGPROBS} log-probabilities; "
+        "ask for fewer at a time"
+    )
+
+
+async def _once(requests: Sequence[pb.Request]) -> AsyncIterator[pb.ClientFrame]:
+    yield pb.ClientFrame(requests=requests)

@@ -1,0 +1,52 @@
+"""What tokens say, for log-probabilities: their bytes, and where in the text each begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.detokenizer import IncrementalDetokenizer
+from sgc.runtime.engine.token_bytes import token_bytes
+from sgc.runtime.engine.tokenizer import Tokenizer
+
+LOWEST = -9999.0  # JSON has no -infinity; OpenAI's servers write this
+
+
+class TokenTexts:
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._bytes = token_bytes(tokenizer)
+
+    def bytes_of(self, found: pb.TokenLogprob) -> bytes:
+        """What the token adds to a text. Its text by itself may lack a leading space, and bytes
+        that are no whole character."""
+        known = self._bytes[found.id] if self._bytes is not None else b""
+        return known or found.text.encode()
+
+    def text_of(self, found: pb.TokenLogprob) -> str:
+        return self.bytes_of(found).decode(errors="replace")
+
+    def offsets(self, ids: Iterable[int], start: int = 0) -> list[int]:
+        """Where each token's text begins, in code points from `start` on."""
+        detokenizer = IncrementalDetokenizer(self._tokenizer)
+        found = []
+        for token in ids:
+            found.append(start)
+            start += len(detokenizer.feed([token]))
+        return found
+
+    def prompt_offsets(self, ids: list[int], n_chars: int) -> list[int]:
+        """The same for a prompt of so many code points, whose first token may say a space that the
+        prompt has not."""
+        detokenizer = IncrementalDetokenizer(self._tokenizer)
+        n_over = max(0, len(detokenizer.feed(ids) + detokenizer.flush()) - n_chars)
+        return [max(0, offset - n_over) for offset in self.offsets(ids)]
+
+    def decoded(self, ids: list[int]) -> str:
+        text: str = self._tokenizer.backend.decode(ids, skip_special_tokens=True)
+        return text
+
+
+def logprob_of(value: float) -> float:
+    """As JSON can say it."""
+    return max(value, LOWEST)

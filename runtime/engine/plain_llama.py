@@ -1,0 +1,165 @@
+"""A Llama in plain torch operations, as transformers' eager classes compute it, bit for bit.
+
+Importing transformers takes longer than the rest of an engine's start, and of a Llama it only
+decides what is written down here. `plain_files.py` makes one where it can tell all of a model's
+settings. It runs whole sequences, for `self_check.py`; requests run on `fused.py`, which takes
+its weights and finds them under the names that transformers' modules have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaConfig:
+    """The settings, by their names in config.json."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    max_position_embeddings: int
+    rms_norm_eps: float
+    rope_theta: float
+    tie_word_embeddings: bool
+    attention_bias: bool
+    mlp_bias: bool
+
+    def get_text_config(self) -> LlamaConfig:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """weight: [out_features, in_features]; bias: [out_features]."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None = None
+
+    @property
+    def out_features(self) -> int:
+        return int(self.weight.shape[0])
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    weight: torch.Tensor
+    variance_epsilon: float
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.to(torch.float32)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+        return self.weight * wide.to(x.dtype)
+
+
+class Rotary:
+    """The cosines and sines of positions: [..., head_dim] each, in the type of `x`."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float) / config.head_dim
+        self.inv_freq = 1.0 / (config.rope_theta**exponents)
+
+    def __call__(
+        self, x: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        angles = positions[..., None].float() * self.inv_freq
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    q_proj: Projection
+    k_proj: Projection
+    v_proj: Projection
+    o_proj: Projection
+    head_dim: int
+
+    @property
+    def scaling(self) -> float:
+        return float(self.head_dim**-0.5)
+
+    def __call__(self, x: torch.Tensor, rope: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        """x: [n_sequences, n_tokens, hidden]; each token sees those up to itself."""
+        q, k, v = (
+            projected.view(*x.shape[:-1], -1, self.head_dim).transpose(1, 2)
+            for projected in (self.q_proj(x), self.k_proj(x), self.v_proj(x))
+        )
+        q, k = _rotated(q, *rope), _rotated(k, *rope)
+        n_shared = q.shape[1] // k.shape[1]
+        k, v = (heads.repeat_interleave(n_shared, dim=1) for heads in (k, v))
+        weights = torch.matmul(q, k.transpose(2, 3)) * self.scaling
+        later = torch.ones(weights.shape[-2:], dtype=torch.bool).triu(1)
+        weights = weights.masked_fill(later, float("-inf"))
+        weights = F.softmax(weights, dim=-1, dtype=torch.float32).to(x.dtype)
+        return self.o_proj(torch.matmul(weights, v).transpose(1, 2).flatten(2))
+
+
+@dataclass(frozen=True, slots=True)
+class Mlp:
+    gate_proj: Projection
+    up_proj: Projection
+    down_proj: Projection
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    self_attn: Attention
+    mlp: Mlp
+    input_layernorm: Norm
+    post_attention_layernorm: Norm
+
+    def __call__(self, x: torch.Tensor, rope: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        x = x + self.self_attn(self.input_layernorm(x), rope)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """layers: a list, which `fused.py` empties as it takes them over."""
+
+    embed_tokens: Projection
+    layers: list[Layer]
+    norm: Norm
+    rotary_emb: Rotary
+
+
+class LlamaForCausalLM:
+    """Has the name of the class that it stands for, which tells `fused.py` the family."""
+
+    def __init__(self, config: LlamaConfig, body: Body, lm_head: Projection) -> None:
+        self.config = config
+        self.model = body
+        self.lm_head = lm_head
+        self.dtype = body.embed_tokens.weight.dtype
+
+    def get_output_embeddings(self) -> Projection:
+        return self.lm_head
+
+    def __call__(self, tokens: torch.Tensor) -> torch.Tensor:
+        """tokens: [n_sequences, n_tokens], whole. Gives [n_sequences, n_tokens, vocab]."""
+        x = F.embedding(tokens, self.model.embed_tokens.weight)
+        rope = self.model.rotary_emb(x, torch.arange(tokens.shape[1])[None])
+        for layer in self.model.layers:
+            x = layer(x, rope)
+        return self.lm_head(self.model.norm(x))
+
+
+def _rotated(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """heads: [n_sequences, n_heads, n_tokens, head_dim]."""
+    first, second = heads.chunk(2, dim=-1)
+    turned = torch.cat((-second, first), dim=-1)
+    return heads * cos.unsqueeze(1) + turned * sin.unsqueeze(1)

@@ -1,0 +1,174 @@
+"""What a server does from its step process' start to its end: loads the tokenizer while the model
+loads, listens, and stops both. Clients can connect only once the model is loaded. Run by
+`serve.py`; imports no torch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sgc.errors import SgcError
+from sgc.runtime.engine import garbage
+from sgc.runtime.engine.bounds import ServerLimits
+from sgc.runtime.engine.listen import bind
+from sgc.runtime.engine.models import ModelSource
+from sgc.runtime.engine.server import EngineFacts, EngineServer, info_of
+from sgc.runtime.engine.session import Shared
+from sgc.runtime.engine.template import PLAIN
+from sgc.runtime.engine.template_child import start_probe
+from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.worker_link import WorkerDied, WorkerLink
+from sgc.runtime.engine.worker_process import WorkerProcess
+
+if TYPE_CHECKING:  # it runs as `__main__`, and would be imported a second time
+    from sgc.runtime.engine.serve import Checked
+
+T = TypeVar("T")
+N_TOKENIZER_THREADS = 2
+
+
+async def serve(checked: Checked, worker: WorkerProcess) -> int:
+    """Serves until a signal or the step process' end; the exit status."""
+    config, source, security = checked.config, checked.source, checked.security
+    link = WorkerLink(worker)
+    stop = _stop_event(config.exit_with_parent)
+    target, probe = "", None
+    try:
+        probe = start_probe(source.tokenizer_folder)
+        tokenizer = load_tokenizer(source.tokenizer_folder)
+        probing = _value(PLAIN) if probe is None else asyncio.to_thread(probe.result)
+        chat = await _first(probing, stop.wait())
+        ready = chat and await _first(link.connect(), stop.wait())
+        if ready is None:
+            return 0
+        _warn(chat, tokenizer, ready.vocab_size)
+        facts, shared = _assemble(source, ready, chat, tokenizer, link)
+        server = EngineServer(security)
+        target = bind(server.grpc, checked.address, security)
+        await server.start(facts, shared)
+        async with _http(checked, facts, shared) as http_url:
+            with _metrics(checked, facts, shared) as url:
+                if url:
+                    print(f"metrics on {url}", file=sys.stderr)
+                if http_url:
+                    print(f"HTTP on {http_url}", file=sys.stderr)
+                print(f"listening on {target}", file=sys.stderr, flush=True)
+                garbage.collect_seldom()
+                death = await _first(link.wait_dead(), stop.wait())
+        await server.stop(death or "the engine is stopping")
+        if death is None:
+            return 0
+        raise SgcError(death)
+    except WorkerDied as error:
+        raise SgcError(f"the model cannot be loaded: {error}") from error
+    finally:
+        if probe is not None:
+            probe.close()
+        await link.close()
+        if target and checked.address.path is not None:
+            checked.address.path.unlink(missing_ok=True)
+
+
+def _assemble(
+    source: ModelSource, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
+) -> tuple[EngineFacts, Shared]:
+    limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
+    threads = ThreadPoolExecutor(N_TOKENIZER_THREADS, "tokenize")
+    facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
+    return facts, Shared(tokenizer, link, limits, threads)
+
+
+def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
+    unknown = [str(i) for i in tokenizer.eos_ids if i >= vocab_size]
+    notes = list(chat.notes)
+    if unknown:
+        notes.append(
+            f"end-of-sequence ids {', '.join(unknown)} are not in the vocabulary of {vocab_size} "
+            "and are ignored"
+        )
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> Iterator[str]:
+    """Serves the metrics meanwhile; gives their URL, or "" where they are off."""
+    security, address = checked.security, checked.scraped
+    if address is None:
+        yield ""
+        return
+    from sgc.runtime.engine.metrics_http import serving_metrics
+
+    tls = _tls(checked)
+    with serving_metrics(address, security, tls, shared.stats, info_of(facts), shared.tally) as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> AsyncIterator[str]:
+    """Serves OpenAI's and SGLang's HTTP meanwhile; gives its URL, or "" where it is off."""
+    if checked.http is None:
+        yield ""
+        return
+    from sgc.runtime.engine.http.app import serving_http
+
+    tls = _tls(checked)
+    async with serving_http(checked.http, checked.security, tls, facts, shared) as url:
+        yield url
+
+
+def _tls(checked: Checked) -> ssl.SSLContext | None:
+    """What the HTTP servers speak, where there is a certificate."""
+    config = checked.config
+    if not config.tls_cert or not config.tls_key:
+        return None
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(config.tls_cert, config.tls_key)
+    return tls
+
+
+async def _first(wanted: Any, stop: Any) -> Any:
+    """The result of `wanted`, or None if `stop` comes first."""
+    tasks = [asyncio.ensure_future(wanted), asyncio.ensure_future(stop)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return tasks[0].result() if tasks[0].done() else None
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _value(value: T) -> T:
+    return value
+
+
+def _stop_event(exit_with_parent: bool) -> asyncio.Event:
+    """Set by SIGTERM or SIGINT, and if asked by the end of stdin."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if exit_with_parent:
+        loop.add_reader(0, _at_end_of_input(loop, stop))
+    return stop
+
+
+def _at_end_of_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> Callable[[], None]:
+    def on_readable() -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(0, 4096)
+        if not data:
+            loop.remove_reader(0)
+            stop.set()
+
+    return on_readable

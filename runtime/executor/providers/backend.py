@@ -1,0 +1,205 @@
+"""A provider's model as a backend: what the executor asks, lowered, paced, retried and priced.
+
+One class for all providers; what is theirs is an `Api`. No program state; every request carries
+its whole prompt. An object belongs to the event loop that it was made on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from sgc.errors import UsageError
+from sgc.runtime.executor.backend import (
+    Capabilities,
+    ChatFormat,
+    FinishReason,
+    Generated,
+    Prompt,
+    RoleFormat,
+    Sampling,
+    Scored,
+    Usage,
+    generate_each,
+)
+from sgc.runtime.executor.chat_templates import template_for
+from sgc.runtime.executor.providers.limits import Clock, Limits, LimitSettings, RealClock
+from sgc.runtime.executor.providers.lower import Lowered, lower, refusal, refused_fields
+from sgc.runtime.executor.providers.messages import Conversation
+from sgc.runtime.executor.providers.models import Facts
+from sgc.runtime.executor.providers.prices import Prices
+from sgc.runtime.executor.providers.reply import Replies, generated
+from sgc.runtime.executor.providers.retry import Attempts, Estimate
+from sgc.runtime.executor.providers.shown import Shown
+
+MAX_IN_FLIGHT = 64
+# Around each message there are a few tokens more than its text has.
+TOKENS_A_MESSAGE = 16
+BYTES_A_TOKEN = 4  # of a guess; at most one byte a token is the ceiling
+
+
+class Api(Protocol):
+    async def send(
+        self, lowered: Lowered, facts: Facts, on_text: Callable[[str], None] | None
+    ) -> Replies: ...
+
+    async def close(self) -> None: ...
+
+
+class ProviderBackend:
+    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's.
+
+    Raises UsageError where money is bounded and no price is known.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        facts: Facts,
+        settings: LimitSettings,
+        prices: Prices | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.api = api
+        self.facts = facts if prices is None else replace(facts, prices=prices)
+        if settings.max_cost is not None and self.facts.prices is None:
+            raise UsageError(
+                f"--max-cost needs the prices of {facts.model}, which are not known",
+                hint='give --prices FILE, with {"MODEL": {"input": 1.0, "output": 2.0}}',
+            )
+        self.max_in_flight = settings.max_concurrency or MAX_IN_FLIGHT
+        self.limits = Limits(settings, self.max_in_flight, clock or RealClock())
+        self.attempts = Attempts(self.limits, lambda replies: self.cost(replies) or 0.0)
+        self._capabilities = self._told()
+
+    async def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def _told(self) -> Capabilities:
+        facts = self.facts
+        return Capabilities(
+            model=facts.model,
+            chat=_chat_of(facts),
+            max_context=facts.context,
+            max_in_flight=self.max_in_flight,
+            refuses=refused_fields(facts),
+            images=facts.images and facts.api != "completions",
+            checked=frozenset({"regex", "json_schema"}),
+            scores=facts.select[0] == "echo",
+            tells_stop=facts.tells_stop,
+        )
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        if sampling.max_tokens == 0:
+            return _nothing(sampling, self.facts)
+        lowered = lower(prompt, sampling, self.facts)
+        shown = None if on_delta is None else Shown(on_delta, lowered)
+        found = (await self.send(lowered, sampling.seed, shown))[0]
+        if shown is not None:
+            shown.finish(found.text)
+        return found
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        """In one request where the API can; the prompt is counted with the first."""
+        if not samplings:
+            return ()
+        if len(samplings) == 1 or not self.facts.n or samplings[0].max_tokens == 0:
+            return await generate_each(self, prompt, samplings)
+        lowered = lower(prompt, samplings[0], self.facts, n=len(samplings))
+        return await self.send(lowered, samplings[0].seed)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        """What the model chooses; scores where it completes text and tells them."""
+        from sgc.runtime.executor.providers.select import select
+
+        assert not unconditional, "the capabilities say so"
+        return await select(self, prompt, choices)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        """Nothing: a provider caches what it is asked with."""
+        return Usage()
+
+    async def flush_cache(self) -> int:
+        """Nothing: what a provider caches is its own affair."""
+        return 0
+
+    async def close(self) -> None:
+        """Closes the connections; unfinished calls fail."""
+        await self.api.close()
+
+    # Asking.
+
+    async def send(
+        self, lowered: Lowered, seed: int, shown: Shown | None = None
+    ) -> tuple[Generated, ...]:
+        """The generations of a request, its usage with the first of them."""
+        # What is unwrapped is not text before it is whole.
+        streams = shown is not None and (lowered.shape is None or lowered.shape.unwrap is None)
+
+        async def once() -> Replies:
+            if shown is None or not streams:
+                return await self.api.send(lowered, self.facts, None)
+            shown.begin_anew()
+            return await self.api.send(lowered, self.facts, shown.add)
+
+        def may_retry() -> bool:
+            return shown is None or not shown.has_shown
+
+        replies = await self.attempts.send(once, self.estimate(lowered), seed, may_retry)
+        usage = replies.spent.usage(self.cost(replies))
+        usages = [usage, *[Usage()] * (len(replies.replies) - 1)]
+        pairs = zip(replies.replies, usages, strict=True)
+        return tuple([generated(reply, lowered, each) for reply, each in pairs])
+
+    def cost(self, replies: Replies) -> float | None:
+        prices, spent = self.facts.prices, replies.spent
+        if prices is None or not spent.is_known:
+            return None
+        return prices.cost(
+            spent.prompt, spent.cached, spent.written_5m, spent.written_1h, spent.output
+        )
+
+    def estimate(self, lowered: Lowered) -> Estimate:
+        """What a request may use; the ceiling counts a token a byte."""
+        n_bytes, n_fixed = _size(lowered, self.facts)
+        n_output = lowered.max_tokens * lowered.n
+        prices = self.facts.prices
+        is_bounded = self.limits.budget.cap is not None and prices is not None
+        ceiling = prices.ceiling(n_bytes + n_fixed, n_output) if is_bounded and prices else 0.0
+        return Estimate(n_bytes // BYTES_A_TOKEN + n_fixed + n_output, ceiling)
+
+
+def _size(lowered: Lowered, facts: Facts) -> tuple[int, int]:
+    """Bytes of a request's texts, and tokens of what is not text."""
+    schema = len(str(lowered.shape.schema)) if lowered.shape is not None else 0
+    if not isinstance(lowered.asked, Conversation):
+        return len(lowered.asked.encode("utf-8", "surrogatepass")) + schema, 0
+    messages = lowered.asked.messages
+    texts = [message.text for message in messages] + [lowered.asked.prefill]
+    n_images = sum(max(media.n_frames, 1) for each in messages for media in each.media)
+    fixed = TOKENS_A_MESSAGE * (len(messages) + 2) + facts.image_tokens * n_images
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) + schema, fixed
+
+
+def _chat_of(facts: Facts) -> ChatFormat:
+    """How messages look in a program's text; to the API they go as messages.
+
+    A model that completes text gets the text of the template that its name leads to.
+    """
+    if facts.api == "completions":
+        return template_for(facts.model)[1]
+    roles = {role: RoleFormat(f"{role.upper()}:", "\n") for role in facts.roles}
+    return ChatFormat(roles=roles, image_token="<image>")
+
+
+def _nothing(sampling: Sampling, facts: Facts) -> Generated:
+    if sampling.logprobs is not None:
+        raise refusal(facts, "tells no log-probabilities without generating (max_tokens=0)")
+    return Generated("", (), (), "", FinishReason.LENGTH, None, Usage())

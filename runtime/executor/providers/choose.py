@@ -1,0 +1,89 @@
+"""A `select` for a model that scores no choices: how it is asked to take one. Pure.
+
+Ways, of which the table lists those that a model knows, the best first:
+
+choice       the server generates one of some texts
+regex        the same by a pattern
+structured   a JSON object with an enum
+logit_bias   token by token, with only the choices' tokens allowed (`walk.py`)
+echo         log-probabilities of the choices after the prompt, which is the only way that scores
+check        the choices are told, the reply is checked, and asked again
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+from sgc.runtime.executor.backend import Prompt, Sampling
+from sgc.runtime.executor.providers.lower import ROOM_FOR_JSON, Lowered, asked_of, lower, refusal
+from sgc.runtime.executor.providers.messages import Conversation
+from sgc.runtime.executor.providers.models import Facts
+from sgc.runtime.executor.providers.schema import of_choices
+
+# Tokens a model that reasons may use before it takes a choice.
+ROOM_TO_REASON = 4096
+
+
+def way_of(prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> str:
+    """The first way that fits; raises UnsupportedParameter where none does."""
+    for way in facts.select:
+        if _fits(way, prompt, choices, facts):
+            return way
+    raise refusal(facts, "has no way to take one of these choices", "use gen and check its text")
+
+
+def _fits(way: str, prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> bool:
+    if way == "structured":
+        if facts.api == "completions":
+            return False
+        asked = asked_of(prompt, facts)
+        has_begun = isinstance(asked, Conversation) and bool(asked.prefill.strip())
+        return facts.structured and not (has_begun and facts.prefill in ("trailing", "rewrite"))
+    if way in ("echo", "logit_bias"):
+        return facts.api == "completions"
+    return True
+
+
+def lowered_select(
+    way: str, prompt: Prompt, choices: tuple[str, ...], facts: Facts, sampling: Sampling
+) -> Lowered:
+    """One generation that gives a choice, for the ways that are one."""
+    found = lower(prompt, sampling, facts)
+    if way == "choice":
+        return replace(found, params={**found.params, facts.choice: list(choices)})
+    if way == "regex":
+        pattern = "|".join(map(re.escape, choices))
+        return replace(found, params={**found.params, facts.regex: f"({pattern})"})
+    if way == "structured":
+        return replace(found, shape=of_choices(choices))
+    if isinstance(found.asked, str):
+        return found  # text that is completed has no instructions
+    listed = json.dumps(list(choices), ensure_ascii=False)
+    told = f"Reply with exactly one of these texts and nothing else: {listed}"
+    return replace(found, asked=found.asked.with_instruction(told))
+
+
+def select_sampling(choices: tuple[str, ...], facts: Facts, seed: int = 0) -> Sampling:
+    """Greedy where the model can be; as many tokens as the longest choice can have."""
+    longest = max(len(json.dumps(choice)) for choice in choices)
+    room = ROOM_FOR_JSON + (ROOM_TO_REASON if facts.reasoning else 0)
+    temperature = 0.0 if "temperature" in facts.params and seed == 0 else 1.0
+    return Sampling(
+        max_tokens=min(longest + room, facts.max_output), temperature=temperature, seed=seed
+    )
+
+
+def index_of(reply: str, choices: tuple[str, ...], is_completed: bool = False) -> int | None:
+    """The choice that a reply is, but for white space around it; None where it is none.
+
+    is_completed: text goes on after the choice, so the longest counts with which it begins.
+    """
+    if reply in choices:
+        return choices.index(reply)
+    said, stripped = reply.strip(), [choice.strip() for choice in choices]
+    if is_completed:
+        begun = [each for each in stripped if each and said.startswith(each)]
+        said = max(begun, key=len, default="")
+    return stripped.index(said) if said and stripped.count(said) == 1 else None

@@ -1,0 +1,152 @@
+"""Backends by a provider's name or an address: keys, the environment, and what a server serves.
+
+Keys come from the caller or the environment and stay in the SDK's client: no artifact, log or
+error has them. What is wrong with the settings is found here, before anything is asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from sgc.errors import BackendError, EngineUnavailable, UsageError
+from sgc.runtime.executor.providers.backend import MAX_IN_FLIGHT, ProviderBackend
+from sgc.runtime.executor.providers.limits import LimitSettings
+from sgc.runtime.executor.providers.models import Choices, facts_for, parse_choices
+from sgc.runtime.executor.providers.prices import read_prices
+
+COMPATIBLE = ("openai+http://", "openai+https://")
+SCHEMES = ("openai:", "anthropic:")
+NO_KEY = "no-key"  # what a server gets that wants none
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom to ask. provider: openai, anthropic or compatible; key: shown nowhere."""
+
+    provider: str
+    model: str
+    choices: Choices = field(default_factory=Choices)
+    base_url: str | None = None
+    key: str = field(default="", repr=False)
+
+
+def is_provider(uri: str) -> bool:
+    return uri.startswith((*COMPATIBLE, *SCHEMES))
+
+
+def parse_target(uri: str, key: str | None = None) -> Target:
+    """`openai:MODEL`, `anthropic:MODEL` or `openai+http://HOST:PORT/v1#MODEL`, each with
+    `?OPTION=VALUE`; raises UsageError for anything else, and where a key is missing.
+    """
+    if uri.startswith(COMPATIBLE):
+        return _compatible(uri, key)
+    provider, _, rest = uri.partition(":")
+    model, _, query = rest.partition("?")
+    return target(provider, model, _options(query), key=key)
+
+
+def target(
+    provider: str,
+    model: str,
+    options: Mapping[str, str],
+    base_url: str | None = None,
+    key: str | None = None,
+) -> Target:
+    """A model of OpenAI or Anthropic; the key is the environment's where none is given."""
+    if not model:
+        raise UsageError(f"no model is named in {provider}:", hint=f"{provider}:MODEL")
+    variable = f"{provider.upper()}_API_KEY"
+    key = key or os.environ.get(variable, "")
+    if not key:
+        raise UsageError(
+            f"no API key for {provider}", hint=f"set {variable}; it is read from the environment"
+        )
+    return Target(provider, model, parse_choices(options), base_url, checked_key(key))
+
+
+def _compatible(uri: str, key: str | None) -> Target:
+    parts = urlsplit(uri.removeprefix("openai+"))
+    if parts.username or parts.password:
+        raise UsageError("an address must hold no password", hint="give a key in SGC_TOKEN")
+    if not parts.hostname or parts.query:
+        raise UsageError(
+            "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
+        )
+    model, _, query = parts.fragment.partition("?")
+    base_url = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    # OpenAI's key is for OpenAI: a server of somebody else's does not get it.
+    key = checked_key(key or os.environ.get("SGC_TOKEN", "") or NO_KEY)
+    return Target("compatible", model, parse_choices(_options(query)), base_url, key)
+
+
+def _options(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    except ValueError as error:
+        raise UsageError(f"{query!r} must be OPTION=VALUE&…") from error
+
+
+def checked_key(key: str) -> str:
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise UsageError("an API key must be printable ASCII characters")
+    return key
+
+
+async def open_backend(
+    target: Target, settings: LimitSettings, prices: Path | None = None
+) -> ProviderBackend:
+    """The backend; a compatible server is asked which models it has."""
+    check_settings(settings)
+    n_room = settings.max_concurrency or MAX_IN_FLIGHT
+    if target.provider == "anthropic":
+        from sgc.runtime.executor.providers.anthropic_api import AnthropicApi
+
+        own = AnthropicApi(target.base_url, target.key, settings.request_timeout_s, n_room)
+        return _backend(own, target, "", settings, prices)
+    from sgc.runtime.executor.providers.openai_api import OpenAIApi
+
+    is_own = target.provider == "openai"
+    api = OpenAIApi(target.base_url, target.key, settings.request_timeout_s, n_room, is_own)
+    if is_own:
+        return _backend(api, target, "", settings, prices)
+    try:
+        model, owner = await _served(api, target)
+        found = Target("compatible", model, target.choices)
+        return _backend(api, found, owner, settings, prices)
+    except BaseException:
+        await api.close()
+        raise
+
+
+def _backend(
+    api: object, target: Target, owner: str, settings: LimitSettings, prices: Path | None
+) -> ProviderBackend:
+    facts = facts_for(target.provider, target.model, target.choices, owner)
+    given = None if prices is None else read_prices(prices, target.model)
+    return ProviderBackend(api, facts, settings, given)  # type: ignore[arg-type]
+
+
+async def _served(api: object, target: Target) -> tuple[str, str]:
+    """The server's model and who owns it; a server without a list may be used by a model's name."""
+    from sgc.runtime.executor.providers.openai_wire import model_of
+
+    try:
+        return model_of(await api.models(), target.model)  # type: ignore[attr-defined]
+    except EngineUnavailable:
+        raise
+    except BackendError:
+        if not target.model:
+            raise
+        return target.model, ""
+
+
+def check_settings(settings: LimitSettings) -> None:
+    """Raises UsageError for limits that let nothing through."""
+    for name in ("max_concurrency", "rpm", "tpm", "request_timeout_s", "max_cost"):
+        value = getattr(settings, name)
+        if value is not None and not value > 0:
+            raise UsageError(f"{name} must be above 0, found {value!r}")

@@ -1,0 +1,173 @@
+"""What went wrong at a provider, as typed errors without secrets, and whether to try again."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded
+
+_CONTEXT_WORDS = (
+    "context_length_exceeded", "maximum context length", "prompt is too long", "context window",
+)  # fmt: skip
+_SECRET = re.compile(r"\bsk-[\w*.-]{6,}")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LATER = frozenset({408, 409, 425, 429})
+# What OpenAI and Anthropic say of when there is room again, where there is no retry-after.
+_RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
+_RESET_TIMES = ("requests", "tokens", "input-tokens", "output-tokens")
+
+
+class RateLimited(Overloaded):
+    """The provider has no room now. retry_after_s: when it will have, None if it does not say."""
+
+    retry_after_s: float | None = None
+
+
+class ProviderUnavailable(EngineUnavailable):
+    """The provider failed, took too long, or the connection was cut."""
+
+    retry_after_s: float | None = None
+
+
+class MalformedReply(BackendError):
+    """A reply, or a stream of one, is not what the API promises, or ends too early."""
+
+    retryable = True
+    retry_after_s: float | None = None
+
+
+class ContentRefused(BackendError):
+    """The model, or a filter of the provider's, refused to reply."""
+
+
+class KeyRefused(BackendError):
+    """The provider does not accept the API key."""
+
+
+def status_error(
+    status: int, body: Any, headers: Mapping[str, str], provider: str, key: str, model: str
+) -> BackendError:
+    """What an HTTP status means, with the provider's own words."""
+    message = message_of(body)
+    error = _status_error(status, body, message, provider, model)
+    error.message = redacted(error.message, key)
+    error.args = (error.message,)
+    if isinstance(error, (RateLimited, ProviderUnavailable)):
+        error.retry_after_s = retry_after_s(headers)
+    return error
+
+
+def _status_error(status: int, body: Any, message: str, provider: str, model: str) -> BackendError:
+    said = f"{provider} said {status}: {message}"
+    if status in (401, 403):
+        return KeyRefused(said, hint="check the API key, and what it may be used for")
+    if status == 404:
+        return BackendError(said, hint=f"is there a model {model!r}?")
+    if status == 429 and "insufficient_quota" in (_code(body), _type(body)):
+        return BackendError(said, hint="the account has no money left for it")
+    if status in (400, 413, 422) and _is_context(body, message):
+        return ContextExceeded(said)
+    if status in _LATER:
+        return RateLimited(said)
+    if status >= 500:
+        return ProviderUnavailable(said)
+    return BackendError(said)
+
+
+def stream_error(body: Any, provider: str, key: str) -> BackendError:
+    """An error that came within a stream: there the status was good, the type tells."""
+    message = redacted(f"{provider} ended the stream: {message_of(body)}", key)
+    if _type(body) in ("rate_limit_error", "rate_limit_exceeded"):
+        return RateLimited(message)
+    if _type(body) in ("invalid_request_error", "authentication_error", "permission_error"):
+        return BackendError(message)
+    return ProviderUnavailable(message)
+
+
+def message_of(body: Any) -> str:
+    """The provider's words, of {"error": {"message": …}} and its like; 500 characters at most."""
+    while isinstance(body, Mapping):
+        inner = next((body[k] for k in ("error", "message", "detail") if body.get(k)), None)
+        if inner is None:
+            break
+        body = inner
+    return str(body).strip()[:500] if body else "(no message)"
+
+
+def redacted(text: str, key: str) -> str:
+    """Without the key, and without what looks like one."""
+    if key:
+        text = text.replace(key, "***")
+    return _SECRET.sub("***", text)
+
+
+def _inner(body: Any) -> Mapping[str, Any]:
+    inner = body.get("error", body) if isinstance(body, Mapping) else {}
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _code(body: Any) -> str:
+    return str(_inner(body).get("code"))
+
+
+def _type(body: Any) -> str:
+    return str(_inner(body).get("type"))
+
+
+def _is_context(body: Any, message: str) -> bool:
+    text = f"{_code(body)} {message}".lower()
+    return any(words in text for words in _CONTEXT_WORDS)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait as the headers say, the plain ones first; None where they say nothing."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    plain = headers.get("retry-after")
+    if plain:
+        seconds = _number(plain)
+        return seconds if seconds is not None else _until_date(plain)
+    spans = [_span(headers.get(name)) for name in _RESETS]
+    times = [_until(headers.get(f"anthropic-ratelimit-{name}-reset")) for name in _RESET_TIMES]
+    known = [seconds for seconds in (*spans, *times) if seconds is not None]
+    # Which of the limits it was is not said: with the shortest nothing is waited for in vain.
+    return min(known, default=None)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if 0 <= found < 1e6 else None
+
+
+def _until_date(text: str) -> float | None:
+    try:
+        when = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def _until(text: str | None) -> float | None:
+    """Seconds until a time such as 2026-11-21T12:00:00Z."""
+    try:
+        when = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def _span(text: str | None) -> float | None:
+    """Seconds of a span such as 6m0.5s."""
+    if not text or not re.fullmatch(r"(\d+(\.\d+)?(ms|s|m|h|d))+", text):
+        return None
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text)
+    return float(sum(float(n) * _UNITS[unit] for n, unit in parts))

@@ -1,0 +1,54 @@
+"""The HTTP client of the providers' SDKs: no redirects, bounded replies, few connections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+CONNECT_TIMEOUT_S = 10.0
+
+
+def client_settings(max_in_flight: int, timeout_s: float) -> dict[str, Any]:
+    """For the SDKs' own `DefaultAsyncHttpxClient`."""
+    return {
+        "follow_redirects": False,  # a prompt and a key go where they are sent
+        "limits": httpx2.Limits(
+            max_connections=max_in_flight, max_keepalive_connections=max_in_flight
+        ),
+        "timeout": httpx2.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
+        # Unpacked, a small reply may be a large one.
+        "headers": {"Accept-Encoding": "identity"},
+        "event_hooks": {"response": [_bound]},
+    }
+
+
+def where(url: httpx2.URL) -> str:
+    """A server's address as errors show it: without whatever else a URL may hold."""
+    return f"{url.scheme}://{url.netloc.decode()}"
+
+
+async def _bound(response: httpx2.Response) -> None:
+    stream = response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream)
+    response.stream = _Bounded(stream)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A reply's bytes; one that does not end is cut off."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+        self._left = MAX_REPLY_BYTES
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.ReadError(f"the reply has over {MAX_REPLY_BYTES} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,133 @@
+"""What holds requests back: how many at once, how many a minute, and how much money.
+
+All of an endpoint's requests share one `Limits`. Time comes from a `Clock`, so that tests need
+not wait. Nothing here knows of providers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from sgc.errors import BudgetExceeded
+
+MINUTE_S = 60.0
+# A bucket holds a tenth of a minute's worth and is filled with the rest over a minute, so that no
+# minute, wherever it begins, has more than its limit.
+BURST = 0.1
+
+
+class Clock(Protocol):
+    def now(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class RealClock:
+    """Seconds of the monotonic clock."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Bucket:
+    """A token bucket: what is taken beyond what is there is waited for, in order of coming."""
+
+    def __init__(self, per_minute: float, clock: Clock) -> None:
+        self._capacity = BURST * per_minute
+        self._per_s = (1 - BURST) * per_minute / MINUTE_S
+        self._clock = clock
+        self._level = self._capacity
+        self._at = clock.now()
+
+    def take(self, amount: float) -> float:
+        """Seconds to wait before what is taken may be used."""
+        now = self._clock.now()
+        self._level = min(self._capacity, self._level + (now - self._at) * self._per_s)
+        self._at = now
+        # A single request larger than the bucket waits until that is full, not for ever.
+        short = min(amount, self._capacity) - self._level
+        self._level -= amount
+        return max(short, 0.0) / self._per_s
+
+    def correct(self, taken: float, used: float) -> None:
+        """What was taken turned out to be another amount; later ones wait for less, or more."""
+        self._level += taken - used
+
+
+class Budget:
+    """Dollars: what was spent, and the most that what is under way can come to."""
+
+    def __init__(self, cap: float | None) -> None:
+        self.cap = cap
+        self.spent = 0.0
+        self._held = 0.0
+        self._n_held = 0
+        self._changed = asyncio.Event()
+
+    async def hold(self, ceiling: float) -> None:
+        """Waits while others under way might still leave room; raises BudgetExceeded if none do."""
+        while self.cap is not None and self.spent + self._held + ceiling > self.cap:
+            if not self._n_held:
+                raise BudgetExceeded(
+                    f"${self.spent:.4f} of ${self.cap:g} are spent, and the next request may cost "
+                    f"up to ${ceiling:.4f}",
+                    hint="give a larger --max-cost, or smaller max_tokens",
+                )
+            self._changed.clear()
+            await self._changed.wait()
+        self._held += ceiling
+        self._n_held += 1
+
+    def settle(self, ceiling: float, cost: float) -> None:
+        """A request is over and has cost so much."""
+        self._held -= ceiling
+        self._n_held -= 1
+        self.spent += cost
+        self._changed.set()
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """What a user allows; None bounds nothing.
+
+    max_cost: US dollars of all requests of the endpoint. request_timeout_s: of one try.
+    """
+
+    max_concurrency: int | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    request_timeout_s: float = 600.0
+    max_cost: float | None = None
+
+
+class Limits:
+    """The buckets, the budget and the room of one endpoint."""
+
+    def __init__(self, settings: LimitSettings, max_in_flight: int, clock: Clock) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.room = asyncio.Semaphore(max_in_flight)
+        self.budget = Budget(settings.max_cost)
+        self._requests = None if settings.rpm is None else Bucket(settings.rpm, clock)
+        self._tokens = None if settings.tpm is None else Bucket(settings.tpm, clock)
+
+    async def pace(self, n_tokens: int) -> None:
+        """Waits until a request of about so many tokens may go."""
+        waits = [0.0]
+        if self._requests is not None:
+            waits.append(self._requests.take(1))
+        if self._tokens is not None:
+            waits.append(self._tokens.take(n_tokens))
+        if max(waits) > 0:
+            await self.clock.sleep(max(waits))
+
+    def correct(self, guessed: int, used: int) -> None:
+        """A reply told how many tokens it used."""
+        if self._tokens is not None:
+            self._tokens.correct(guessed, used)

@@ -1,0 +1,82 @@
+"""Endpoints of model providers: OpenAI, Anthropic, and servers that speak OpenAI's API.
+
+No SDK is imported before an endpoint is made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sgc.endpoints import Endpoint, _require
+from sgc.runtime.executor.backend import Backend
+from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.providers.connect import Target, open_backend, parse_target, target
+from sgc.runtime.executor.providers.limits import LimitSettings
+
+
+class ProviderEndpoint(Endpoint):
+    """A provider's model. What is wrong with it is raised at once, a missing key too.
+
+    limits: `max_concurrency`, `rpm`, `tpm`, `request_timeout_s` (of one try), `max_cost` (US
+    dollars of all that is asked through this endpoint). prices: a file that replaces the table's.
+    """
+
+    def __init__(self, target: Target, prices: str | Path | None = None, **limits: Any) -> None:
+        package = "anthropic" if target.provider == "anthropic" else "openai"
+        _require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
+        settings = LimitSettings(**limits)
+        path = None if prices is None else Path(prices)
+
+        async def make() -> Backend:
+            # Made on the loop that it will live on.
+            found: Backend = await open_backend(target, settings, path)
+            return found
+
+        super().__init__(shared.run(make()))
+
+
+class OpenAI(ProviderEndpoint):
+    """A model of OpenAI's, or, with base_url, of a server that stands in for it.
+
+    The key is that of OPENAI_API_KEY where none is given. options: `api`, `select`, `prefill`,
+    `effort`, `like`, `stream` (docs/providers.md). For vLLM, SGLang, Ollama or llama.cpp use
+    `sgc.connect("openai+http://HOST:PORT/v1#MODEL")`, which finds out what the server can do.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        options: dict[str, str] | None = None,
+        prices: str | Path | None = None,
+        **limits: Any,
+    ) -> None:
+        found = target("openai", model, options or {}, base_url, api_key)
+        super().__init__(found, prices, **limits)
+
+
+class Anthropic(ProviderEndpoint):
+    """A model of Anthropic's; the key is that of ANTHROPIC_API_KEY where none is given."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        options: dict[str, str] | None = None,
+        prices: str | Path | None = None,
+        **limits: Any,
+    ) -> None:
+        found = target("anthropic", model, options or {}, base_url, api_key)
+        super().__init__(found, prices, **limits)
+
+
+def connect_provider(
+    uri: str, token: str | None = None, prices: str | Path | None = None, **limits: Any
+) -> ProviderEndpoint:
+    """An endpoint by its address; see `parse_target`."""
+    return ProviderEndpoint(parse_target(uri, token), prices, **limits)

@@ -1,0 +1,183 @@
+"""The functions that a program maps, each traced by itself, and what is known of them.
+
+Which they are is found out as the program is traced: where one is met that is not traced yet, the
+trace ends, and begins anew when it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sgc.ir import types
+from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.limits import MAX_CALLED, MAX_NESTING
+from sgc.ir.ops import TEXTUAL
+from sgc.ir.types import Kind, Type
+from sgc.tracing.guards import plain
+from sgc.tracing.stops import INTERPRET, stop
+
+if TYPE_CHECKING:
+    from sgc.functions import Function
+
+
+class Unmet(BaseException):
+    """Ends a trace that has come to a function to map that is not traced yet; or, with a name, that
+    reads a variable of it that no way through it which was traced has set.
+    """
+
+    def __init__(self, wanted: Wanted, name: str = "") -> None:
+        super().__init__(wanted.function.name)
+        self.wanted, self.name = wanted, name
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A function as it is mapped. types: of its arguments that are known when it runs, the item's
+    among them; bound: those known now; heal, max_turns: what it has from its caller.
+    """
+
+    function: Function
+    types: Mapping[str, Type]
+    bound: Mapping[str, Any]
+    heal: bool | None
+    max_turns: int | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        bound = tuple((name, plain(value)) for name, value in self.bound.items())
+        # Not of the function itself: `f.bind(…)` in a program makes a new one each time.
+        return id(self.function.python), tuple(self.types.items()), bound, self.heal, self.max_turns
+
+
+@dataclass(slots=True)
+class Gathers:
+    """What the runs of a trace say of the main stream's variables, and of what is returned."""
+
+    names: dict[str, set[Type]] = field(default_factory=dict)
+    returns: set[Type] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A function that was traced to be mapped. number: among the called programs; can_fail: a call
+    may raise; is_cut: ways through it, which may set more names, were left to the interpreter;
+    media: parameters that are images.
+    """
+
+    wanted: Wanted
+    number: int
+    names: Mapping[str, Type]
+    returns: Type
+    can_fail: bool
+    is_cut: bool
+    media: tuple[str, ...]
+
+
+class Callees:
+    """The called programs of one trace. trace: makes the graph of one, and says what it gathers."""
+
+    def __init__(self, root: Function, trace: Callable[[Wanted], tuple[Graph, Gathers]]) -> None:
+        self._trace = trace
+        self._found: dict[tuple[object, ...], Callee] = {}
+        self._going_on = [root]
+        self.graphs: list[Graph] = []
+
+    def find(self, wanted: Wanted) -> Callee | None:
+        """The function's, if it is traced; stops where it never will be."""
+        found = self._found.get(wanted.key)
+        if found is None:
+            self._refuse_endless(wanted.function)
+        return found
+
+    def add(self, wanted: Wanted) -> None:
+        """Traces a function, and before it those that it maps itself."""
+        self._going_on.append(wanted.function)
+        try:
+            graph, gathers = self._trace(wanted)
+        finally:
+            self._going_on.pop()
+        names = {name: joined_type(found) for name, found in gathers.names.items()}
+        can_fail = any(node.op in ("fail", "unset") for node in graph.nodes()) or any(
+            callee.can_fail and any(_runs(node, callee.number) for node in graph.nodes())
+            for callee in self._found.values()
+        )
+        is_cut = any(node.op == "deopt" for node in graph.nodes())
+        returns = joined_type(gathers.returns)
+        callee = Callee(wanted, len(self.graphs), names, returns, can_fail, is_cut, _media(graph))
+        self._found[wanted.key] = callee
+        self.graphs.append(replace(graph, guards=(), called=()))
+
+    def meet(self, unmet: Unmet) -> None:
+        """Does what a trace ended for, so that it can begin anew."""
+        if not unmet.name:
+            self.add(unmet.wanted)
+            return
+        callee = self._found[unmet.wanted.key]
+        names = {**callee.names, unmet.name: types.TEXT}
+        self._found[unmet.wanted.key] = replace(callee, names=names)
+
+    def number(self, number: int) -> Callee:
+        """The called program of that number."""
+        return next(each for each in self._found.values() if each.number == number)
+
+    def _refuse_endless(self, function: Function) -> None:
+        name = function.name
+        if any(each.python is function.python for each in self._going_on):
+            stop(
+                f"sgc.map calls {name} inside of {name}: how deep that goes is known only when the "
+                "program runs",
+                hint="write a loop, or another function for the level below; or " + INTERPRET,
+            )
+        if len(self._going_on) > MAX_NESTING:
+            stop(f"maps are nested deeper than {MAX_NESTING}")
+        if len(self.graphs) >= MAX_CALLED:
+            stop(
+                f"sgc.map calls more than {MAX_CALLED} functions",
+                hint="define what is mapped outside of the program, once; or " + INTERPRET,
+            )
+
+
+def _media(graph: Graph) -> tuple[str, ...]:
+    return tuple(p.value.name for p in graph.params if p.value.type.kind is Kind.MEDIA)
+
+
+def _runs(node: Node, number: int) -> bool:
+    return node.op == "map" and node.get("program") == Lit(number)
+
+
+def joined_type(found: set[Type]) -> Type:
+    """The type of the items of a list of values of these types."""
+    if len(found) == 1:
+        return next(iter(found))
+    is_text = bool(found) and all(type_.kind in TEXTUAL for type_ in found)
+    return types.TEXT if is_text else types.JSON
+
+
+def narrowed(graph: Graph) -> Graph:
+    """A program without the lists of its maps that nothing reads."""
+    called = tuple(map(narrowed, graph.called))
+    read = {name for node in graph.nodes() for name in node.refs()}
+    blocks = tuple(
+        replace(block, nodes=tuple(_narrowed(node, read) for node in block.nodes))
+        for block in graph.blocks
+    )
+    is_same = blocks == graph.blocks and called == graph.called
+    return graph if is_same else replace(graph, blocks=blocks, called=called)
+
+
+def _narrowed(node: Node, read: set[str]) -> Node:
+    if node.op != "map":
+        return node
+    names = node.get("names")
+    assert isinstance(names, tuple)
+    *_, returns, texts = kept = [value.name in read for value in node.results]
+    fields = dict(node.fields) | {"returns": Lit(returns), "texts": Lit(texts)}
+    fields["names"] = tuple(name for name, is_kept in zip(names, kept, strict=False) if is_kept)
+    for name in ("names", "returns", "texts"):
+        if fields[name] in ((), Lit(False)):
+            del fields[name]
+    results = tuple(value for value, is_kept in zip(node.results, kept, strict=True) if is_kept)
+    order = [name for name, _ in node.fields if name in fields]
+    return replace(node, results=results, fields=tuple((name, fields[name]) for name in order))

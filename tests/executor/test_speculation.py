@@ -1,0 +1,209 @@
+"""API speculation: fewer requests, and what is given is what one request each would give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import sgc
+from sgc.endpoints import Endpoint
+from sgc.errors import BackendError
+from sgc.passes.pipeline import optimize
+from sgc.program import Program
+from sgc.runtime.executor.backend import FinishReason, Generated, Logprobs, Usage
+from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run_log import RunLog
+from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+
+VALUES = {"Name:": " Ada Moor", "Age:": " 36", "Job:": " baker"}
+TEMPLATE = "Name: Ada Moor\nAge: 36\nJob: baker\n"
+
+
+class Model(ScriptedBackend):
+    """Says what it was taught as long as the prompt does, else the value of the last label; one
+    token a character.
+    """
+
+    def __init__(self, taught: str = TEMPLATE, tells_tokens: bool = True, speculates: bool = True):
+        super().__init__(lambda prompt, sampling: "")
+        self.taught, self.tells_tokens, self.speculates = taught, tells_tokens, speculates
+        self.asked: list[str] = []
+
+    async def capabilities(self):
+        refuses = frozenset() if self.tells_tokens else frozenset({"logprobs"})
+        return replace(CAPABILITIES, speculates=self.speculates, refuses=refuses)
+
+    async def generate(self, prompt, sampling, on_delta=None):
+        text = "".join(part.text for part in prompt)
+        self.asked.append(text)
+        reply, finish, matched = self.says(text), FinishReason.STOP, None
+        stops = [(reply.index(stop), stop) for stop in sampling.stop if stop in reply]
+        n_most = min(stops)[0] + 1 if stops else len(reply)
+        if n_most > sampling.max_tokens:
+            reply, finish = reply[: sampling.max_tokens], FinishReason.LENGTH
+        elif stops:
+            reply, matched = reply[: min(stops)[0]], min(stops)[1]
+        if on_delta is not None:
+            on_delta(reply)
+        logprobs = None
+        if sampling.logprobs is not None:
+            logprobs = Logprobs(output=tuple((-1.0, ord(each), each) for each in reply))
+        usage = Usage(prompt_tokens=len(text), completion_tokens=len(reply))
+        return Generated(reply, (), (), reply, finish, matched, usage, logprobs)
+
+    def says(self, text):
+        said = text.partition("\n")[2]
+        if self.taught.startswith(said):
+            return self.taught[len(said) :]
+        label = text[text.rindex("\n") + 1 :]
+        return VALUES[label] + TEMPLATE.partition(VALUES[label])[2]
+
+
+@sgc.function
+def extract(s, text: str):
+    s += text + "\nName:" + sgc.gen("name", stop="\n", max_tokens=12)
+    s += "\nAge:" + sgc.gen("age", stop="\n", max_tokens=6)
+    s += "\nJob:" + sgc.gen("job", stop="\n", max_tokens=12)
+
+
+def run(program, model, **options):
+    made = RunOptions(temperature=0.0, **options)
+    return program.run_once({"text": "A text"}, made, Endpoint(model))
+
+
+def compiled(level: int, function=extract) -> Program:
+    return Program(optimize(function.compile(check=False).graph, level))
+
+
+FUSED, PLAIN = compiled(2), compiled(1)
+
+
+def test_three_generations_are_one_request():
+    model, plain = Model(), Model()
+    found, wanted = run(FUSED, model), run(PLAIN, plain)
+    assert found.text() == wanted.text() == "A text\n" + TEMPLATE.rstrip("\n")
+    assert dict(found.variables) == dict(wanted.variables)
+    assert (len(model.asked), len(plain.asked)) == (1, 3)
+    assert (found.stats.requests, found.stats.answered_ahead) == (1, 2)
+    assert found.stats.prompt_tokens * 3 < wanted.stats.prompt_tokens
+
+
+@pytest.mark.parametrize("tells_tokens", [True, False])
+@pytest.mark.parametrize("change", ["~", "\n", ""])
+@pytest.mark.parametrize("at", range(len(TEMPLATE)))
+def test_a_reply_that_differs_anywhere_changes_nothing_but_the_requests(at, change, tells_tokens):
+    taught = TEMPLATE[:at] + change + TEMPLATE[at + 1 :]
+    model, plain = Model(taught, tells_tokens), Model(taught, tells_tokens)
+    found, wanted = run(FUSED, model), run(PLAIN, plain)
+    assert found.text() == wanted.text()
+    assert dict(found.variables) == dict(wanted.variables)
+    assert 1 <= len(model.asked) <= (3 if tells_tokens else 4)
+
+
+def test_what_matches_is_kept_and_the_rest_is_asked_for():
+    model = Model(TEMPLATE.replace("Job:", "Work:"))
+    run(FUSED, model)
+    assert [text[text.rindex("\n") + 1 :] for text in model.asked] == ["Name:", "Job:"]
+
+
+def test_a_model_that_says_nothing_has_said_so():
+    model = Model("Name:")
+    assert run(FUSED, model)["name"] == ""
+    assert len(model.asked) == 3
+
+
+def test_the_annotation_does_it_interpreted_too():
+    function = sgc.function(num_api_spec_tokens=60)(extract.python)
+    model, other = Model(), Model()
+    assert run(function, model).text() == run(compiled(0, function), other).text()
+    assert len(model.asked) == len(other.asked) == 1
+
+
+def test_an_engine_that_keeps_prefixes_is_asked_one_by_one():
+    model = Model(speculates=False)
+    run(FUSED, model)
+    assert len(model.asked) == 3
+
+
+@pytest.mark.parametrize("tells_tokens", [True, False])
+def test_no_text_is_longer_than_it_may_be(tells_tokens):
+    @sgc.function(num_api_spec_tokens=60)
+    def short(s, text: str):
+        s += text + "\nName:" + sgc.gen("name", stop="\n", max_tokens=4)
+        s += "\nAge:" + sgc.gen("age", stop="\n", max_tokens=2)
+
+    found = run(short, Model(tells_tokens=tells_tokens))
+    assert (found["name"], found["age"]) == (" Ada", " 3")
+
+
+def test_other_sampling_is_asked_for():
+    @sgc.function(num_api_spec_tokens=60)
+    def mixed(s, text: str):
+        s += text + "\nName:" + sgc.gen("name", stop="\n", max_tokens=12)
+        s += "\nAge:" + sgc.gen("age", stop="\n", max_tokens=6, temperature=0.7)
+        s += "\nJob:" + sgc.gen("job", stop="\n", max_tokens=12, regex=" [a-z]+")
+
+    model = Model()
+    assert run(mixed, model)["job"] == " baker"
+    assert len(model.asked) == 3
+
+
+def test_forks_do_not_take_what_the_trunk_was_told():
+    @sgc.function(num_api_spec_tokens=60)
+    def forked(s, text: str):
+        s += text + "\nName:" + sgc.gen("name", stop="\n", max_tokens=12) + "\n"
+        forks = s.fork(2)
+        for fork in forks:
+            fork += "Age:" + sgc.gen("age", stop="\n", max_tokens=6)
+        s += "Age:" + sgc.gen("age", stop="\n", max_tokens=6)
+        s += " and ".join(fork["age"] for fork in forks)
+
+    model = Model()
+    assert run(forked, model).text().endswith(" 36 36 and  36")
+    assert len(model.asked) == 3  # one of the trunk, one of each child
+
+
+def test_what_is_shown_as_it_comes_is_the_same_text():
+    shown = {}
+    for name, program in (("fused", FUSED), ("plain", PLAIN)):
+        pieces = shown[name] = []
+        program.run(
+            text="A text",
+            backend=Endpoint(Model()),
+            temperature=0.0,
+            on_text=lambda node, path, text, to=pieces: to.append(text),
+        )
+    assert "".join(shown["fused"]) == "".join(shown["plain"])
+
+
+def test_a_request_that_fails_is_no_answer():
+    class Failing(Model):
+        n_left = 1
+
+        async def generate(self, prompt, sampling, on_delta=None):
+            if self.n_left:
+                self.n_left -= 1
+                raise BackendError("the connection was cut")
+            return await super().generate(prompt, sampling, on_delta)
+
+    model = Failing()
+    with pytest.raises(BackendError, match="cut"):
+        run(FUSED, model)
+    assert run(FUSED, model)["job"] == " baker"
+
+
+def test_rows_and_runs_share_nothing():
+    model = Model()
+    rows = FUSED.run_batch([{"text": f"text {n}"} for n in range(20)], backend=Endpoint(model))
+    assert [row["job"] for row in rows] == [" baker"] * 20
+    assert len(model.asked) == 20
+
+
+def test_from_a_log_nothing_is_asked_again(tmp_path):
+    model, again = Model(), Model()
+    for each in (model, again):
+        with RunLog.open(tmp_path / "log") as log:
+            found = run(FUSED, each, log=log)
+    assert (len(model.asked), len(again.asked)) == (1, 0)
+    assert found.text() == "A text\n" + TEMPLATE.rstrip("\n")

@@ -1,0 +1,81 @@
+"""`sgc run --engine` with providers: what is printed, and what is wrong with a command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from providers.conftest import KEY
+
+from sgc.cli import main
+
+PROGRAM = """
+import sgc
+
+@sgc.function
+def tip(s, topic: str):
+    s += "A tip for " + topic + ":" + sgc.gen("tip", max_tokens=8)
+"""
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path):
+    """Runs `sgc run tip.py --arg topic=tea` and more: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "tip.py").write_text(PROGRAM)
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "tip.py", "--arg", "topic=tea", *argv])
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_a_run_tells_what_it_cost(serve, command, monkeypatch):
+    server = serve()
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
+    code, out, err = command("--engine", "openai:gpt-4o", "--json", "--max-cost", "1")
+    assert code == 0
+    found = json.loads(out)
+    assert found["text"] == "A tip for tea: reply 14"
+    assert found["stats"]["cost_usd"] == found["stats"]["by_request"][0]["cost_usd"] > 0
+    code, out, err = command("--engine", "openai:gpt-4o")
+    assert "$" in err
+    assert KEY not in out + err
+
+
+def test_a_budget_that_is_too_small_asks_nothing(serve, command, monkeypatch):
+    server = serve()
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
+    code, _, err = command("--engine", "openai:gpt-4o", "--max-cost", "0.000001")
+    assert code == 1
+    assert "tip.py:6" in err
+    assert "the next request may cost" in err
+    assert server.asks == []
+
+
+def test_a_compatible_server_is_asked_what_it_serves(serve, command):
+    server = serve(owned_by="vllm")
+    code, out, _ = command("--engine", f"openai+{server.url}/v1", "-q", "--rpm", "100", "-j", "2")
+    assert (code, out) == (0, "A tip for tea: reply 14\n")
+    assert server.bodies[0]["model"] == "served"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--engine", "openai:gpt-4o"], "no API key for openai"),
+        (["--max-cost", "1"], "--max-cost is for model providers"),
+        (["--engine", "grpc://127.0.0.1:1", "--request-timeout", "1"], "--request-timeout is for"),
+        (["--engine", "typo:x"], "openai:MODEL"),
+    ],
+)
+def test_a_wrong_command_is_told(command, argv, words):
+    code, out, err = command(*argv)
+    assert (code, out) == (2, "")
+    assert words in err
