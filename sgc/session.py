@@ -433,10 +433,17 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 
 
+# What this package calls while a program runs: none of it is the program's.
+_OURS = frozenset({
+    "sgc", "click", "regex", "re2", "jsonschema", "referencing", "rpds", "attr", "pydantic",
+    "pydantic_core", "llguidance", "networkx", "google",
+})  # fmt: skip
+
+
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is of the user's code: not this package's, click's or Python's own."""
+    """Whether a frame is of the user's code: not this package's, its libraries' or Python's own."""
     root = frame.f_globals.get("__name__", "").partition(".")[0]
-    if root in ("sgc", "click") or root.startswith("namedtuple_"):  # named so by collections
+    if root in _OURS or root.startswith("namedtuple_"):  # named so by collections
         return False
     file = frame.f_code.co_filename
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file

@@ -88,13 +88,21 @@ class Loops:
             gc.enable()
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if not is_users(frame):
+        if not is_users(frame) or self._is_imported(frame):
             return None
         frame.f_trace_opcodes = False
         caller = self._users(frame.f_back)
         if caller is not None:
             self._enter(caller)
         return self._on_line
+
+    def _is_imported(self, frame: FrameType | None) -> bool:
+        """Whether an import runs it, which only the first run of a program has to do."""
+        while frame is not None and frame is not self._root and frame.f_trace is None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
 
     def _enter(self, caller: FrameType) -> None:
         """A function of the user's is called, perhaps on the line that begins a loop."""

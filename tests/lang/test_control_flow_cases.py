@@ -834,3 +834,24 @@ def test_a_loop_after_a_handler():
             s += x + w
 
     agree(program, ["12", "no", "a b c"])
+
+
+def test_a_module_that_only_the_first_run_imports(tmp_path, monkeypatch):
+    source = "def shout(text):\n    return text + '!'\n\nWORDS = []\nfor n in range(99):\n"
+    (tmp_path / "imported_late.py").write_text(source + "    WORDS.append(n)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    @sgc.function(max_turns=20)
+    def program(s):
+        s += sgc.gen("x")
+        if s["x"] == "yes":
+            from imported_late import shout
+
+            s += shout("once") + sgc.gen("z")
+        s += "and"
+        while s["x"] == "no":
+            s += "again" + sgc.gen("x")
+            if s["x"] == "maybe":
+                s += sgc.gen("y")
+
+    agree(program, YES_NO)
