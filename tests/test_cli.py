@@ -420,3 +420,49 @@ def test_a_type_as_a_schema_compiles_in_a_fresh_process(tmp_path):
     command = [sys.executable, "-P", "-m", "sgc", "compile", program(tmp_path, body), "-o"]
     done = subprocess.run([*command, str(tmp_path / "p.sgir")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+
+# -- what is not compiled to its end ---------------------------------------------------
+
+MANY_WAYS = """
+@sgc.function
+def program(s, q: str):
+    s += q
+    kept = []
+    for n in range(12):
+        s += sgc.gen(f"x{n}", max_tokens=4)
+        if s[f"x{n}"] == "keep":
+            kept.append(n)
+    s += f" {kept}"
+"""
+
+
+def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, tmp_path):
+    source = program(tmp_path, MANY_WAYS)
+    assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
+    asked = ("--arg", "q=hello", "--model", "fake", "--seed", "3", "--json")
+    texts = []
+    for how in ((source, "--no-check"), ("p.sgir", "--source", source), (source, "--interpret")):
+        code, out, _ = sgc_command("run", *how, *asked)
+        found = json.loads(out)
+        texts.append(found["text"])
+        assert (code, found["stats"]["requests"]) == (0, 12)
+    assert len(set(texts)) == 1
+    code, _, err = sgc_command("run", "p.sgir", *asked)
+    assert code == 1
+    assert "a way that was not compiled" in err
+    assert "--source" in err
+
+
+def test_the_source_must_be_what_was_compiled(sgc_command, tmp_path):
+    source = program(tmp_path, MANY_WAYS)
+    assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
+    program(tmp_path, MANY_WAYS.replace("range(12)", "range(11)"))
+    code, _, err = sgc_command("run", "p.sgir", "--source", source, "--arg", "q=x")
+    assert code == 1
+    assert "'program' changed since program was compiled" in err
+    assert "compile it again" in err
+    code, _, err = sgc_command("run", source, "--source", source, "--arg", "q=x")
+    assert code == 2
+    assert "this is Python already" in err

@@ -77,6 +77,8 @@ class RunCommand(click.Command):
 @click.option("--ordered-joins", is_flag=True, help="Joins that take the first children wait for "
               "all, and take them in order; a run with a log needs it.")  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
+@click.option("--source", metavar=_TARGET, help="What a .sgir was compiled from: a run goes on in "
+              "it where the program was not compiled to its end.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
               help="Optimization level for a PROG.py.")  # fmt: skip

@@ -22,6 +22,7 @@ from sgc.cli.source import (
     parse_json_args,
     parse_pairs,
 )
+from sgc.deopt import may_deopt, run_with_deopt
 from sgc.endpoints import PROVIDER_SCHEMES, Endpoint, Runtime, connect
 from sgc.errors import ArgumentError, UsageError
 from sgc.functions import Function
@@ -34,6 +35,7 @@ from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.run_log import RunLog
 from sgc.runtime.executor.timeline import chrome_trace
+from sgc.tracing.guards import check_source
 
 
 def run_program(
@@ -61,6 +63,7 @@ def run_program(
     skip_effect: bool = False,
     as_sglang: bool = False,
     script_args: tuple[str, ...] = (),
+    source: str | None = None,
     max_cost: float | None = None,
     prices: Path | None = None,
     rpm: float | None = None,
@@ -84,11 +87,11 @@ def run_program(
                       "--ordered-joins": ordered_joins, "--interpret": interpret,
                       "--trace": trace_file, "--tools": tools, "--log": log,
                       "--resume": resume}  # fmt: skip
-        _run_script(program, script_args, engine, model, of_one_run)
+        _run_script(program, script_args, engine, model, of_one_run, limits)
         return
     if script_args:
         raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
-    loaded = load_program(program, interpret, level, check=not no_check)
+    loaded, function = load_with_source(program, source, interpret, level, check=not no_check)
     allowed = load_tools(tools)
     if trace_file is not None:
         check_writable(trace_file, "--trace")
@@ -105,7 +108,11 @@ def run_program(
         if isinstance(loaded, Program):
             loaded.check_tools(options)
         endpoint = held.enter_context(_open_endpoint(engine, model, limits))
-        result = _run(loaded, endpoint, arguments, options, printer)
+        if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
+            printer = None  # what the compiled part shows, the interpreter would show again
+            result = _run_all_ways(loaded, function, endpoint, arguments, options)
+        else:
+            result = _run(loaded, endpoint, arguments, options, printer)
     if printer is not None:
         printer.end()
     if as_json:
@@ -124,6 +131,7 @@ def _run_script(
     engine: str | None,
     model: str | None,
     of_one_run: Mapping[str, Any],
+    limits: Mapping[str, Any],
 ) -> None:
     """Runs a script for SGLang unmodified; --engine and --model say on what by default."""
     from sgc.compat.sglang.runner import run_script
@@ -133,7 +141,7 @@ def _run_script(
     given = [name for name, value in of_one_run.items() if not any(value is x for x in absent)]
     if given:
         raise UsageError(f"{given[0]} is for one program, and --as-sglang runs a whole script")
-    run_script(path, arguments, engine, model)
+    run_script(path, arguments, engine, model, limits)
 
 
 def check_writable(path: Path, option: str) -> None:
@@ -146,14 +154,47 @@ def check_writable(path: Path, option: str) -> None:
 
 
 def load_program(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
+    return load_with_source(program, None, interpret, level, check)[0]
+
+
+def load_with_source(
+    program: str, source: str | None, interpret: bool, level: int, check: bool
+) -> tuple[Program | Function, Function | None]:
+    """A program, and the Python of a compiled one where it is at hand: a run may have to go on
+    in it. Raises GuardError where `source` is not what the program was compiled from.
+    """
     if is_source(program):
+        if source is not None:
+            raise UsageError("--source is for .sgir files; this is Python already")
         function = load_function(program)
         if interpret:
-            return function
-        return compile_function(function, {}, check=check, opt_level=level)
+            return function, None
+        return compile_function(function, {}, check=check, opt_level=level), function
     if interpret:
         raise UsageError("--interpret needs the Python source, not a compiled program")
-    return load(program)
+    loaded = load(program)
+    if source is None:
+        return loaded, None
+    function = load_function(source)
+    check_source(function, loaded.graph, source)
+    return loaded, function
+
+
+def _run_all_ways(
+    program: Program,
+    function: Function,
+    endpoint: Endpoint,
+    arguments: Mapping[str, Any],
+    options: RunOptions,
+) -> RunResult:
+    """Compiled as far as it is, then by the interpreter, which is told all that was asked."""
+    return run_with_deopt(
+        program,
+        endpoint.backend,
+        arguments,
+        options,
+        lambda chosen: function.run_once(arguments, chosen, endpoint),
+    )
 
 
 def _arguments(

@@ -9,7 +9,8 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgc.ir.graph import Guard
+from sgc.errors import GuardError
+from sgc.ir.graph import Graph, Guard
 from sgc.tracing.ambient import current_ambient
 
 if TYPE_CHECKING:
@@ -37,6 +38,32 @@ def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]
     found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
     ambient = current_ambient()
     return (*found, *(ambient.guards() if ambient is not None else ()))
+
+
+def check_source(function: Function, graph: Graph, source: str) -> None:
+    """Raises GuardError where a function is not what a program was compiled from, or where
+    arguments of it that were bound are not known.
+    """
+    bound = [guard.name for guard in graph.guards if guard.kind == "static"]
+    if bound:
+        raise GuardError(
+            f"--source {source}: {', '.join(map(repr, bound))} was bound when {graph.name} was "
+            "compiled, to a value that its file does not keep",
+            hint="compile it without --bind, or run the Python",
+        )
+    ours = {(guard.name, guard.value) for guard in guards_of(function, {}) if _is_code(guard)}
+    theirs = {(guard.name, guard.value) for guard in graph.guards if _is_code(guard)}
+    changed = sorted({name for name, _ in ours ^ theirs})
+    if changed:
+        raise GuardError(
+            f"--source {source}: {', '.join(map(repr, changed))} changed since {graph.name} was "
+            "compiled",
+            hint="compile it again",
+        )
+
+
+def _is_code(guard: Guard) -> bool:
+    return guard.kind in ("source", "tool")
 
 
 def _sources(function: Function) -> Iterator[tuple[str, str, str]]:
