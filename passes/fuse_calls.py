@@ -4,7 +4,7 @@ Where providers bill each request with its whole prompt, `gen, const, gen, …` 
 reply goes on past the first stop string, and what it says is matched with what the program appends
 (`runtime/executor/speculation.py`, which asks again where it does not match). Only marks the node;
 other engines do not look at it. In a row are generations of one stream and one block with a stop
-string each, sampled alike, with nothing but constant text between them.
+string each, sampled alike, with nothing but constant text and arguments between them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sgc.ir.ops import SAMPLING
 from sgc.passes.base import Pass, Preserves
 
 BYTES_A_TOKEN = 2  # of constant text, at the least: what is asked for is a bound, not a wish
+ARGUMENT_BYTES = 32  # of an argument, as far as anybody can know
 MAX_AHEAD = 4096
 # What may differ from one generation to the next.
 _OWN = frozenset({"max_tokens", "stop"})
@@ -27,14 +28,16 @@ _BINDING = (
 
 
 def fuse_calls(graph: Graph) -> Graph:
-    blocks = tuple(map(_fused, graph.blocks))
+    given = {param.value.name for param in graph.params}
+    blocks = tuple(_fused(block, given) for block in graph.blocks)
     same = all(one is two for one, two in zip(blocks, graph.blocks, strict=True))
     return graph if same else replace(graph, blocks=blocks)
 
 
-def _fused(block: Block) -> Block:
+def _fused(block: Block, given: set[str]) -> Block:
+    """given: the program's arguments."""
     marked: dict[int, Node] = {}
-    for row, n_between in _rows(block):
+    for row, n_between in _rows(block, given):
         n_ahead = n_between // BYTES_A_TOKEN + sum(_literal(gen, "max_tokens") for gen in row)
         first = row[0]
         if len(row) > 1 and n_ahead <= MAX_AHEAD and not _literal(first, "ahead"):
@@ -44,8 +47,8 @@ def _fused(block: Block) -> Block:
     return replace(block, nodes=tuple(marked.get(id(node), node) for node in block.nodes))
 
 
-def _rows(block: Block) -> Iterator[tuple[list[Node], int]]:
-    """Generations in a row, with the bytes of constant text between them."""
+def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
+    """Generations in a row, with the bytes of text between them."""
     after = {_stream(node): node for node in block.nodes if _stream(node) is not None}
     taken: set[int] = set()
     for node in block.nodes:
@@ -56,6 +59,8 @@ def _rows(block: Block) -> Iterator[tuple[list[Node], int]]:
         while following is not None:
             if following.op == "const":
                 n_between += len(following.text("text").encode("utf-8", "surrogatepass"))
+            elif following.op == "append" and _is_one_of(following.get("value"), given):
+                n_between += ARGUMENT_BYTES
             elif _is_fusible(following) and _is_alike(node, following):
                 row.append(following)
                 taken.add(id(following))
@@ -68,8 +73,13 @@ def _rows(block: Block) -> Iterator[tuple[list[Node], int]]:
 
 def _stream(node: Node) -> str | None:
     """The state that a node appends to, of those that can stand in a row."""
-    operand = dict(node.fields).get("stream") if node.op in ("gen", "const") else None
+    in_row = node.op in ("gen", "const", "append")
+    operand = dict(node.fields).get("stream") if in_row else None
     return operand.name if isinstance(operand, Ref) else None
+
+
+def _is_one_of(operand: Operand, names: set[str]) -> bool:
+    return isinstance(operand, Ref) and operand.name in names
 
 
 def _is_fusible(node: Node) -> bool:

@@ -110,7 +110,7 @@ CASES = {
         """,
         """
         %s0 = stream "p"
-        %s1, %a = gen %s0 ahead=26 max_tokens=8 stop=["\\n"]
+        %s1, %a = gen %s0 ahead=58 max_tokens=8 stop=["\\n"]
         %s2 = const %s1 "and "
         %s3, %b = gen %s2 max_tokens=16 stop=["."]
         %s4 = append %s3 %x
@@ -118,12 +118,12 @@ CASES = {
         return none
         """,
     ),
-    "a fork, an argument, or other sampling between generations": (
+    "a fork, a value made on the way, or other sampling between generations": (
         "fuse_calls",
         """
         %s0 = stream "p"
         %s1, %a = gen %s0 max_tokens=8 stop=["."]
-        %s2 = append %s1 %x
+        %s2 = append %s1 %a
         %s3, %b = gen %s2 max_tokens=8 stop=["."]
         %s4, %c = gen %s3 max_tokens=8 temperature=0.5 stop=["."]
         %t, %u = fork %s4

@@ -84,6 +84,7 @@ class ProviderBackend:
             max_context=facts.context,
             max_in_flight=self.max_in_flight,
             refuses=refused_fields(facts),
+            speculates=True,
             images=facts.images and facts.api != "completions",
             checked=frozenset({"regex", "json_schema"}),
             scores=facts.select[0] == "echo",
