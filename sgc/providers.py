@@ -23,17 +23,21 @@ class ProviderEndpoint(Endpoint):
     """
 
     def __init__(self, target: Target, prices: str | Path | None = None, **limits: Any) -> None:
-        package = "anthropic" if target.provider == "anthropic" else "openai"
-        _require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
         settings = LimitSettings(**limits)
         path = None if prices is None else Path(prices)
+        super().__init__(shared.run(open_provider(target, settings, path)))
 
-        async def make() -> Backend:
-            # Made on the loop that it will live on.
-            found: Backend = await open_backend(target, settings, path)
-            return found
 
-        super().__init__(shared.run(make()))
+async def open_provider(
+    target: Target, settings: LimitSettings, prices: Path | None = None
+) -> Backend:
+    """A provider's backend, to be made on the loop that it will live on.
+
+    Raises SgcError where the provider's SDK is not installed.
+    """
+    package = "anthropic" if target.provider == "anthropic" else "openai"
+    _require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
+    return await open_backend(target, settings, prices)
 
 
 class OpenAI(ProviderEndpoint):

@@ -184,7 +184,7 @@ class Generator:
             for name in ("count", "add_word", "add_key", "alias"):
                 del kinds[name]
         if place.is_called:
-            kinds.pop("call")
+            del kinds["call"], kinds["mapped"]
         if place.outer in ARMS:
             kinds |= {"give": 1, "throw": 1}
         if place.outer in ARMS and place.is_loop:
@@ -355,6 +355,15 @@ class Generator:
         shown = self.rng.choice(["r.ret_value", "r.text()", 'r["t1"]'])
         return self._simple("call", place, f"r = called({given})", f"{place.stream} += {shown}")
 
+    def mapped(self, place: Place) -> tuple[Statement, Place]:
+        v = self.value(place)
+        given = self.rng.choice([
+            f'{v}.split(), depth="e"', f'{v}.split(","), width=2', f'["a", {v}, "b"]', "words",
+        ])  # fmt: skip
+        shown = self.rng.choice(["states.returns", 'states["t1"]'])
+        lines = [f"states = sgc.map(called, {given})", f'{place.stream} += sgc.join("/", {shown})']
+        return self._simple("mapped", place, *lines)
+
     def give(self, place: Place) -> tuple[Statement, Place]:
         values = [self.value(place), '"early"']
         if not place.is_called:
@@ -497,7 +506,7 @@ class Generator:
 SIMPLE = {
     "gen": 6, "select": 3, "const": 2, "append": 6, "keep": 3, "count": 1, "add_word": 2,
     "add_key": 1, "alias": 1, "set_var": 1, "ask_set": 1, "read_maybe": 1, "tool": 2, "helper": 2,
-    "call": 3, "number": 1, "look_up": 1, "table": 1, "data": 1,
+    "call": 3, "mapped": 1, "number": 1, "look_up": 1, "table": 1, "data": 1,
 }  # fmt: skip
 BLOCKS = {
     "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,

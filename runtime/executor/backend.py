@@ -258,7 +258,8 @@ class Capabilities:
     json_schema, that are sent and whose replies are checked all the same. scores: it tells
     log-probabilities of choices, and not only which it takes. tells_stop: it tells which stop
     string ended a generation. speculates: a request costs its whole prompt, so that asking for more
-    than one generation at once pays.
+    than one generation at once pays. takes_messages: a prompt without roles is a message, which no
+    generation goes on with.
     """
 
     model: str
@@ -274,6 +275,7 @@ class Capabilities:
     scores: bool = True
     tells_stop: bool = True
     speculates: bool = False
+    takes_messages: bool = False
 
 
 class Delta(str):

@@ -5,8 +5,9 @@ A generation that is marked asks for more than it needs, past its stop strings. 
 beyond is kept: while the program appends just that, the generations that come next are answered
 from it, and where it appends something else they are asked for as ever. So what is given is what
 the model says of the same prompt, in fewer requests; a reply that does not follow the template
-costs the tokens it was ahead. One object a run, and each stream has its own: nothing is shared
-between rows, forks or threads.
+costs the tokens it was ahead. A model that reads a prompt of other tokens says other things, so what
+was said counts only up to where a token ends. One object a run, and each stream has its own: nothing
+is shared between rows, forks or threads.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
+from sgc.errors import BudgetExceeded, ContextExceeded, UnsupportedParameter
 from sgc.runtime.executor.backend import (
     Backend,
     Capabilities,
@@ -24,6 +26,7 @@ from sgc.runtime.executor.backend import (
     Prompt,
     Sampling,
     Scored,
+    TextRun,
     Usage,
     generate_each,
 )
@@ -31,6 +34,8 @@ from sgc.runtime.executor.backend import (
 # What decides how a text is cut, not what the model would say.
 _CUTS = frozenset({"max_tokens", "stop", "seed", "logprobs"})
 _ANSWERED = Usage(from_ahead=True)
+# Why more than was wanted is not given, though what was wanted may be.
+_TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,18 @@ class Said:
         if media != self.media or not text.startswith(self.before):
             return None
         appended = text[len(self.before) :]
-        return len(appended) if self.text.startswith(appended) else None
+        is_said = self.text.startswith(appended) and self._is_border(len(appended))
+        return len(appended) if is_said else None
+
+    def _is_border(self, at: int) -> bool:
+        """Whether a token ends there: a prompt that ends within one is another prompt. Where nobody
+        tells, that is sure only before a single space, which begins a token nearly everywhere.
+        """
+        if at == 0:
+            return True
+        if self.ends is not None:
+            return at in self.ends
+        return self.text[at : at + 1] == " " and not self.text[at - 1].isspace()
 
     def n_tokens(self, start: int, end: int) -> int:
         """At most how many tokens a part is: where nobody tells, one may be as short as a byte."""
@@ -106,7 +122,8 @@ class _Speculating:
             if found is not None:
                 return replace(found, usage=_ANSWERED)
         self._said.pop(self._path, None)
-        if self._ahead <= sampling.max_tokens or not _is_free(sampling):
+        can_go_on = not self._capabilities.takes_messages or _is_within_role(prompt)
+        if self._ahead <= sampling.max_tokens or not _is_free(sampling) or not can_go_on:
             return await self._backend.generate(prompt, sampling, on_delta)
         return await self._speculate(prompt, sampling)
 
@@ -131,7 +148,7 @@ class _Speculating:
 
     async def _speculate(self, prompt: Prompt, sampling: Sampling) -> Generated:
         """Asks past the stop strings. What was asked for is the beginning of what comes, unless
-        that is too long: then it is asked for again, as it should be.
+        that is too long, or so much is not given: then it is asked for as it should be.
         """
         can_count = "logprobs" not in self._capabilities.refuses
         asked = replace(
@@ -140,13 +157,26 @@ class _Speculating:
             max_tokens=self._ahead,
             logprobs=LogprobsAsked(text=True) if can_count else None,
         )
-        reply = await self._backend.generate(prompt, asked, None)
+        try:
+            reply = await self._backend.generate(prompt, asked, None)
+        except _TOO_MUCH:
+            return await self._backend.generate(prompt, sampling, None)
         said = said_by(reply, prompt, sampling)
         found = _cut(said, 0, sampling)
         if found is None:
             return with_usage(await self._backend.generate(prompt, sampling, None), reply.usage)
         self._said[self._path] = said
         return replace(found, usage=reply.usage, extra=reply.extra)
+
+
+def _is_within_role(prompt: Prompt) -> bool:
+    """Whether a prompt ends in a message that has begun, so that the next one goes on with it.
+
+    A text without roles is a message of its own each time: what was said to one is no part of the
+    next.
+    """
+    marks = [mark for run in prompt if isinstance(run, TextRun) for mark in run.roles]
+    return bool(marks) and marks[-1].is_begin
 
 
 def said_by(reply: Generated, prompt: Prompt, sampling: Sampling) -> Said:
@@ -199,7 +229,9 @@ def _cut(said: Said, start: int, sampling: Sampling) -> Generated | None:
     found = [(rest.index(stop), stop) for stop in sampling.stop if stop in rest]
     if not found and not (said.is_ended and (rest or start == 0)):
         return _shortened(said, sampling) if start == 0 else None
-    end, matched = min(found, key=lambda each: each[0]) if found else (len(rest), None)
+    # As engines stop: with the string that is complete first, of these the longest.
+    first = min(found, key=lambda each: (each[0] + len(each[1]), each[0]), default=None)
+    end, matched = first or (len(rest), None)
     # The token that the stop string ends in counts too, as it does where it is asked for.
     until = start + end + len(matched or "")
     if said.n_tokens(start, until) <= sampling.max_tokens:

@@ -238,7 +238,8 @@ def _mismatch(
         f"the trace of {function.name} is wrong: {what}",
         where=str(found.loc or ""),
         hint="a value known only at run time was used in a way that tracing cannot see, such as "
-        "`x in text`, text.replace(x, …) or f-string == text; run with --interpret",
+        "`x in text`, text.replace(x, …) or f-string == text, or the program depends on time or "
+        "randomness; run with --interpret",
     )
 
 

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from sgc.state import ProgramState
 
 
+AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
 
@@ -162,10 +163,10 @@ class TraceSession(Session):
         return abstract(symbol, self)
 
     def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
-        stop("messages() is known only when the program runs")
+        stop("messages() is known only when the program runs", AFTER_THE_RUN)
 
     def meta_info(self, value: Symbol) -> Any:
-        stop("get_meta_info() is known only when the program runs")
+        stop("get_meta_info() is known only when the program runs", AFTER_THE_RUN)
 
     def settled(self, state: Symbol) -> None:
         """Nothing runs: what comes after in the program comes after."""

@@ -131,14 +131,6 @@ def test_a_real_sglang_that_is_imported_is_not_replaced(monkeypatch):
 # -- backends --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["OpenAI", "Anthropic", "LiteLLM", "VertexAI", "Crusoe"])
-def test_providers_can_be_named_but_not_made(sgl, name):
-    provider = getattr(sgl, name)
-    assert not isinstance(object(), provider)
-    with pytest.raises(SgcError, match=f"sglang.{name}: .* not available in sgc yet"):
-        provider("gpt-4", is_chat_model=True)
-
-
 def test_the_offline_engine_is_no_backend(sgl):
     with pytest.raises(UsageError, match="no backend of programs"):
         sgl.Engine(model_path="fake")
@@ -349,8 +341,9 @@ def test_the_benchmarks_command_line(sgl, server, monkeypatch):
     assert test_utils.select_sglang_backend(args).get_model_name() == server.model
     assert sgl.global_config.enable_parallel_encoding is False
     args.backend = "gpt-4"
-    with pytest.raises(SgcError, match="not available"):
-        test_utils.select_sglang_backend(args)
+    asked = test_utils.select_sglang_backend(args)  # of OpenAI; nobody is asked yet
+    assert isinstance(asked, sgl.OpenAI)
+    assert asked.get_model_name() == "gpt-4"
     args.backend = "vllm"
     with pytest.raises(UsageError, match="unknown --backend 'vllm'"):
         test_utils.select_sglang_backend(args)
@@ -545,7 +538,7 @@ def test_a_script_without_a_server_of_its_own_runs_on_the_command_lines(script, 
 
 BAD = {
     "no server": ("bench.py --port 1", 1, "bench.py:22: no server at http://127.0.0.1:1"),
-    "provider": ("bench.py --backend gpt-4", 1, "providers' APIs are not available"),
+    "no key": ("bench.py --backend gpt-4", 1, "no API key for openai\n  set OPENAI_API_KEY"),
     "its own usage": ("bench.py --frobnicate", 2, "unrecognized arguments: --frobnicate"),
     "no script": ("none.py", 1, "sgc: error: none.py: no such file"),
     "no source": ("none.sgir", 2, "expected a Python script"),
@@ -557,7 +550,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_errors_are_one_message(script, case):
     words, code, message = BAD[case]
-    done = run(script, "sgc.compat.sglang", *words.split())
+    done = run(script, "sgc.compat.sglang", *words.split(), OPENAI_API_KEY="")
     assert message in done.stderr
     assert (done.returncode, done.stdout) == (code, "")
     assert "Traceback" not in done.stderr

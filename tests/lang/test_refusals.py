@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from itertools import count
 
 import pytest
 from tests_support import run_both
@@ -218,4 +219,26 @@ def test_an_error_that_tells_of_a_reply_shows_its_name():
         raise KeyError(s["x"])
 
     with pytest.raises(TraceError, match="raised KeyError while being traced: x"):
+        program.compile()
+
+
+@pytest.mark.parametrize("word", ["messages", "get_meta_info"])
+def test_what_only_a_run_knows_says_where_it_can_be_read(word):
+    @sgc.function
+    def program(s):
+        s += sgc.user("x") + sgc.assistant(sgc.gen("a"))
+        getattr(s, word)(*(["a"] if word == "get_meta_info" else []))
+
+    with pytest.raises(TraceError, match=r"from the state when the run is over, or .*--interpret"):
+        program.compile()
+
+
+def test_a_trace_that_fits_no_longer_may_be_of_a_program_that_depends_on_time():
+    clock = count()
+
+    @sgc.function
+    def program(s):
+        s += ("early" if next(clock) < 6 else "late") + sgc.gen("a")
+
+    with pytest.raises(TraceError, match="or the program depends on time or randomness"):
         program.compile()

@@ -84,7 +84,9 @@ class ProviderBackend:
             max_context=facts.context,
             max_in_flight=self.max_in_flight,
             refuses=refused_fields(facts),
-            speculates=True,
+            # Rewritten, a message that has begun is another prompt, and so has another text.
+            speculates=facts.prefill != "rewrite" or facts.api == "completions",
+            takes_messages=facts.api != "completions",
             images=facts.images and facts.api != "completions",
             checked=frozenset({"regex", "json_schema"}),
             scores=facts.select[0] == "echo",

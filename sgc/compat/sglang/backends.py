@@ -1,8 +1,7 @@
-"""SGLang's backend classes: `RuntimeEndpoint`, `Runtime`, the base class, and providers' APIs.
+"""SGLang's backend classes: `RuntimeEndpoint`, `Runtime` and the base class.
 
 The first two are sgc's own with what SGLang's programs look at besides: chat templates with
-names, and a count of tokens. Providers' APIs are not available yet; their classes can be
-imported and asked for by `isinstance`, and say so when they are made.
+names, and a count of tokens. Model providers are in `providers.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sgc.compat.sglang.chat_template import ChatTemplate
 from sgc.compat.sglang.server_args import ServerArgs
 from sgc.compat.sglang.usage import CountingBackend, TokenUsage
 from sgc.endpoints import SCHEMES, Endpoint
-from sgc.errors import BackendError, SgcError, UsageError
+from sgc.errors import BackendError, UsageError
 from sgc.runtime.executor.backend import (
     Capabilities,
     Generated,
@@ -28,10 +27,6 @@ from sgc.runtime.executor.backend import (
 from sgc.runtime.executor.chat_templates import DEFAULT, template_named
 
 
-class ProviderUnavailable(SgcError):
-    """A provider's API that sgc cannot talk to yet."""
-
-
 class _EveryEndpoint(type):
     """`isinstance(x, BaseBackend)` is true of every endpoint."""
 
@@ -40,7 +35,7 @@ class _EveryEndpoint(type):
         return isinstance(instance, Endpoint) if is_base else type.__instancecheck__(cls, instance)
 
 
-class _Named(Endpoint):
+class NamedEndpoint(Endpoint):
     """An endpoint whose chat template has SGLang's form, and which counts tokens."""
 
     _template: ChatTemplate | None = None
@@ -66,7 +61,7 @@ class _Named(Endpoint):
         self._template = template if isinstance(template, ChatTemplate) else None
 
 
-class RuntimeEndpoint(_Named, endpoints.RuntimeEndpoint):
+class RuntimeEndpoint(NamedEndpoint, endpoints.RuntimeEndpoint):
     """A running server: SGLang's own by its URL, or an engine of ours at `grpc://HOST:PORT`."""
 
     def __init__(
@@ -89,7 +84,7 @@ class RuntimeEndpoint(_Named, endpoints.RuntimeEndpoint):
         return False
 
 
-class Runtime(_Named, endpoints.Runtime):
+class Runtime(NamedEndpoint, endpoints.Runtime):
     """An engine of our own, in SGLang's words: `Runtime(model_path=…, tp_size=…)`."""
 
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
@@ -116,7 +111,7 @@ class Engine:
         )
 
 
-class BaseBackend(_Named, metaclass=_EveryEndpoint):
+class BaseBackend(NamedEndpoint, metaclass=_EveryEndpoint):
     """Every backend's base class. Made by itself it has a chat template and no model."""
 
     def __init__(self) -> None:
@@ -156,43 +151,6 @@ class _NoModel:
             "BaseBackend has no model; a subclass's own `generate` is not asked",
             hint="run on sgl.RuntimeEndpoint or sgl.Runtime",
         )
-
-
-class _Provider(Endpoint):
-    """Raises ProviderUnavailable when it is made."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise ProviderUnavailable(
-            f"sglang.{type(self).__name__}: providers' APIs are not available in sgc yet",
-            hint='run on sgl.RuntimeEndpoint("http://HOST:PORT") or sgl.Runtime(model_path=…)',
-        )
-
-
-class OpenAI(_Provider):
-    """OpenAI's API and those like it."""
-
-
-class Anthropic(_Provider):
-    """Anthropic's API."""
-
-
-class LiteLLM(_Provider):
-    """What LiteLLM talks to."""
-
-
-class VertexAI(_Provider):
-    """Google's API."""
-
-
-class Crusoe(_Provider):
-    """Crusoe's API."""
-
-
-class Shortfin(_Provider):
-    """AMD's server."""
-
-
-PROVIDERS = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
 
 
 def _template_named(name: str) -> ChatTemplate:

@@ -18,6 +18,7 @@ from sgc.compat.sglang import (
     config,
     interpreter,
     programs,
+    providers,
     schema_regex,
     server_args,
     servers,
@@ -40,7 +41,7 @@ _METHODS = (
     "token_length_normalized",
     "unconditional_likelihood_normalized",
 )
-_PROVIDERS = {name: getattr(backends, name) for name in backends.PROVIDERS}
+_PROVIDERS = {name: getattr(providers, name) for name in providers.NAMES}
 _API: Names = {
     **{name: getattr(sgc, name) for name in _WORDS},
     "function": programs.function,

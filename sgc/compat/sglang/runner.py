@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from sgc.compat.sglang.importing import install
-from sgc.endpoints import Endpoint, set_default_backend
+from sgc.endpoints import PROVIDER_SCHEMES, Endpoint, set_default_backend
 from sgc.errors import SgcError, UsageError
 
 
@@ -18,12 +19,14 @@ def run_script(
     arguments: Sequence[str] = (),
     engine: str | None = None,
     model: str | None = None,
+    limits: Mapping[str, Any] | None = None,
 ) -> None:
     """Runs a script as `__main__` with a command line of its own.
 
     engine, model: the default backend, by the address of one that runs or the model of one to
-    start; without either the script chooses. Whatever the script raises comes out, SystemExit
-    too. The process is the script's: its `sys.argv` and `sys.path` stay.
+    start; without either the script chooses. limits: of an engine that is a model provider.
+    Whatever the script raises comes out, SystemExit too. The process is the script's: its
+    `sys.argv` and `sys.path` stay.
     """
     if engine is not None and model is not None:
         raise UsageError("--model is the engine's own choice where --engine names one")
@@ -35,13 +38,18 @@ def run_script(
     install()
     with ExitStack() as stack:
         if engine is not None or model is not None:
-            set_default_backend(stack.enter_context(_backend(engine, model)))
+            set_default_backend(stack.enter_context(_backend(engine, model, limits or {})))
         sys.argv = [path, *arguments]
         sys.path.insert(0, str(source.resolve().parent))
         runpy.run_path(path, run_name="__main__")
 
 
-def _backend(engine: str | None, model: str | None) -> Endpoint:
+def _backend(engine: str | None, model: str | None, limits: Mapping[str, Any]) -> Endpoint:
     from sgc.compat.sglang.backends import Runtime, RuntimeEndpoint
+    from sgc.compat.sglang.providers import Addressed
 
-    return Runtime(model) if engine is None else RuntimeEndpoint(engine.removeprefix("sglang+"))
+    if engine is None:
+        return Runtime(model)
+    if engine.startswith(PROVIDER_SCHEMES):
+        return Addressed(engine, **limits)
+    return RuntimeEndpoint(engine.removeprefix("sglang+"))

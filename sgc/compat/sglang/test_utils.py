@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sgc.compat.sglang.backends import OpenAI, RuntimeEndpoint
+from sgc.compat.sglang.backends import RuntimeEndpoint
 from sgc.compat.sglang.config import global_config
+from sgc.compat.sglang.providers import OpenAI
 from sgc.compat.sglang.servers import popen_launch_server
 from sgc.compat.sglang.utils import is_in_ci, normalize_base_url
 from sgc.endpoints import Endpoint, get_default_backend
