@@ -575,6 +575,7 @@ def load(source: str, name: str) -> types.ModuleType:
     file = f"/random_control/{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module.__file__ = file
+    module.IS_MAPPED = "sgc.map(" in source
     sys.modules[module.__name__] = module
     exec(compile(source, file, "exec"), module.__dict__)
     return module
@@ -695,11 +696,13 @@ def _once(
 ) -> tuple[Any, list[str]]:
     module.LOG.clear()
     found = outcome(lambda: program.run_once(*given, endpoint))
-    return found, list(module.LOG)
+    return found, sorted(module.LOG) if module.IS_MAPPED else list(module.LOG)
 
 
 def agree(wanted: tuple[Any, list[str]], found: tuple[Any, list[str]]) -> bool:
-    """Errors cancel what is in flight, so tools count only where there is none."""
+    """Errors cancel what is in flight, so tools count only where there is none; those of mapped
+    calls run in any order, and are counted sorted.
+    """
     one, two = wanted[0], found[0]
     if isinstance(one, str) and one.partition(":")[0] == "UnknownVariable":
         return isinstance(two, str) and two.partition(":")[0] == "UnknownVariable"

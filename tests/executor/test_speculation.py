@@ -8,7 +8,7 @@ import pytest
 
 import sgc
 from sgc.endpoints import Endpoint
-from sgc.errors import BackendError
+from sgc.errors import BackendError, ContextExceeded
 from sgc.passes.pipeline import optimize
 from sgc.program import Program
 from sgc.runtime.executor.backend import FinishReason, Generated, Logprobs, Usage
@@ -207,3 +207,74 @@ def test_from_a_log_nothing_is_asked_again(tmp_path):
             found = run(FUSED, each, log=log)
     assert (len(model.asked), len(again.asked)) == (1, 0)
     assert found.text() == "A text\n" + TEMPLATE.rstrip("\n")
+
+
+class Altered(Model):
+    """A model with other capabilities, and with tokens of its own."""
+
+    def __init__(self, tokens=None, refuse_above=None, **capabilities):
+        super().__init__()
+        self.tokens, self.refuse_above, self.altered = tokens, refuse_above, capabilities
+
+    async def capabilities(self):
+        return replace(await super().capabilities(), **self.altered)
+
+    async def generate(self, prompt, sampling, on_delta=None):
+        if self.refuse_above is not None and sampling.max_tokens > self.refuse_above:
+            raise ContextExceeded("too long")
+        reply = await super().generate(prompt, sampling, on_delta)
+        if self.tokens is None or reply.logprobs is None:
+            return reply
+        texts = [text for text in self.tokens if text in reply.text]
+        return replace(reply, logprobs=Logprobs(output=tuple((-1.0, 0, text) for text in texts)))
+
+
+def test_a_prompt_that_ends_within_a_token_is_asked_for():
+    borders = Altered([" Ada Moor", "\n", "Age", ":", " 36", "\n", "Job", ":", " baker", "\n"])
+    within = Altered([" Ada Moor", "\n", "Age", ": 3", "6", "\n", "Job:", " baker", "\n"])
+    run(FUSED, borders)
+    run(FUSED, within)
+    assert (len(borders.asked), len(within.asked)) == (1, 3)
+
+
+def test_where_tokens_are_not_told_one_begins_at_a_space():
+    @sgc.function(num_api_spec_tokens=60)
+    def close(s, text: str):
+        s += text + "\nName:" + sgc.gen("name", stop="\n", max_tokens=12)
+        s += "\nAge: " + sgc.gen("age", stop="\n", max_tokens=6)
+
+    model = Model(tells_tokens=False)
+    run(close, model)
+    assert len(model.asked) == 2
+
+
+def test_a_message_to_a_chat_model_is_not_gone_on_with():
+    model = Altered(takes_messages=True)
+    assert run(FUSED, model)["job"] == " baker"
+    assert len(model.asked) == 3
+
+
+def test_the_assistants_message_is_gone_on_with():
+    @sgc.function(num_api_spec_tokens=60)
+    def chat(s, text: str):
+        s += sgc.user(text) + sgc.assistant_begin() + "\nName:"
+        s += sgc.gen("name", stop="\n", max_tokens=12)
+        s += "\nAge:" + sgc.gen("age", stop="\n", max_tokens=6) + sgc.assistant_end()
+
+    model = Altered(takes_messages=True)
+    assert run(chat, model)["age"] == " 36"
+    assert len(model.asked) == 1
+
+
+def test_where_so_much_is_refused_each_is_asked_for():
+    model = Altered(refuse_above=12)
+    assert run(FUSED, model).text() == run(PLAIN, Model()).text()
+    assert len(model.asked) == 3
+
+
+def test_the_stop_string_that_is_complete_first_counts():
+    @sgc.function(num_api_spec_tokens=60)
+    def stops(s, text: str):
+        s += text + "\nName:" + sgc.gen("name", stop=["Moor\n", "oo"], max_tokens=12)
+
+    assert run(stops, Model())["name"] == " Ada M"

@@ -13,6 +13,7 @@ import linecache
 import math
 import re
 import textwrap
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -374,3 +375,22 @@ def test_what_is_refused_names_its_line_and_a_way_out(row):
     if file == "other_module.py":
         return  # the helper's own line
     assert line <= int(where) < line + n_lines, caught.value
+
+
+@pytest.mark.parametrize("row", rows(REFUSED))
+def test_what_is_refused_is_interpreted_and_says_why(row, scripted):
+    """Called rather than compiled, a program runs all the same; the values of lists are known."""
+    program, _ = made(row)
+    given = {"x": "abc", "y": "b", "n": 2, "r": 2.5, "b": True, "xs": ["p", "q"]}
+    with pytest.raises(TraceError) as refused:
+        program.compile()
+    called = outcome(partial(jitted, program, deepcopy(given), scripted()))
+    assert called == outcome(partial(program.run_once, given, RunOptions(seed=3), scripted()))
+    how = program.explain()
+    if "xs" not in row:
+        assert "interpreted: " in how
+        assert refused.value.message in how
+
+
+def jitted(program, given, endpoint):
+    return program(**given, seed=3, backend=endpoint).result()
