@@ -422,7 +422,6 @@ def test_a_type_as_a_schema_compiles_in_a_fresh_process(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-
 # -- what is not compiled to its end ---------------------------------------------------
 
 MANY_WAYS = """

@@ -57,13 +57,19 @@ async def _run_part(
 def checked_items(items: Any) -> Sequence[Any]:
     """What a map goes over; UsageError for what is no list."""
     if not isinstance(items, (list, tuple)):
-        raise UsageError(
-            f"sgc.map goes over a list, found a {type(items).__name__}",
-            hint="give it a list: a list[…] argument, gen(n=…), text.split(…), JSON that is one",
-        )
+        raise no_list(type(items).__name__)
     if len(items) > MAX_ITEMS:
         raise LimitExceeded(f"sgc.map of {len(items)} items; {MAX_ITEMS} are allowed")
     return items
+
+
+def no_list(found: str, where: str = "") -> UsageError:
+    """The error of a map over a value of another type."""
+    return UsageError(
+        f"sgc.map goes over a list, found a value of type {found}",
+        where=where,
+        hint="give it a list: a list[…] argument, gen(n=…), text.split(…), JSON that is one",
+    )
 
 
 def _gathered(node: Node, results: Sequence[RunResult]) -> list[Any]:

@@ -5,9 +5,9 @@ A generation that is marked asks for more than it needs, past its stop strings. 
 beyond is kept: while the program appends just that, the generations that come next are answered
 from it, and where it appends something else they are asked for as ever. So what is given is what
 the model says of the same prompt, in fewer requests; a reply that does not follow the template
-costs the tokens it was ahead. A model that reads a prompt of other tokens says other things, so what
-was said counts only up to where a token ends. One object a run, and each stream has its own: nothing
-is shared between rows, forks or threads.
+costs the tokens it was ahead. Of a prompt that is cut into other tokens a model says other things,
+so what was said counts only up to where a token ends. One object a run, and each stream has its
+own: nothing is shared between rows, forks or threads.
 """
 
 from __future__ import annotations

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sgc.cli.source import load_function, parse_pairs
-from sgc.errors import SgcWarning, UsageError
+from sgc.errors import UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
@@ -51,17 +47,16 @@ def compile_program(
         if print_after in ("all", row.name):
             _print_pass(row, before, after, seconds)
 
-    with _plain_warnings():
-        program = compile_function(
-            function,
-            bind_values(function, bindings),
-            check=not no_check,
-            opt_level=level,
-            passes=names,
-            observer=show,
-            is_full=full_graph,
-            allow_ambient=allow_ambient,
-        )
+    program = compile_function(
+        function,
+        bind_values(function, bindings),
+        check=not no_check,
+        opt_level=level,
+        passes=names,
+        observer=show,
+        is_full=full_graph,
+        allow_ambient=allow_ambient,
+    )
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:
@@ -70,22 +65,6 @@ def compile_program(
         click.echo(
             f"{output}: {program.name}, {program.graph.n_nodes} nodes, {size} bytes", err=True
         )
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Our own warnings as lines on stderr: they name the program's line themselves."""
-    show = warnings.showwarning
-
-    def show_plainly(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, SgcWarning):
-            click.echo(f"sgc: warning: {message}", err=True)
-        else:
-            show(message, category, *rest, **more)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show_plainly
-        yield
 
 
 def _check_output(output: Path | None) -> None:

@@ -6,12 +6,13 @@ import contextlib
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from sgc.errors import SgcError, UsageError
+from sgc.errors import SgcError, SgcWarning, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +82,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     try:
         with cli.make_context("sgc", list(sys.argv[1:] if argv is None else argv)) as ctx:
             context = ctx.meta
-            cli.invoke(ctx)
+            with _plain_warnings():
+                cli.invoke(ctx)
         sys.stdout.flush()
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
@@ -96,6 +98,22 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except Exception as error:
         _report(error, bool(context.get("sgc.debug")))
     sys.exit(0)
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own warnings as lines on stderr: they name the program's line themselves."""
+    show = warnings.showwarning
+
+    def show_plainly(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, SgcWarning):
+            click.echo(f"sgc: warning: {message}", err=True)
+        else:
+            show(message, category, *rest, **more)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show_plainly
+        yield
 
 
 def _end_by_signal(number: int, _: object) -> None:

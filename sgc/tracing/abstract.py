@@ -19,7 +19,7 @@ from sgc.tracing.markers import has_marker, split_markers
 from sgc.tracing.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 
 if TYPE_CHECKING:
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 AbstractFlag = AbstractBool
 

@@ -16,7 +16,7 @@ from sgc.tracing.text_types import known_of
 from sgc.tracing.turns import Items, is_for_of
 
 if TYPE_CHECKING:
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 
 class AbstractList:

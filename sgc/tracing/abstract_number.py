@@ -15,7 +15,7 @@ from sgc.tracing.computing import attempted, computed, is_ours
 from sgc.tracing.stops import INTERPRET, stop
 
 if TYPE_CHECKING:
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 _PYTHON = {Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool}
 

@@ -12,7 +12,7 @@ from sgc.tracing.text_methods import METHODS, kept_names, refused_method
 from sgc.tracing.text_types import domain
 
 if TYPE_CHECKING:
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 
 class AbstractText(str):

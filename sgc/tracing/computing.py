@@ -22,7 +22,7 @@ from sgc.tracing.text_types import Known, domain, is_textual
 
 if TYPE_CHECKING:
     from sgc.symbols import Symbol
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 MAX_DOMAIN = 256  # arguments that a function is worked out for while tracing
 _FAILURES: tuple[type[Exception], ...] = (SgcError, *EXCEPTIONS.values())

@@ -16,7 +16,7 @@ from sgc.tracing.computing import attempted, computed, note_known, whole
 from sgc.tracing.text_types import Known
 
 if TYPE_CHECKING:
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}

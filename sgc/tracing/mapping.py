@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sgc import calls
-from sgc.errors import UnknownVariable
+from sgc.errors import ArgumentError, UnknownVariable
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
+from sgc.ir.ops import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.mapping import KnownStates, MapCall, MappedState, MappedStates, plain_items
 from sgc.runtime.executor.map_places import call_path
+from sgc.runtime.executor.mapping import no_list
 from sgc.session import here
 from sgc.symbols import Symbol
 from sgc.tracing.abstract import AbstractJson, AbstractList, abstract
@@ -31,12 +33,14 @@ from sgc.tracing.stops import INTERPRET, stop
 if TYPE_CHECKING:
     from sgc.functions import Function
     from sgc.signature import Parameter
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 
 def map_traced(session: TraceSession, call: MapCall) -> MappedStates:
     """What stands for the calls of a map."""
     is_known = not isinstance(call.items, AbstractList)
+    if is_known and session.is_abstract(call.items):
+        raise no_list(str(session.type_of(session.operand(call.items))), call.where)
     if is_known and session.path is None:
         return _in_place(session, call)
     return _as_node(session, call)
@@ -52,7 +56,7 @@ def _in_place(session: TraceSession, call: MapCall) -> KnownStates:
     states = []
     for index, item in enumerate(items):
         arguments = call.arguments(item)
-        call.check({n: value for n, value in arguments.items() if not session.is_abstract(value)})
+        call.check(_checkable(session, arguments))
         session.note_outside(arguments)
         path = call_path(caller, function.name, ordinal, index)
         after = ends[index - call.width] if index >= call.width else ()
@@ -62,6 +66,12 @@ def _in_place(session: TraceSession, call: MapCall) -> KnownStates:
         symbols = [*session.met[n_met:], *(each.symbol for each in session.states[n_states:])]
         ends.append(tuple(Ref(symbol.name) for symbol in symbols))
     return KnownStates(session, states)
+
+
+def _checkable(session: TraceSession, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be told now of the arguments' types; any text is as good as another."""
+    known = {n: v for n, v in arguments.items() if not session.is_abstract(v)}
+    return known | {n: "" for n, v in arguments.items() if n not in known and isinstance(v, str)}
 
 
 @contextmanager
@@ -91,6 +101,7 @@ def _as_node(session: TraceSession, call: MapCall) -> AbstractStates:
         else:
             given[name] = session.operand(value)
             types_of[name] = session.type_of(given[name])
+    _check_types(call, types_of)
     _refuse_identity(call.function, types_of)
     callee = session.callee(call.function, types_of, bound)
     _note_media(session, callee, given)
@@ -135,6 +146,27 @@ def _element_type(parameter: Parameter, item_type: Type) -> Type:
     """An annotation says more than a value out of JSON; a call checks it when it begins."""
     is_told = parameter.is_annotated and item_type.kind is Kind.JSON
     return parameter.type if is_told else item_type
+
+
+def _check_types(call: MapCall, types_of: Mapping[str, Type]) -> None:
+    """Raises ArgumentError where no value of a type can be one of an annotated parameter."""
+    for name, given in types_of.items():
+        parameter = _parameter(call.function, name)
+        if parameter.is_annotated and not _may_be(given, parameter.type):
+            raise ArgumentError(
+                f"cannot run {call.function.name}: argument {name!r} must be {parameter.type}, "
+                f"found {given}",
+                where=call.where,
+            )
+
+
+def _may_be(given: Type, wanted: Type) -> bool:
+    if given.item is not None and wanted.item is not None:
+        return _may_be(given.item, wanted.item)
+    told_later = {Kind.JSON, Kind.MEDIA}
+    is_same = given.kind is wanted.kind or {given.kind, wanted.kind} <= TEXTUAL
+    is_number = given.kind is Kind.INT and wanted.kind is Kind.FLOAT
+    return is_same or is_number or bool(told_later & {given.kind, wanted.kind})
 
 
 def _is_known(value: Any) -> bool:

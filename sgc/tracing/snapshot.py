@@ -30,7 +30,7 @@ from sgc.tracing.text_types import Known
 if TYPE_CHECKING:
     from sgc.state import ProgramState
     from sgc.tracing.loops import Loops
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 MAX_VALUES = 20_000
 _HEAP_TYPE = 1 << 9

@@ -15,7 +15,7 @@ from sgc.tracing.text_types import known_of
 
 if TYPE_CHECKING:
     from sgc.tracing.abstract_list import AbstractList
-    from sgc.tracing.tracer import TraceSession
+    from sgc.tracing.session import TraceSession
 
 MAX_PREFIXED = 4  # instructions: one with its prefixes
 

@@ -50,6 +50,8 @@ def test_the_file_warns_when_it_is_loaded_elsewhere(command, monkeypatch):
     monkeypatch.setenv(VARIABLE, "another")
     with pytest.warns(SgcWarning, match=f"p.sgir was compiled with the environment {VARIABLE}"):
         sgc.load("p.sgir")
+    _, told = command("run", "p.sgir")
+    assert told.startswith("sgc: warning: p.sgir was compiled with the environment")
 
 
 def test_without_the_option_the_first_line_that_reads_is_refused(command):

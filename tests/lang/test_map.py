@@ -513,7 +513,7 @@ def test_a_function_that_the_program_makes_is_refused_unless_traced_in_place():
     ("given", "error", "told"),
     [
         ({"function": len}, UsageError, "calls an @sgc.function"),
-        ({"xs": "abc"}, UsageError, "goes over a list, found a str"),
+        ({"xs": "abc"}, UsageError, "goes over a list, found a value of type str"),
         ({"width": 0}, UsageError, "width from 1"),
         ({"width": True}, UsageError, "width from 1"),
         ({"function": takes, "xs": ["a"]}, ArgumentError, "'n' must be int"),
@@ -525,6 +525,29 @@ def test_a_misuse_tells_its_line(given, error, told):
     with pytest.raises(error, match=told) as caught:
         call(**given)
     assert "test_map.py:" in str(caught.value)
+
+
+def test_what_can_be_no_item_is_told_when_compiling():
+    @sgc.function
+    def over_lines(s, xs: list[str]):
+        sgc.map(takes, xs)
+
+    @sgc.function
+    def over_a_line(s):
+        s += sgc.gen("a", max_tokens=2)
+        sgc.map(takes, [s["a"]])
+
+    @sgc.function
+    def over_a_text(s, x: str):
+        sgc.map(note, x)
+
+    for main, told in (
+        (over_lines, "argument 'n' must be int, found text"),
+        (over_a_line, "argument 'n' must be int, found str"),
+        (over_a_text, "goes over a list, found a value of type text"),
+    ):
+        with pytest.raises(UsageError, match=rf"test_map.py:\d+: .*{told}"):
+            main.compile()
 
 
 def test_a_map_outside_a_program():

@@ -66,6 +66,11 @@ def test_a_compatible_server_is_asked_what_it_serves(serve, command):
     assert server.bodies[0]["model"] == "served"
 
 
+def test_an_address_without_the_path_of_the_api_is_told(serve, command):
+    code, _, err = command("--engine", f"openai+{serve().url}")
+    assert (code, "most end in /v1" in err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [

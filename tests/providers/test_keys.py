@@ -105,6 +105,8 @@ def test_what_looks_like_a_key_is_not_shown():
         ("openai:gpt-4o?api=chat&effort=none&x", "OPTION=VALUE"),
         ("openai+http://u:p@h/v1#m", "no password"),
         ("openai+http:///v1#m", "address of a server"),
+        ("openai+http://h:99999/v1#m", "address of a server"),
+        ("openai+http://[h/v1#m", "address of a server"),
         ("openai+http://h/v1?m", "address of a server"),
         ("openai+http://h/v1#m?server=typo", "server must be one of vllm"),
     ],

@@ -69,13 +69,17 @@ def target(
 
 
 def _compatible(uri: str, key: str | None) -> Target:
-    parts = urlsplit(uri.removeprefix("openai+"))
-    if parts.username or parts.password:
-        raise UsageError("an address must hold no password", hint="give a key in SGC_TOKEN")
-    if not parts.hostname or parts.query:
+    try:
+        parts = urlsplit(uri.removeprefix("openai+"))
+        is_whole = bool(parts.hostname) and parts.port != 0 and not parts.query
+    except ValueError:  # no port, or no address between brackets
+        is_whole = False
+    if not is_whole:
         raise UsageError(
             "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
         )
+    if parts.username or parts.password:
+        raise UsageError("an address must hold no password", hint="give a key in SGC_TOKEN")
     model, _, query = parts.fragment.partition("?")
     base_url = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
     # OpenAI's key is for OpenAI: a server of somebody else's does not get it.

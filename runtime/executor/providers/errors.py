@@ -66,7 +66,8 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
     if status in (401, 403):
         return KeyRefused(said, hint="check the API key, and what it may be used for")
     if status == 404:
-        return BackendError(said, hint=f"is there a model {model!r}?")
+        hint = f"is there a model {model!r}?" if model else "is the address right? most end in /v1"
+        return BackendError(said, hint=hint)
     if status == 429 and "insufficient_quota" in (_code(body), _type(body)):
         return BackendError(said, hint="the account has no money left for it")
     if status in (400, 413, 422) and _is_context(body, message):

@@ -1,0 +1,584 @@
+"""What a trace collects: the nodes a program's Python builds, and what is known of their values.
+
+What the program reads of them is abstract; where it decides, the run goes one way, and where it
+comes to a place that another run has come to in an equal state, it ends.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sgc.errors import TraceError
+from sgc.ir import types
+from sgc.ir.functions import FUNCTIONS
+from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
+from sgc.ir.ops import OPS, TEXTUAL, Flag
+from sgc.joins import refuse_test, tested
+from sgc.runtime.executor.media import Media
+from sgc.session import (
+    Session,
+    own_texts,
+    user_loc,
+    user_loc_of,
+)
+from sgc.symbols import Symbol
+from sgc.tracing.abstract import (
+    INTERPRET,
+    AbstractFlag,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    TraceStop,
+    abstract,
+    marked,
+    pieces_of,
+    stop,
+)
+from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
+from sgc.tracing.explore import (
+    HasDecisions,
+    NamesAsked,
+    Path,
+    PathEnd,
+    Widened,
+)
+from sgc.tracing.facts import Fact, Facts, fact_of
+from sgc.tracing.hook import unwatched, watch_now
+from sgc.tracing.loops import Loops, raise_at_next_line
+from sgc.tracing.mapping import map_traced
+from sgc.tracing.markers import make_marker
+from sgc.tracing.outside import OutsideTexts
+from sgc.tracing.overlay import Overlays
+from sgc.tracing.snapshot import Opaque, Reader, Widening
+from sgc.tracing.text_types import Known, domain, known_text
+from sgc.tracing.turns import counted
+
+if TYPE_CHECKING:
+    from sgc.functions import Function
+    from sgc.mapping import MapCall, MappedStates
+    from sgc.state import ProgramState
+
+
+AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
+MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
+
+
+class TraceSession(Session):
+    """Collects nodes; what the program reads of them is abstract."""
+
+    is_tracing = True
+
+    def __init__(
+        self,
+        program: str,
+        parameters: Iterable[str] = (),
+        is_strict: bool = False,
+        is_silent: bool = False,
+    ) -> None:
+        super().__init__(program)
+        self.is_strict = is_strict  # what a compiled run would not do, such as printing, stops
+        self._outside = OutsideTexts()
+        self.nodes: list[Node] = []
+        self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
+        self.images: set[str] = set()  # values used as images
+        self._symbols: list[Symbol] = []
+        self._parameters = frozenset(parameters)
+        self._numbers: dict[str, int] = {}
+        self._overlays = Overlays(is_silent)
+        self._nonce = random.SystemRandom().randrange(10**11, 10**12)
+        self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
+        self.path: Path | None = None  # of a program that decides; else it is a straight line
+        self.loops: Loops | None = None
+        self.facts = Facts()
+        self.retired: set[int] = set()  # streams that are published already
+        self.callers: dict[str, str] = {}  # the caller's stream, of streams that calls begin
+        self.root: FrameType | None = None  # above the program's own
+        self.is_testing = False  # a join's predicate is being traced
+        self.ended: BaseException | None = None  # what ended the run, should it be swallowed
+        self.known: dict[str, Known] = {}  # what is known of texts beyond their types
+        self.callees: Callees | None = None  # the functions that the program maps
+        self.gathers = Gathers()
+        self.max_turns: int | None = None
+        self.met: list[Symbol] = []  # what tools and maps give
+        self._types: dict[str, types.Type] = {}
+        self._tests: dict[str, Fact] = {}
+
+    def take(self, node: Node) -> None:
+        self._know(node)
+        if self.path is None:
+            self.nodes.append(node)
+        else:
+            self.path.add(node)
+
+    def refuse_other_runs(self) -> None:
+        stop(
+            "another run is started while tracing",
+            hint="call the @sgc.function itself, which becomes part of this program",
+        )
+
+    def is_abstract(self, value: Any) -> bool:
+        is_text = isinstance(value, AbstractText) or marked(value)
+        return is_text or isinstance(value, (AbstractNumber, AbstractFlag, AbstractList))
+
+    def note_type(self, symbol: Symbol) -> None:
+        self._types[symbol.name] = symbol.type
+
+    def refuse_changes(self) -> None:
+        """Stops the trace if the program has changed data outside itself."""
+        self._overlays.refuse_changes()
+
+    def note(self, bound: Mapping[str, Any], function: Function) -> None:
+        """Texts of arguments that are fixed are values from outside all the same."""
+        self._outside.note(bound, own_texts(function.python))
+
+    def note_outside(self, values: Any) -> None:
+        """Texts that a mapped call is given are values too."""
+        self._outside.add(values)
+
+    def body(self, function: Function) -> Callable[..., Any]:
+        return self._overlays.rebuild(function.python)
+
+    def read(self, symbol: Symbol) -> Any:
+        return abstract(symbol, self)
+
+    def text_of(self, state: Symbol) -> Any:
+        (symbol,) = self.emit("text_of", [("text", types.TEXT)], stream=Ref(state.name))
+        return abstract(symbol, self)
+
+    def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
+        stop("messages() is known only when the program runs", AFTER_THE_RUN)
+
+    def meta_info(self, value: Symbol) -> Any:
+        stop("get_meta_info() is known only when the program runs", AFTER_THE_RUN)
+
+    def settled(self, state: Symbol) -> None:
+        """Nothing runs: what comes after in the program comes after."""
+
+    def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
+        stop("what makes up a stream is known only when the program runs")
+
+    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+        stop("text_iter() shows a run; a program that is compiled has none yet")
+
+    def text_async_iter(
+        self, state: ProgramState, names: Any, with_meta: bool
+    ) -> AsyncIterator[Any]:
+        stop("text_async_iter() shows a run; a program that is compiled has none yet")
+
+    def cancel(self) -> None:
+        stop("a program that is being compiled cannot be cancelled")
+
+    def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
+        """The image itself becomes part of the program: reading it is no read at run time."""
+        if self.is_strict and not isinstance(value, (Media, bytes)):
+            stop(
+                "the program names an image's file; compiled, it would keep its content of now",
+                hint="pass the image as an argument of the program",
+            )
+        with unwatched():
+            found = load(value)
+        fields = {"sha256": Lit(found.digest), "mime": Lit(found.mime), "data": Lit(found.base64())}
+        if found.n_frames:
+            fields["frames"] = Lit(found.n_frames)
+        (symbol,) = self.emit("media", [("image", types.MEDIA)], **fields)
+        return Ref(symbol.name)
+
+    # -- maps ---------------------------------------------------------------------------
+
+    def map(self, call: MapCall) -> MappedStates:
+        return map_traced(self, call)
+
+    def as_value(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.as_value, value))
+        if isinstance(value, dict):
+            return {key: self.as_value(item) for key, item in value.items()}
+        if not self.is_abstract(value):
+            self.note_outside(value)
+            return value
+        if not isinstance(value, str) or len(pieces_of(value)) == 1:
+            return value
+        operand = self._text(value)
+        assert isinstance(operand, Ref)
+        return abstract(Symbol(operand.name, types.TEXT), self)
+
+    def callee(
+        self, function: Function, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
+    ) -> Callee:
+        """A function that is mapped, as it was traced; this trace ends where it was not yet."""
+        assert self.callees is not None
+        turns = function.max_turns or self.max_turns
+        wanted = Wanted(function, types_of, bound, self.heal, turns)
+        found = self.callees.find(wanted)
+        if found is None:
+            self._end(Unmet(wanted))
+        return found
+
+    def note_unknown(self, number: int, name: str) -> None:
+        """Ends the trace where a way through a called program that is not traced may set a name."""
+        assert self.callees is not None
+        callee = self.callees.number(number)
+        if callee.is_cut:
+            self._end(Unmet(callee.wanted, name))
+
+    def refuse_handled(self, name: str) -> None:
+        """Stops where the program handles what a mapped call may raise."""
+        if self.path is None:
+            self._end(HasDecisions())  # who handles what is known only there
+        if self.loops is not None and self.loops.is_caught():
+            stop(
+                f"an error that {name} may raise in sgc.map is handled by the program",
+                hint=f"handle it in {name} itself, and return what tells of it; or " + INTERPRET,
+            )
+
+    def _tell_caller(self, op: str, fields: Mapping[str, Operand]) -> None:
+        """What the program gives to one that maps it."""
+        if op == "return":
+            self.gathers.returns.add(self.type_of(fields["value"]))
+        elif op == "publish" and fields["stream"] == Ref(self.states[0].symbol.name):
+            keys, items = fields["keys"], fields["items"]
+            assert isinstance(keys, tuple)
+            assert isinstance(items, tuple)
+            for key, item in zip(keys, items, strict=True):
+                assert isinstance(key, Lit)
+                self.gathers.names.setdefault(str(key.value), set()).add(self.type_of(item))
+
+    # -- markers ------------------------------------------------------------------------
+
+    def marker(self, symbol: Symbol) -> str:
+        """The marker of a symbol: the same each time, so that equal texts stay equal."""
+        if symbol.name not in self._numbers:
+            self._numbers[symbol.name] = len(self._symbols)
+            self._symbols.append(symbol)
+        return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name])
+
+    def is_parameter(self, name: str) -> bool:
+        return name in self._parameters
+
+    def symbol_of(self, number: int) -> Symbol:
+        nonce, index = divmod(number, MAX_SYMBOLS)
+        if nonce != self._nonce:
+            stop("a value of another trace is used here; values do not outlive their trace")
+        return self._symbols[index]
+
+    def formatted(self, value: Any, spec: str) -> str:
+        """The marker of `format(value, spec)`, done when the program runs."""
+        if marked(spec) or isinstance(spec, AbstractText):
+            stop("a format specification known only when the program runs")
+        (symbol,) = self.emit(
+            "format", [("text", types.TEXT)], value=self.scalar(value), spec=Lit(spec)
+        )
+        return self.marker(symbol)
+
+    def shown(self, text: str) -> str:
+        """A text for error messages: names in braces where values go."""
+        parts = [
+            part if isinstance(part, str) else "{" + self.symbol_of(part).name + "}"
+            for part in pieces_of(text)
+        ]
+        return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
+
+    # -- functions and decisions --------------------------------------------------------
+
+    def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
+        """The abstract value of a function of `ir/functions.py`, which cannot fail here."""
+        gives = FUNCTIONS[fn].gives
+        assert type_ is not None or gives is not None, fn
+        known = type_ or types.Type(gives)  # type: ignore[arg-type]
+        return abstract(self._emit_compute(fn, args, known), self)
+
+    def _emit_compute(self, fn: str, args: tuple[Any, ...], type_: types.Type) -> Symbol:
+        operands = tuple(self.operand(arg) for arg in args)
+        (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
+        return symbol
+
+    def attempt(self, fn: str, *args: Any) -> Any:
+        """None where the function would succeed on this path, else the error's abstract message.
+
+        A decision: both ways are traced.
+        """
+        operands = tuple(self.operand(arg) for arg in args)
+        ok, why = self.emit(
+            "attempt", [("ok", types.BOOL), ("why", types.TEXT)], fn=Lit(fn), args=operands
+        )
+        return None if self.decide(ok) else abstract(why, self)
+
+    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+        self.is_testing = True
+        try:
+            return [self._join_test(tested(state, when)) for state in states]
+        finally:
+            self.is_testing = False
+
+    def _join_test(self, value: Any) -> Operand:
+        if type(value) is not bool and not isinstance(value, AbstractFlag):
+            refuse_test()
+        return self.scalar(value)
+
+    def type_of(self, operand: Operand) -> types.Type:
+        if isinstance(operand, Ref):
+            return self._types.get(operand.name, types.JSON)
+        return super().type_of(operand)
+
+    def decide(self, test: Symbol) -> bool:
+        """Which way this run of the program goes at a test known only when it runs."""
+        if self.is_testing:
+            stop(
+                "the predicate of a join decides something itself",
+                hint="give one comparison, or several joined by & and | in place of `and` and "
+                "`or`; what can fail, such as int(x), is no predicate; or " + INTERPRET,
+            )
+        if self.path is None:
+            self._end(HasDecisions())
+        self._refuse_ended()
+        fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
+        known = self.facts.outcome(fact, self._options)
+        if known is not None:
+            self.note_pruned(test.name)
+            return known
+        was_fresh = self.path.is_fresh
+        answer = self.path.answer(test, user_loc() if was_fresh else None)
+        if answer is None:
+            self._end(PathEnd())
+        self.facts[fact] = answer
+        if self.path.is_fresh and not was_fresh:
+            self.retired = self.path.retired()
+            watch_now()
+        return answer
+
+    def counted(self, n: Any) -> Iterator[Any]:
+        return self.looped(counted(self, n))
+
+    def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
+        """A loop of our own, which begins."""
+        if self.loops is not None:
+            self.loops.note(loop)
+        return loop
+
+    def note_pruned(self, test: str) -> None:
+        """Remembers a test whose outcome was known, for `sgc explain`."""
+        if self.path is not None:
+            self.path.exploration.pruned[f"{user_loc()}: {test}"] = None
+
+    def _options(self, name: str) -> tuple[str, ...] | None:
+        type_ = self._types.get(name)
+        return domain(Symbol(name, type_), self) if type_ is not None else None
+
+    def _end(self, error: BaseException) -> NoReturn:
+        """Ends this run of the program; a handler of its own that swallows it changes nothing."""
+        self.ended = error
+        raise error
+
+    def _refuse_ended(self) -> None:
+        if self.ended is not None:
+            raise_at_next_line(self.ended, self.root)
+            raise self.ended
+
+    def note_read(self, name: str | None) -> None:
+        if self.path is not None and self.loops is not None and self.loops.is_caught():
+            self.note_asked((name,))
+
+    def note_asked(self, names: Iterable[str | None]) -> None:
+        if self.path is None or self.ended is not None:
+            return
+        try:
+            self.path.exploration.ask(names)
+        except NamesAsked as asked:
+            self._end(asked)
+
+    # -- merging --------------------------------------------------------------------------
+
+    def at_statement(self, frames: list[FrameType]) -> None:
+        """A statement begins: goes on alone, or ends where another run goes on."""
+        if self.ended is not None or self.is_over or self.path is None or self.loops is None:
+            return
+        if not self.path.exploration.is_merging:
+            return
+        if self.is_testing:  # what the join has so far is in no frame of the user's
+            return
+        if self.path.is_fresh:
+            self._reach(frames, None, user_loc_of(frames[0]))
+        elif self.loops.n_events in self.path.widened:
+            self._apply(self.path.widened[self.loops.n_events])
+
+    def _reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
+        assert self.path is not None
+        assert self.loops is not None
+        try:
+            reader = Reader(self)
+            snapshot = reader.read(frames, self.loops, last)
+        except Opaque:
+            return
+        with self.located(loc):
+            self._retire(snapshot.dead)
+        wider = self.path.widening(snapshot)
+        if wider is None:
+            if self.path.reach(snapshot, loc):
+                self._end(PathEnd())
+            return
+        narrow, widening = wider
+        widened = self._widen(reader.states, widening)
+        snapshot = Reader(self).read(frames, self.loops, last)
+        self.path.replace(narrow, snapshot, widened, loc)
+
+    def _widen(self, states: list[ProgramState], widening: Widening) -> Widened:
+        """Takes names for maybe not set, and forgets facts."""
+        assert self.loops is not None
+        names = []
+        for unsure in widening.names:
+            symbol = Symbol(self.namer.fresh(unsure.name or "v"), unsure.type)
+            names.append((self.states.index(states[unsure.number]), symbol, unsure))
+        widened = Widened(self.loops.n_events, tuple(names), widening.facts)
+        self._apply(widened)
+        return widened
+
+    def _apply(self, widened: Widened) -> None:
+        for number, symbol, unsure in widened.names:
+            self.note_type(symbol)
+            if unsure.known is not None:
+                self.known[symbol.name] = unsure.known
+            self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
+        self.facts = Facts(widened.facts)
+
+    def _retire(self, dead: tuple[int, ...]) -> None:
+        """Publishes the streams that nothing in the program reaches any more."""
+        assert self.path is not None
+        self.path.is_publishing = True
+        for number in dead:
+            self.publish(self.states[number])
+        self.path.is_publishing = False
+        self.retired.update(dead)
+        self.path.retire(dead)
+
+    def finish(self, ret_value: Any) -> None:
+        if self.path is not None:
+            self._refuse_ended()
+            if self.path.is_fresh and self.path.exploration.is_merging:
+                self._reach([], self.returned(ret_value), None)
+            self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
+        super().finish(ret_value)
+
+    # -- operands -----------------------------------------------------------------------
+
+    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
+        parts: list[tuple[bool, Operand]] = []
+        for piece in pieces_of(text):
+            if isinstance(piece, str):
+                parts += [(own, Lit(part)) for own, part in self._outside.split(piece)]
+            else:
+                parts.append((False, self._ref(piece)))
+        return parts
+
+    def _ref(self, number: int) -> Ref:
+        return Ref(self.symbol_of(number).name)
+
+    def scalar(self, value: Any) -> Operand:
+        if isinstance(value, (AbstractNumber, AbstractFlag, AbstractList)):
+            return Ref(value.symbol.name)
+        if isinstance(value, str):
+            return self._text(value)
+        if value is None or isinstance(value, (bool, int, float)):
+            return Lit(value)
+        stop(
+            f"a {type(value).__name__} cannot be part of a compiled program",
+            hint="use text, numbers, lists and dicts of them; or " + INTERPRET,
+        )
+
+    def _as_text(self, operand: Operand) -> Operand:
+        """A number that stands alone in a text is its text."""
+        type_ = self._types.get(operand.name) if isinstance(operand, Ref) else None
+        if type_ is None or type_.kind in TEXTUAL:
+            return operand
+        assert isinstance(operand, Ref)
+        number = Symbol(operand.name, type_)
+        return Ref(self._emit_compute("str", (number,), types.TEXT).name)
+
+    def _text(self, text: str) -> Operand:
+        parts = self.text_parts(text)
+        if not parts:
+            return Lit("")
+        if len(parts) == 1:
+            return self._as_text(parts[0][1])
+        operands = tuple(operand for _, operand in parts)
+        (symbol,) = self.emit("concat", [("text", types.TEXT)], parts=operands)
+        return Ref(symbol.name)
+
+    def emit(
+        self, op: str, results: list[tuple[str, types.Type]], **fields: Operand
+    ) -> list[Symbol]:
+        self._refuse_ended()
+        self._retype(op, fields)
+        if self.path is None or self.path.is_fresh:
+            symbols = super().emit(op, results, **fields)
+        else:
+            symbols = self._repeat(self.path, op, results, fields)
+        self._types.update((symbol.name, symbol.type) for symbol in symbols)
+        self._learn(op, symbols, fields)
+        return symbols
+
+    def _repeat(
+        self, path: Path, op: str, results: list[tuple[str, types.Type]], fields: dict[str, Operand]
+    ) -> list[Symbol]:
+        """The node that an earlier run of the program has built here."""
+        node = path.repeat()
+        is_same = op == node.op and fields == dict(node.fields)
+        if not is_same or [type_ for _, type_ in results] != [v.type for v in node.results]:
+            raise TraceError(
+                "the program does something else when it is traced again",
+                where=str(user_loc() or ""),
+                hint="it depends on time, randomness or state outside; pass such values as "
+                "arguments",
+            )
+        self._know(node)
+        return [Symbol(value.name, value.type) for value in node.results]
+
+    def _know(self, node: Node) -> None:
+        known = known_text(node)
+        if known is not None:
+            self.known[node.results[-1].name] = known
+
+    def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
+        """What a node tells of later ones: which test it makes, who called whom."""
+        self._tell_caller(op, fields)
+        if op in ("tool", "map"):
+            self.met += symbols[:1]
+        if op == "stream" and self.calling:
+            self.callers[symbols[0].name] = self.calling[-1].start.name
+        if op in ("compute", "attempt") and symbols[0].type == types.BOOL:
+            fn, args = fields["fn"], fields["args"]
+            assert isinstance(fn, Lit)
+            assert isinstance(args, tuple)
+            fact = fact_of(f"{op} {fn.value}".removeprefix("compute "), args)
+            if fact is not None:
+                self._tests[symbols[0].name] = fact
+        if Flag.APPENDS in OPS[op].flags or Flag.HOST in OPS[op].flags:
+            self.facts.clear()
+
+    def _retype(self, op: str, fields: Mapping[str, Operand]) -> None:
+        """A parameter without annotation that is used as a number is one; one used as an image
+        is one, also where it is annotated as the text of its path.
+        """
+        if op in ("image", "video") and isinstance(fields["value"], Ref):
+            self.images.add(fields["value"].name)
+        for name, type_ in _NUMERIC_FIELDS.get(op, {}).items():
+            operand = fields.get(name)
+            if isinstance(operand, Ref):
+                self.retyped.setdefault(operand.name, type_)
+
+
+def _numeric_fields() -> dict[str, dict[str, types.Type]]:
+    from sgc.ir.ops import NUMERIC, OPS
+
+    found: dict[str, dict[str, types.Type]] = {}
+    for op in ("gen", "gen_n", "select"):
+        for row in OPS[op].fields:
+            if row.kinds <= NUMERIC and not row.is_list:
+                is_int = types.Kind.FLOAT not in row.kinds
+                found.setdefault(op, {})[row.name] = types.INT if is_int else types.FLOAT
+    return found
+
+
+_NUMERIC_FIELDS = _numeric_fields()
