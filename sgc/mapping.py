@@ -50,7 +50,7 @@ class MapCall:
             raise
 
 
-def map(function: Any, xs: Any, *, width: int = DEFAULT_WIDTH, **fixed: Any) -> MappedStates:
+def map(function: Any, xs: Any, /, *, width: int = DEFAULT_WIDTH, **fixed: Any) -> MappedStates:
     """Calls an sgc function once for each item of a list, at most `width` calls at a time.
 
     The item is the function's first parameter that is neither in `fixed` nor bound. Gives what the

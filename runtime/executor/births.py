@@ -56,10 +56,14 @@ class Births:
         """Streams begun so far."""
         return self._n_streams
 
-    def publish(self, node: Node, result: StreamResult) -> None:
+    def number_of(self, node: Node) -> int:
+        """Which stream a node is of."""
         state = node.get("stream")
         assert isinstance(state, Ref)
-        self._published[self._number[state.name]] = result
+        return self._number[state.name]
+
+    def publish(self, node: Node, result: StreamResult) -> None:
+        self._published[self.number_of(node)] = result
 
     def streams(self) -> Iterator[tuple[int, StreamResult]]:
         """Those published with their numbers, in order of creation."""

@@ -102,8 +102,9 @@ class Instance:
 
     def start(self, graph: Graph) -> None:
         """Takes a compiled program, once."""
-        if len(graph.blocks) == 1:
-            self.submit_all(plan_of(graph.blocks[0].nodes))
+        plan = plan_of(graph.blocks[0].nodes) if len(graph.blocks) == 1 else None
+        if plan is not None and plan.is_in_order:
+            self.submit_all(plan)
         else:
             self.walk(flow_of(graph))
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sgc.ir.graph import Node
+from sgc.ir.graph import Node, Ref
+from sgc.runtime.executor.births import Births
 from sgc.runtime.executor.winners import awaited
 
 
@@ -22,6 +23,7 @@ class Plan:
     waiting: Mapping[str, tuple[int, ...]]
     n_published: int
     has_maps: bool
+    is_in_order: bool  # streams are published in the order in which they begin
 
 
 class _Key:
@@ -59,4 +61,14 @@ def _plan(key: _Key) -> Plan:
         waiting={name: tuple(places) for name, places in waiting.items()},
         n_published=sum(node.op == "publish" for node in key.nodes),
         has_maps=any(node.op == "map" for node in key.nodes),
+        is_in_order=_is_in_order(key.nodes),
     )
+
+
+def _is_in_order(nodes: tuple[Node, ...]) -> bool:
+    births = Births()
+    for node in nodes:
+        births.note(node)
+    numbers = [births.number_of(node) for node in nodes if node.op == "publish"]
+    has_callers = any(isinstance(n.get("caller"), Ref) for n in nodes if n.op == "stream")
+    return numbers == sorted(numbers) and not has_callers

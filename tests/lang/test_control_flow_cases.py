@@ -855,3 +855,27 @@ def test_a_module_that_only_the_first_run_imports(tmp_path, monkeypatch):
                 s += sgc.gen("y")
 
     agree(program, YES_NO)
+
+
+def test_streams_of_one_block_that_was_explored():
+    """Only a called program decides, whether it fails: the forks end where they are, the first stream at the end."""
+
+    @sgc.function
+    def called(t, word: str):
+        t += word + sgc.gen("deep")
+        t += t["deep"][-1]
+
+    @sgc.function
+    def nested(t):
+        t += sgc.gen("y")
+
+    @sgc.function
+    def program(s):
+        s += sgc.gen("x")
+        s += sgc.join("/", sgc.map(called, s["x"].split())["deep"])
+        for fork in s.fork(2):
+            fork += "child" + sgc.gen("y")
+        s += nested()["y"] + sgc.gen("last")
+
+    graph = agree(program, ["yes no", "yes", "no"])
+    assert len(graph.blocks) == 1

@@ -459,9 +459,9 @@ def test_what_was_not_compiled_goes_on_in_the_interpreter():
 
 def test_a_function_that_maps_itself_is_refused_at_its_line():
     @sgc.function
-    def tree(s, xs: list[str]):
-        s += "x" + sgc.gen("a")
-        for each in sgc.map(tree, xs).returns:
+    def tree(s, x: str, xs: list[str]):
+        s += x + sgc.gen("a")
+        for each in sgc.map(tree, xs, xs=xs).returns:
             s += each
 
     with pytest.raises(TraceError, match="inside of tree") as caught:
@@ -489,7 +489,8 @@ def takes(s, n: int):
 def call(**given: Any) -> None:
     @sgc.function
     def main(s, q: str):
-        sgc.map(**{"function": note, "xs": ["a"], **given})
+        fixed = dict(given)
+        sgc.map(fixed.pop("function", note), fixed.pop("xs", ["a"]), **fixed)
 
     main.run_once({"q": "a,b"}, RunOptions(), replying(1, TEXTS))
 

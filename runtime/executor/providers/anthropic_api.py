@@ -97,10 +97,15 @@ class AnthropicApi:
             headers = error.response.headers
             return status_error(status, body, headers, NAME, self._key, model)
         if isinstance(error, anthropic.APITimeoutError):
-            return ProviderUnavailable("the provider took too long to reply")
+            return ProviderUnavailable(
+                "the provider took too long to reply", hint="--request-timeout gives it longer"
+            )
         if isinstance(error, anthropic.APIConnectionError):
             why = redacted(str(error.__cause__ or error), self._key)
-            return ProviderUnavailable(f"no connection to {where(self._client.base_url)} ({why})")
+            return ProviderUnavailable(
+                f"no connection to {where(self._client.base_url)} ({why})",
+                hint="is a server running there, and is the address right?",
+            )
         if isinstance(error, anthropic.APIResponseValidationError):
             return MalformedReply("the server's reply is not of its shape")
         return BackendError(redacted(str(error), self._key))
