@@ -1,7 +1,7 @@
 """The pipelines, read top to bottom, and the manager that runs them.
 
-The verifier runs before the first pass and after each. What a pass did becomes a receipt
-in the graph it gives.
+The verifier runs before the first pass and after each, and is part of the time that a pass is said
+to take. What a pass did becomes a receipt in the graph it gives.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from sgc.errors import UsageError
+from sgc.errors import PassFailed, UsageError
 from sgc.ir.graph import Graph, Receipt
 from sgc.ir.verify import verify
 from sgc.passes import drop_unused, fold_constants, fuse_calls
@@ -64,11 +64,16 @@ def _rewritten(row: Pass, graph: Graph) -> Graph:
 
 
 def run_pass(row: Pass, graph: Graph, observer: Observer | None = None) -> Graph:
+    """Raises PassFailed, with the program as it was, if what the pass makes is not sound."""
     start_s = perf_counter()
-    after = _rewritten(row, graph)
+    try:
+        after = _rewritten(row, graph)
+        if after is not graph:
+            verify(after)
+    except Exception as error:
+        raise PassFailed(row.name, graph, str(error) or type(error).__name__) from error
     seconds = perf_counter() - start_s
     if after is not graph:
-        verify(after)
         receipt = Receipt(row.name, row.preserves.value, row.doc, graph.n_nodes, after.n_nodes)
         after = replace(after, receipts=(*graph.receipts, receipt))
     if observer is not None:

@@ -1,9 +1,14 @@
-"""Every error a user can cause. This module imports nothing, so every folder may use it.
+"""Every error a user can cause. This module loads nothing, so every folder may use it.
 
 An error says what was expected, what was found, the user's line, and what to do.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sgc.ir.graph import Graph
 
 
 class SgcError(Exception):
@@ -42,6 +47,20 @@ class TraceError(SgcError):
 
 class VerifyError(SgcError):
     """A graph breaks the rules of the IR; the message lists every breach."""
+
+
+class PassFailed(SgcError):
+    """A pass failed, or made a program that is not sound: a fault of sgc, not of the program.
+
+    pass_name: which; graph: what it was given.
+    """
+
+    def __init__(self, pass_name: str, graph: Graph, why: str) -> None:
+        super().__init__(
+            f"the pass {pass_name} failed: {why}",
+            hint="run without it (-p or a lower -O), and please report it",
+        )
+        self.pass_name, self.graph = pass_name, graph
 
 
 class ParseError(SgcError):

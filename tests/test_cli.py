@@ -16,6 +16,8 @@ import pytest
 from sgc.cli import main
 from sgc.ir.file import to_bytes
 from sgc.ir.parser import parse
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.pipeline import PASSES
 from sgc.program import load
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -465,3 +467,44 @@ def test_the_source_must_be_what_was_compiled(sgc_command, tmp_path):
     code, _, err = sgc_command("run", source, "--source", source, "--arg", "q=x")
     assert code == 2
     assert "this is Python already" in err
+
+
+# -- passes ----------------------------------------------------------------------------
+
+
+def test_opt_says_what_each_pass_did(sgc_command, tmp_path):
+    assert sgc_command("compile", TIP, "-o", "t.sgir", "-O0")[0] == 0
+    code, out, err = sgc_command(
+        "opt", "t.sgir", "-p", "fold_constants,drop_unused", "--show", "changed", "--dump", "all"
+    )
+    assert code == 0
+    assert out.startswith("sgir 1\n")
+    first, *_ = err.splitlines()
+    assert first.startswith("fold_constants (preserves requests, ")
+    assert " nodes, neighbouring constant texts" in first
+    assert "\n-  %" in err
+    assert "drop_unused (preserves requests, " in err
+    assert err.rstrip().endswith("): nothing")
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [
+        "00-before.sgir.txt", "01-fold_constants.sgir.txt", "02-drop_unused.sgir.txt",
+    ]  # fmt: skip
+    assert sgc_command("opt", "t.sgir", "-O2", "-o", "o.sgir")[:2] == (0, "")
+    assert sgc_command("verify", "o.sgir")[0] == 0
+
+
+def test_a_pass_that_fails_leaves_what_it_was_given(sgc_command, tmp_path, monkeypatch):
+    assert sgc_command("compile", TIP, "-o", "t.sgir", "-O0")[0] == 0
+
+    def break_it(graph):
+        raise KeyError("s9")
+
+    broken = Pass("broken", Preserves.RESULTS, break_it, "breaks")
+    monkeypatch.setitem(PASSES, "broken", broken)
+    code, _, err = sgc_command("opt", "t.sgir", "-p", "fold_constants,broken")
+    assert code == 1
+    assert "the pass broken failed: 's9'" in err
+    assert "sgc opt t.before-broken.sgir -p broken" in err
+    assert [r.pass_name for r in load("t.before-broken.sgir").graph.receipts] == ["fold_constants"]
+    code, _, err = sgc_command("opt", "t.sgir", "-p", "nonsense")
+    assert code == 2
+    assert "there is no pass 'nonsense'" in err

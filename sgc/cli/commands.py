@@ -157,6 +157,26 @@ def dump_command(path: Path, form: str) -> None:
     dump_program(path, form)
 
 
+@cli.command("opt")
+@click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="OUT.sgir", type=click.Path(path_type=Path),
+              help="Where to write it. Without it, prints the text form.")  # fmt: skip
+@click.option("-O", "--opt-level", "level", type=click.IntRange(0, 3), default=1,
+              show_default=True, help="Which passes run.")  # fmt: skip
+@click.option("-p", "--passes", metavar="A,B", help="These passes instead, in this order.")
+@click.option("--show", type=click.Choice(["nothing", "before", "after", "changed"]),
+              default="nothing", show_default=True, help="With each pass, on stderr: the program "
+              "before or after it, or what it changed.")  # fmt: skip
+@click.option("--dump", "folder", metavar="FOLDER", type=click.Path(path_type=Path),
+              help="Write the program after each pass there.")  # fmt: skip
+@debug_option
+def opt_command(**options: Any) -> None:
+    """Runs passes over a compiled program and says what each did."""
+    from sgc.cli.opt import opt_program
+
+    opt_program(**options)
+
+
 @cli.command("explain")
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",

@@ -30,7 +30,7 @@ def compile_program(
     as_sglang: bool,
 ) -> None:
     """Compiles, prints what was asked for, writes the file and says so on stderr."""
-    _check_output(output)
+    check_output(output)
     if as_sglang:
         from sgc.compat.sglang import install
 
@@ -67,7 +67,7 @@ def compile_program(
         )
 
 
-def _check_output(output: Path | None) -> None:
+def check_output(output: Path | None) -> None:
     if output is None:
         return
     if str(output) in ("", ".") or output.is_dir():

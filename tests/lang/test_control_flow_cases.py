@@ -858,7 +858,7 @@ def test_a_module_that_only_the_first_run_imports(tmp_path, monkeypatch):
 
 
 def test_streams_of_one_block_that_was_explored():
-    """Only a called program decides, whether it fails: the forks end where they are, the first stream at the end."""
+    """Only a called program decides, whether it fails: the forks end where nothing reaches them."""
 
     @sgc.function
     def called(t, word: str):
