@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 from dataclasses import replace
 
 import pytest
@@ -278,3 +280,78 @@ def test_the_stop_string_that_is_complete_first_counts():
         s += text + "\nName:" + sgc.gen("name", stop=["Moor\n", "oo"], max_tokens=12)
 
     assert run(stops, Model())["name"] == " Ada M"
+
+
+# -- random programs, on a model that says the same of the same text ------------------------
+
+CONSTS = ("\nb:", "a.", " b", "\n\n", ".a: ")
+LETTERS = "ab\n. :"
+
+
+def number_of(text: str, salt: str) -> int:
+    return int.from_bytes(hashlib.blake2b((salt + text).encode(), digest_size=4).digest(), "big")
+
+
+def next_letter(text: str) -> str:
+    """A letter that depends on all that was said; half of the time one of a program's constants."""
+    for k in range(min(4, len(text)), -1, -1):
+        before = text[: len(text) - k]
+        const = CONSTS[number_of(before, "which") % len(CONSTS)]
+        if number_of(before, "begin") % 2 and const.startswith(text[len(before) :]) and const[k:]:
+            return const[k]
+    return LETTERS[number_of(text, "letter") % len(LETTERS)]
+
+
+class Consistent(Model):
+    def says(self, text):
+        said = text
+        for _ in range(80):
+            said += next_letter(said)
+        return said[len(text) :]
+
+
+def random_program(r):
+    """Rows of generations with texts between them, in the trunk and in the children of forks."""
+    steps = [(r.choice("gggccaf"), r.randrange(100), r.choice((3, 6, 20))) for _ in range(9)]
+
+    def add(s, step, name):
+        kind, n, most = step
+        if kind == "g":
+            s += sgc.gen(name, stop=["\n", ".", [":", "\n"]][n % 3], max_tokens=most)
+        else:
+            s += CONSTS[n % len(CONSTS)]
+
+    def program(s, text: str):
+        s += text
+        for i, step in enumerate(steps):
+            if step[0] == "a":
+                s += text
+            elif step[0] == "f":
+                for fork in s.fork(2):
+                    for j, inner in enumerate(steps[i + 1 :]):
+                        if inner[0] in "gc":
+                            add(fork, inner, f"f{j}")
+            else:
+                add(s, step, f"x{i}")
+
+    return sgc.function(program)
+
+
+def test_random_programs_give_the_same_fused():
+    n_answered = 0
+    for seed in range(40):
+        r = random.Random(seed)
+        function = random_program(r)
+        graph = function.compile(check=False).graph
+        annotated = sgc.function(num_api_spec_tokens=r.choice((8, 40)))(function.python)
+        programs = [Program(optimize(graph, level)) for level in (1, 2)]
+        for text in ("a", "b:\n", ""):
+            runs = []
+            for program in (*programs, annotated):
+                endpoint = Endpoint(Consistent(tells_tokens=bool(seed % 2)))
+                found = program.run_once({"text": text}, RunOptions(temperature=0.0), endpoint)
+                runs.append([(s.path, s.text, dict(s.variables)) for s in found.streams])
+                n_answered += found.stats.answered_ahead
+            assert runs[1] == runs[0], f"seed {seed}, fused"
+            assert runs[2] == runs[0], f"seed {seed}, annotated"
+    assert n_answered > 100
