@@ -175,6 +175,8 @@ async def _decided(run: Instance, last: Node) -> str:
         cases, targets = run.field(last, "cases"), run.field(last, "targets")
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
     if last.op == "fail":
+        for name in run.maps.values:  # an error of theirs comes first, as it does interpreted
+            await run.value(name)
         message = await _awaited(run, last.get("message"))
         raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
     raise DeoptReached(

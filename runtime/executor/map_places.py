@@ -72,6 +72,7 @@ class Maps:
     def __init__(self) -> None:
         self.n_streams = 0  # begun so far, in a run of nodes in a row
         self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that are over
+        self.values: list[str] = []  # one that each map gives, once it is over
         self._n_maps = 0
         self._of_caller: Counter[str] = Counter()
         self._places: dict[int, MapPlace] = {}  # of maps that are not begun, by their nodes
@@ -83,6 +84,7 @@ class Maps:
         elif node.op == "fork":
             self.n_streams += len(node.results) - 1
         else:
+            self.values += [value.name for value in node.results[:1]]
             has_effects = run.called.has_effects[number_of(node, "program")]
             self._places[id(node)] = self.place(run, self._ordinal(node), has_effects)
 

@@ -619,3 +619,34 @@ def test_explain_and_dump_show_what_is_called(tmp_path: Path):
     assert "called @note(%x: text" in run(cli, ["dump", str(path)]).output
     shown = json.loads(run(cli, ["dump", str(path), "--format", "json"]).output)
     assert shown["called"][0]["name"] == "note"
+
+
+def test_an_error_of_a_map_comes_before_one_that_the_program_raises_after_it():
+    @sgc.function
+    def called(t, word: str):
+        t += word + sgc.gen("deep")
+        if t["deep"] != "never":
+            raise ValueError("of the map")
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x")
+        states = sgc.map(called, s["x"].split())
+        s += sgc.join("/", states["deep"])
+        if s["x"] != "never":
+            raise KeyError("after it")
+
+    for run in (program, program.compile()):
+        with pytest.raises((SgcError, ValueError), match="of the map"):
+            run.run_once({"q": "?"}, RunOptions(), Endpoint(Late("a b")))
+
+
+class Late(ScriptedBackend):
+    """Answers the calls of maps late: those whose prompts are short."""
+
+    def __init__(self, text):
+        super().__init__(lambda prompt, sampling: text)
+
+    async def generate(self, prompt, sampling, on_delta=None):
+        await asyncio.sleep(0 if prompt[0].text == "?" else 0.05)
+        return await super().generate(prompt, sampling, on_delta)
