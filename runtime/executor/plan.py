@@ -23,7 +23,7 @@ class Plan:
     waiting: Mapping[str, tuple[int, ...]]
     n_published: int
     has_maps: bool
-    is_in_order: bool  # streams are published in the order in which they begin
+    is_in_order: bool  # it returns, and publishes streams in the order in which they begin
 
 
 class _Key:
@@ -71,4 +71,4 @@ def _is_in_order(nodes: tuple[Node, ...]) -> bool:
         births.note(node)
     numbers = [births.number_of(node) for node in nodes if node.op == "publish"]
     has_callers = any(isinstance(n.get("caller"), Ref) for n in nodes if n.op == "stream")
-    return numbers == sorted(numbers) and not has_callers
+    return numbers == sorted(numbers) and not has_callers and nodes[-1].op == "return"

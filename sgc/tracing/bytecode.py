@@ -96,9 +96,15 @@ class CodeInfo:
         return self._ops[n].offset
 
     def is_caught(self, offset: int) -> bool:
-        """Whether the program itself handles an error raised there."""
-        handlers = self._handler_indices(self.start_of(offset))
-        return any(self._ops[n + 1].opname != "WITH_EXCEPT_START" for n in handlers)
+        """Whether the program itself handles an error raised there: not only a `with` block."""
+        handler, seen = self._handler(self.start_of(offset)), set()
+        while handler is not None and handler[0] not in seen:
+            seen.add(handler[0])
+            first, second = (self._ops[self._index[handler[0]] + k] for k in (0, 1))
+            if first.opname == "PUSH_EXC_INFO" and second.opname != "WITH_EXCEPT_START":
+                return True
+            handler = self._handler(second.offset)  # it only cleans up, and raises it again
+        return False
 
     def start_of(self, offset: int) -> int:
         while offset not in self._index:  # an inline cache of the instruction before

@@ -12,9 +12,12 @@ from pathlib import Path
 from types import CodeType
 
 import pytest
-from control_flow import agree
+from control_flow import agree, replying
 
 import sgc
+from sgc.errors import ProgramRaised, TraceError
+from sgc.program import Program
+from sgc.runtime.executor.options import RunOptions
 from sgc.tracing.bytecode import CodeInfo, _after
 from sgc.tracing.explore import Budget
 from sgc.tracing.tracer import trace
@@ -879,3 +882,42 @@ def test_streams_of_one_block_that_was_explored():
 
     graph = agree(program, ["yes no", "yes", "no"])
     assert len(graph.blocks) == 1
+
+
+def test_one_block_that_ends_in_an_error():
+    @sgc.function
+    def called(t, word: str):
+        t += word + sgc.gen("deep")
+        t += t["deep"][-1]
+
+    @sgc.function
+    def program(s):
+        s += sgc.gen("x")
+        s += sgc.join("/", sgc.map(called, s["x"].split())["deep"])
+        s += s["never set"]
+
+    graph = trace(program, is_full=True)
+    assert len(graph.blocks) == 1
+    with pytest.raises(ProgramRaised, match="UnknownVariable: no variable 'never set'"):
+        Program(graph).run_once({}, RunOptions(), replying(0, YES_NO))
+
+
+def test_a_handler_around_a_with_block_is_seen():
+    @sgc.function
+    def called(t, word: str):
+        t += word + sgc.gen("deep")
+        if t["deep"] == "no":
+            raise RuntimeError("no")
+
+    @sgc.function
+    def program(s):
+        s += sgc.gen("x")
+        try:
+            with s.copy() as copy:
+                copy += sgc.join("/", sgc.map(called, s["x"].split())["deep"])
+        except RuntimeError:
+            s += "handled"
+        s += sgc.gen("last")
+
+    with pytest.raises(TraceError, match="an error that called may raise"):
+        trace(program, is_full=True)
