@@ -157,6 +157,8 @@ class Generator:
         self.n_names = 0
         self.n_changes = 0  # of Python's variables: each may double the ways
         self.n_loops = 0
+        # What changes from turn to turn unrolls a loop without a bound, often beyond the budget.
+        self.is_counting = random.Random(f"counting {seed}").random() < 0.1
 
     def program(self) -> Made:
         called, _ = self.block(Place("t", 2, is_called=True), self.rng.randrange(1, 3))
@@ -180,7 +182,8 @@ class Generator:
 
     def kinds(self, place: Place) -> dict[str, int]:
         kinds = dict(SIMPLE)
-        if place.is_dynamic or self.n_changes >= 4:
+        n_most = 2 if place.is_dynamic and self.is_counting else 0 if place.is_dynamic else 4
+        if self.n_changes >= n_most:
             for name in ("count", "add_word", "add_key", "alias"):
                 del kinds[name]
         if place.is_called:
