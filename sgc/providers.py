@@ -6,7 +6,7 @@ No SDK is imported before an endpoint is made.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sgc.endpoints import Endpoint, _require
 from sgc.runtime.executor.backend import Backend
@@ -40,7 +40,26 @@ async def open_provider(
     return await open_backend(target, settings, prices)
 
 
-class OpenAI(ProviderEndpoint):
+class _OfProvider(ProviderEndpoint):
+    """A model of a provider by name."""
+
+    _provider: ClassVar[str]
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        options: dict[str, str] | None = None,
+        prices: str | Path | None = None,
+        **limits: Any,
+    ) -> None:
+        found = target(self._provider, model, options or {}, base_url, api_key)
+        super().__init__(found, prices, **limits)
+
+
+class OpenAI(_OfProvider):
     """A model of OpenAI's, or, with base_url, of a server that stands in for it.
 
     The key is that of OPENAI_API_KEY where none is given. options: `api`, `select`, `prefill`,
@@ -48,35 +67,13 @@ class OpenAI(ProviderEndpoint):
     `sgc.connect("openai+http://HOST:PORT/v1#MODEL")`, which finds out what the server can do.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        options: dict[str, str] | None = None,
-        prices: str | Path | None = None,
-        **limits: Any,
-    ) -> None:
-        found = target("openai", model, options or {}, base_url, api_key)
-        super().__init__(found, prices, **limits)
+    _provider = "openai"
 
 
-class Anthropic(ProviderEndpoint):
+class Anthropic(_OfProvider):
     """A model of Anthropic's; the key is that of ANTHROPIC_API_KEY where none is given."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        options: dict[str, str] | None = None,
-        prices: str | Path | None = None,
-        **limits: Any,
-    ) -> None:
-        found = target("anthropic", model, options or {}, base_url, api_key)
-        super().__init__(found, prices, **limits)
+    _provider = "anthropic"
 
 
 def connect_provider(

@@ -180,7 +180,9 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     if n == 1:
         ahead = run.field(node, "ahead") if node.op == "gen" else 0
         if plan.check is None:
-            backend = run.speculation.backend(backend, run.capabilities, state.path, ahead)
+            backend = run.speculation.backend(
+                backend, run.capabilities, state.path, ahead, on_thrown
+            )
         can_stream = run.on_text is not None and plan.can_stream and not is_hidden
         on_delta = shown.add if can_stream else None
         tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)

@@ -12,6 +12,7 @@ own: nothing is shared between rows, forks or threads.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -30,6 +31,7 @@ from sgc.runtime.executor.backend import (
     Usage,
     generate_each,
 )
+from sgc.runtime.executor.lowering import OnThrown, Try
 
 # What decides how a text is cut, not what the model would say.
 _CUTS = frozenset({"max_tokens", "stop", "seed", "logprobs"})
@@ -90,12 +92,20 @@ class Speculation:
         self._said: dict[str, Said] = {}
 
     def backend(
-        self, backend: Backend, capabilities: Capabilities, path: str, ahead: int
+        self,
+        backend: Backend,
+        capabilities: Capabilities,
+        path: str,
+        ahead: int,
+        on_thrown: OnThrown,
     ) -> Backend:
-        """The backend for one generation of a stream, that may ask for `ahead` tokens at once."""
+        """The backend for one generation of a stream, that may ask for `ahead` tokens at once.
+
+        on_thrown: gets replies that were of no use; they cost what they cost.
+        """
         if not capabilities.speculates or (not ahead and path not in self._said):
             return backend
-        return _Speculating(backend, capabilities, self._said, path, ahead)
+        return _Speculating(backend, capabilities, self._said, path, ahead, on_thrown)
 
 
 class _Speculating:
@@ -108,9 +118,11 @@ class _Speculating:
         said: dict[str, Said],
         path: str,
         ahead: int,
+        on_thrown: OnThrown,
     ) -> None:
         self._backend, self._capabilities = backend, capabilities
         self._said, self._path, self._ahead = said, path, ahead
+        self._on_thrown = on_thrown
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -157,6 +169,7 @@ class _Speculating:
             max_tokens=self._ahead,
             logprobs=LogprobsAsked(text=True) if can_count else None,
         )
+        start_s = time.monotonic()
         try:
             reply = await self._backend.generate(prompt, asked, None)
         except _TOO_MUCH:
@@ -164,7 +177,8 @@ class _Speculating:
         said = said_by(reply, prompt, sampling)
         found = _cut(said, 0, sampling)
         if found is None:
-            return with_usage(await self._backend.generate(prompt, sampling, None), reply.usage)
+            self._on_thrown(Try(asked, reply, start_s, time.monotonic()))
+            return await self._backend.generate(prompt, sampling, None)
         self._said[self._path] = said
         return replace(found, usage=reply.usage, extra=reply.extra)
 
@@ -183,10 +197,6 @@ def said_by(reply: Generated, prompt: Prompt, sampling: Sampling) -> Said:
     text, media = _flat(prompt)
     is_ended = reply.finish_reason is FinishReason.STOP
     return Said(text, media, reply.text, is_ended, _ends(reply), sampling)
-
-
-def with_usage(reply: Generated, wasted: Usage) -> Generated:
-    return replace(reply, usage=reply.usage.with_more(wasted))
 
 
 def _ends(reply: Generated) -> tuple[int, ...] | None:

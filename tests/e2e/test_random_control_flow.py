@@ -10,27 +10,27 @@ from __future__ import annotations
 import os
 
 import pytest
-import random_control
+import random_control_runs as runs
 
 N_PROGRAMS = 8
 
 
-def _check(tally: random_control.Tally) -> None:
+def _check(tally: runs.Tally) -> None:
     share = tally.n_over_budget / tally.n_programs
     assert share < 0.6, f"{tally}"
     assert tally.n_reached > 0.5 * tally.n_arms, f"{tally}"
 
 
 def test_random_programs_with_control_flow():
-    _check(random_control.check(range(N_PROGRAMS)))
+    _check(runs.check(range(N_PROGRAMS)))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_many_random_programs_with_control_flow():
     first, last = map(int, os.environ.get("SEEDS", "0:10000").split(":"))
-    tally = random_control.check(range(first, last), is_shown=True)
+    tally = runs.check(range(first, last), is_shown=True)
     _check(tally)
     if tally.n_programs >= 1000:
-        missing = random_control.wanted_pairs() - set(tally.pairs)
+        missing = runs.wanted_pairs() - set(tally.pairs)
         assert not missing, f"pairs never drawn: {sorted(missing)}"

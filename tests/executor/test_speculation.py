@@ -139,6 +139,17 @@ def test_no_text_is_longer_than_it_may_be(tells_tokens):
     assert (found["name"], found["age"]) == (" Ada", " 3")
 
 
+def test_a_reply_that_is_thrown_away_is_a_request_that_was_paid_for():
+    @sgc.function(num_api_spec_tokens=60)
+    def short(s, text: str):
+        s += text + "\nName:" + sgc.gen("name", stop="\n", max_tokens=4)
+
+    model = Model(tells_tokens=False)
+    found = run(short, model)
+    assert found.stats.requests == len(model.asked) == 2
+    assert found.stats.completion_tokens == len(TEMPLATE) - len("Name:") + 4
+
+
 def test_other_sampling_is_asked_for():
     @sgc.function(num_api_spec_tokens=60)
     def mixed(s, text: str):
