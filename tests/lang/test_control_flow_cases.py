@@ -276,6 +276,10 @@ def test_the_same_list_in_two_variables():
     agree(program, YES_NO, q="x")
 
 
+def plus(a, b):
+    return a + b
+
+
 def test_a_partial_function():
     @sgc.function
     def program(s, q: str):
