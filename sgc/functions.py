@@ -53,7 +53,7 @@ def _place(python: python_types.FunctionType) -> Loc:
     return Loc(os.path.basename(code.co_filename), code.co_firstlineno, python.__name__)
 
 
-MAX_TURNS = 1_000_000
+MAX_COUNT = 1_000_000
 
 
 def _checked_heal(heal: Any) -> bool | None:
@@ -62,14 +62,14 @@ def _checked_heal(heal: Any) -> bool | None:
     return None if heal is None else bool(heal)
 
 
-def _checked_turns(max_turns: Any) -> int | None:
-    is_count = isinstance(max_turns, int) and not isinstance(max_turns, bool)
-    if max_turns is not None and not (is_count and 1 <= max_turns <= MAX_TURNS):
+def _checked_count(name: str, value: Any, least: int = 1) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and not (is_count and least <= value <= MAX_COUNT):
         raise UsageError(
-            f"max_turns takes a whole number from 1 to {MAX_TURNS}, found {max_turns!r}",
+            f"{name} takes a whole number from {least} to {MAX_COUNT}, found {value!r}",
             where=here(),
         )
-    return None if max_turns is None else int(max_turns)
+    return None if value is None else int(value)
 
 
 class Function:
@@ -104,10 +104,12 @@ class Function:
         self.name = unwrapped.__name__
         self.signature = read_signature(unwrapped)
         self.loc = _place(unwrapped)
-        self.num_api_spec_tokens = num_api_spec_tokens
+        self.num_api_spec_tokens = _checked_count(
+            "num_api_spec_tokens", num_api_spec_tokens, least=0
+        )
         self.full_graph = full_graph
         self.heal = _checked_heal(heal)
-        self.max_turns = _checked_turns(max_turns)
+        self.max_turns = _checked_count("max_turns", max_turns)
         self.allow_ambient = allow_ambient
         self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
         self._jit = Jit(self) if jit else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
@@ -68,8 +69,7 @@ def known_text(node: Node) -> Known | None:
     pattern, max_tokens = _pattern(node), _literal(node, "max_tokens")
     if pattern is None or type(max_tokens) is not int:
         return None
-    tree = _parsed(pattern)
-    return _known_pattern(tree, max_tokens) if tree is not None else None
+    return _known_pattern(pattern, max_tokens)
 
 
 def texts_of(pattern: str, max_tokens: int) -> tuple[str, ...]:
@@ -107,7 +107,12 @@ def _pattern(node: Node) -> str | None:
     return pattern if type(pattern) is str else None
 
 
-def _known_pattern(tree: Any, max_tokens: int) -> Known | None:
+@lru_cache(maxsize=256)
+def _known_pattern(pattern: str, max_tokens: int) -> Known | None:
+    """Kept: every run of a trace comes to it again."""
+    tree = _parsed(pattern)
+    if tree is None:
+        return None
     are_all, texts = _given_texts(_without_ends(tree), max_tokens)
     if not texts:
         return None

@@ -494,3 +494,11 @@ def test_attributes_of_a_function():
     assert program.bind(a=1).bind_arguments == {"a": 1}
     assert list(program.arg_names) == ["a", "b", "c"]
     assert list(program.arg_defaults) == [3]
+
+
+@pytest.mark.parametrize("wrong", ["abc", -4, True, 1.5])
+def test_tokens_to_speculate_with_are_a_whole_number(wrong):
+    with pytest.raises(
+        sgc.errors.UsageError, match="num_api_spec_tokens takes a whole number from 0 to"
+    ):
+        sgc.function(num_api_spec_tokens=wrong)(lambda s: None)
