@@ -28,8 +28,11 @@ _REFUSED: dict[str, Refused] = {
 }
 
 
-def chat_prompt(messages: Any, chat: Chat) -> pb.Prompt:
-    """The prompt; raises HttpError for what is no conversation of texts."""
+def chat_prompt(messages: Any, chat: Chat, goes_on: bool = False) -> pb.Prompt:
+    """The prompt; raises HttpError for what is no conversation of texts.
+
+    goes_on: the last message, an assistant's, has begun, and the reply goes on with it.
+    """
     if not isinstance(messages, list) or not messages:
         raise bad("messages must be a list of at least one message", "messages", "invalid_type")
     if len(messages) > MAX_MESSAGES:
@@ -37,6 +40,9 @@ def chat_prompt(messages: Any, chat: Chat) -> pb.Prompt:
     turns = [_turn(message, f"messages[{i}]", chat) for i, message in enumerate(messages)]
     if chat.default_system and turns[0][0] != "system":
         turns.insert(0, ("system", chat.default_system))
+    if goes_on and turns[-1][0] != "assistant":
+        where = f"messages[{len(messages) - 1}].role"
+        raise bad("continue_final_message needs a last message of the assistant's", where)
     parts: list[str] = []
     literal: list[tuple[int, int]] = []
     n_chars = 0
@@ -46,7 +52,11 @@ def chat_prompt(messages: Any, chat: Chat) -> pb.Prompt:
         literal.append((start, start + len(content)))
         parts += (around.prefix, content, around.suffix)
         n_chars = start + len(content) + len(around.suffix)
-    return text_prompt("".join(parts) + chat.roles["assistant"].prefix, literal)
+    if goes_on:
+        parts.pop()
+    else:
+        parts.append(chat.roles["assistant"].prefix)
+    return text_prompt("".join(parts), literal)
 
 
 def _turn(message: Any, where: str, chat: Chat) -> tuple[str, str]:

@@ -26,7 +26,9 @@ _SHARED = (
     | {"model", "stream", "stream_options", "n", "seed", "max_tokens", "min_tokens", "logprobs"}
     | {"response_format", "cache_salt"}
 )
-CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"}
+# As vLLM and SGLang have it: the reply goes on with the last message, or is a new one.
+_GOING_ON = frozenset({"continue_final_message", "add_generation_prompt"})
+CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"} | _GOING_ON
 COMPLETION = _SHARED | {"prompt", "echo"}
 _NO_TOOLS = "this engine calls no tools; ask for JSON with response_format"
 REFUSED: dict[str, Refused] = {
@@ -75,8 +77,17 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     if logprobs is None and fields.integer("top_logprobs"):
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
     _ask_logprobs(sampling, logprobs, None)
-    prompt = chat_prompt(fields.get("messages"), facts.chat)
+    prompt = chat_prompt(fields.get("messages"), facts.chat, _goes_on(fields))
     return _completions(fields, [(prompt, 0)], sampling, logprobs, True)
+
+
+def _goes_on(fields: Fields) -> bool:
+    goes_on = fields.boolean("continue_final_message")
+    begins = fields.boolean("add_generation_prompt", not goes_on)
+    if goes_on == begins:
+        message = "continue_final_message and add_generation_prompt must say different things"
+        raise bad(message, "add_generation_prompt")
+    return goes_on
 
 
 def text_completions(body: Json, facts: EngineFacts) -> Completions:

@@ -62,6 +62,8 @@ FIELDS: dict[str, dict[str, list[Any]]] = {
         "logprobs": [1, "yes"],
         "top_logprobs": [1, "1", -1],
         "modalities": [["audio"]],
+        "continue_final_message": [1, "yes", True],  # the last message is the user's
+        "add_generation_prompt": [0, False],
     },
     "/v1/completions": {
         **OPENAI,

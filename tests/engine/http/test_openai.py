@@ -52,6 +52,15 @@ def test_a_chat_is_answered_with_its_usage(client: OpenAI) -> None:
     assert 0 < usage.completion_tokens <= 12
 
 
+def test_a_message_that_has_begun_is_gone_on_with(client: OpenAI) -> None:
+    """Its prompt ends with what has begun: the suffix and the next beginning are left out."""
+    messages = [*HELLO, {"role": "assistant", "content": "Sure:"}]
+    more = {"continue_final_message": True, "add_generation_prompt": False}
+    going_on, anew = chat(client, messages=messages, extra_body=more), chat(client, messages=messages)
+    assert 0 < going_on.usage.prompt_tokens < anew.usage.prompt_tokens
+    assert going_on.choices[0].message.content != anew.choices[0].message.content
+
+
 def test_a_second_call_finds_its_prompt_cached(client: OpenAI) -> None:
     messages = [{"role": "user", "content": "A question that nobody else has asked before"}]
     first = chat(client, messages=messages).usage
