@@ -95,6 +95,8 @@ class Stream:
         while True:
             await self._has_output.wait()
             await asyncio.sleep(0)  # let the others of this tick add theirs
+            if not self.is_open:
+                return
             self._has_output.clear()
             for frame in self._frames():
                 try:
@@ -150,6 +152,7 @@ class Stream:
 
     def _end(self, error: BackendError) -> None:
         self.is_open = False
+        self._has_output.set()  # the writer sees that there is nobody to write to
         pending, self._pending = self._pending, {}
         for item in pending.values():
             if not item.done.done():
