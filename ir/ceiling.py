@@ -207,7 +207,7 @@ def _cost(graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[in
         return costs[next(iter(part))]
     if not any(costs[block] for block in part):
         return 0
-    bounded = _bounded(graph, part)
+    bounded = turns_of(graph, part)
     if bounded is None:
         return math.inf
     block, turns = bounded
@@ -216,7 +216,7 @@ def _cost(graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[in
     return turns * _dearest(graph, inside, costs)
 
 
-def _bounded(graph: Graph, part: set[int]) -> tuple[int, int] | None:
+def turns_of(graph: Graph, part: set[int]) -> tuple[int, int] | None:
     """A block that a run comes through so many times at most; other loops in it are its own."""
     for block in sorted(part):
         counter = _counter(graph.blocks[block])
@@ -273,6 +273,8 @@ def _is_reset(graph: Graph, part: set[int], counted: str) -> bool:
             jump = block.nodes[-1]
             args = jump.get("args") if jump.op == "jump" and jump.text("target") == target else ()
             given = args[place] if isinstance(args, tuple) and args else None
+            if isinstance(given, Lit):
+                return True
             if isinstance(given, Ref) and given.name not in seen:
                 seen.add(given.name)
                 queue.append(given.name)

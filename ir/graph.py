@@ -140,13 +140,14 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a pass did to this graph."""
+    """What a pass did to this graph. details: where, and what there, a line each."""
 
     pass_name: str
     preserves: str
     summary: str
     nodes_before: int
     nodes_after: int
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,4 +14,7 @@ MAX_ENTRIES = 2_000_000
 MAX_CALLED = 256
 MAX_NESTING = 8
 MAX_WIDTH = 1024
+# Lines of a receipt, and their characters.
+MAX_DETAILS = 64
+MAX_DETAIL_CHARS = 400
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1

@@ -13,7 +13,7 @@ from enum import Enum
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 5
+OP_TABLE_VERSION = 6
 
 Default = str | int | float | bool | None | tuple[str, ...]
 
@@ -33,6 +33,7 @@ class Flag(Enum):
     APPENDS = "appends text"  # takes a stream state and gives the next one
     HOST = "host"  # runs code of the host that the file only names
     OUTPUT = "output"  # makes something part of the program's result
+    HINT = "hint"  # changes nothing but when something is computed, and where it is kept
     TERMINATOR = "terminator"  # ends a block
 
 
@@ -100,6 +101,10 @@ def _option(name: str, kind: Kind, doc: str, unit: str = "", is_list: bool = Fal
         kinds |= TEXTUAL
     return FieldSpec(name, kinds, default=None, is_list=is_list, unit=unit, doc=doc)
 
+
+# A hint on what samples, for engines that keep prompts.
+_LAST = _static("last", Kind.BOOL, "nothing goes on from here: what it alone needs may go first",
+                default=False)  # fmt: skip
 
 SAMPLING = (
     _option("max_tokens", Kind.INT, "at most this many tokens", "tokens"),
@@ -209,6 +214,7 @@ TABLE: tuple[OpSpec, ...] = (
                 "tokens to ask for at once, for what follows too, where each request is billed",
                 default=0,
             ),
+            _LAST,
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.TEXT),
@@ -222,6 +228,7 @@ TABLE: tuple[OpSpec, ...] = (
             _stream(),
             FieldSpec("n", frozenset({Kind.INT}), positional=True),
             _static("name", Kind.TEXT, "the user's name for them", default=""),
+            _LAST,
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.LIST),
@@ -242,12 +249,53 @@ TABLE: tuple[OpSpec, ...] = (
                 "unconditional_likelihood_normalized or joint",
                 default="token_length_normalized",
             ),
+            _LAST,
             _option("temperature", Kind.FLOAT, "below 1e-5 takes the best; else draws"),
             _option("seed", Kind.INT, "of this draw alone"),
         ),
         (Kind.STREAM, Kind.CHOICE),
         _SAMPLES,
         '%s4, %grade = select %s3 choices=["A", "B"] name="grade"',
+    ),
+    OpSpec(
+        "share",
+        "Appends what an equal generation of another stream appended, and gives what it gave.",
+        (
+            _stream(),
+            _stream("start", consumes=False),
+            _stream("end", consumes=False),
+            FieldSpec("value", ANY_VALUE, positional=True),
+            _static("name", Kind.TEXT, "the user's name for it", default=""),
+        ),
+        (Kind.STREAM, None),
+        _APPENDS,
+        '%t3, %tip_2: text = share %t2 %s2 %s3 %tip_1 name="tip_2"',
+    ),
+    OpSpec(
+        "cache",
+        "Marks the prompt up to here as one to be kept, by providers that are told so.",
+        (_stream(), _static("ttl", Kind.TEXT, "for how long: 5m, 1h", default="")),
+        (Kind.STREAM,),
+        frozenset({Flag.APPENDS, Flag.HINT}),
+        '%s2 = cache %s1 ttl="1h"',
+    ),
+    OpSpec(
+        "prefetch",
+        "Has the beginning of a prompt computed before it is asked with, when nothing else waits.",
+        (
+            FieldSpec(
+                "kinds",
+                TEXTUAL,
+                is_list=True,
+                static=True,
+                doc="of each piece: const, value, role_begin or role_end",
+            ),
+            FieldSpec("pieces", PRINTABLE, is_list=True, doc="texts, and the names of roles"),
+            FieldSpec("stream", STREAMS, default=None, doc="what they follow; nothing: they begin"),
+        ),
+        (),
+        frozenset({Flag.HINT}),
+        'prefetch kinds=["const"] pieces=["You are a strict judge."]',
     ),
     OpSpec(
         "media",

@@ -33,7 +33,9 @@ def to_text(graph: Graph) -> str:
 
 
 def _program_lines(word: str, graph: Graph) -> Iterator[str]:
-    yield from map(_receipt_comment, graph.receipts)
+    for receipt in graph.receipts:
+        yield _receipt_comment(receipt)
+        yield from (f"#   {escape(line)}" for line in receipt.details)
     params = ", ".join(map(param_text, graph.params))
     yield f"{word} @{name_text(graph.name)}({params}) {{"
     is_plain = len(graph.blocks) == 1 and _needs_no_label(graph.blocks[0])

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sgc.errors import LoadError
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Node, Operand, Param, Receipt, Ref, Value
-from sgc.ir.limits import MAX_CALLED, MAX_DEPTH, MAX_ENTRIES
+from sgc.ir.limits import MAX_CALLED, MAX_DEPTH, MAX_DETAILS, MAX_ENTRIES
 from sgc.ir.ops import OP_TABLE_VERSION, OPS
 from sgc.ir.types import Kind, Type
 from sgc.proto import sgir_pb2 as pb
@@ -205,4 +205,8 @@ class _Reader:
     def _receipt(self, row: pb.Receipt) -> Receipt:
         name = self._string(getattr(row, "pass"))
         preserves, summary = self._string(row.preserves), self._string(row.summary)
-        return Receipt(name, preserves, summary, row.nodes_before, row.nodes_after)
+        if len(row.details) > MAX_DETAILS:
+            found = f"found {len(row.details)}"
+            raise self._error(f"expected at most {MAX_DETAILS} details of a receipt, {found}")
+        details = tuple(map(self._string, row.details))
+        return Receipt(name, preserves, summary, row.nodes_before, row.nodes_after, details)

@@ -261,7 +261,9 @@ def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
             yield context.breach(rule, message, place)
 
 
-_END_OF_SPAN = {"span": "end", "append_span": "end", "separate_reasoning": "stream"}
+_END_OF_SPAN = {
+    "span": "end", "append_span": "end", "share": "end", "separate_reasoning": "stream",
+}  # fmt: skip
 
 
 def check_spans(rule: str, context: Context) -> Iterator[Breach]:

@@ -173,8 +173,29 @@ def _is_default(operand: Operand, type_: Type, context: Context) -> bool:
     return _literal_fits(operand, frozenset({type_.kind}))
 
 
+PREFETCHED = ("const", "value", "role_begin", "role_end")
+
+
+def _prefetch_messages(node: Node) -> Iterator[str]:
+    fields = dict(node.fields)
+    kinds, pieces = fields.get("kinds"), fields.get("pieces")
+    if not isinstance(kinds, tuple) or not isinstance(pieces, tuple):
+        return
+    if len(kinds) != len(pieces):
+        yield f"{len(kinds)} kinds for {len(pieces)} pieces"
+        return
+    for kind, piece in zip(kinds, pieces, strict=True):
+        if not isinstance(kind, Lit) or kind.value not in PREFETCHED:
+            yield f"a piece is one of {', '.join(PREFETCHED)}, found {_shown(kind)}"
+        elif kind.value != "value" and not (isinstance(piece, Lit) and type(piece.value) is str):
+            yield f"a {kind.value} is a text that is written down, found {_shown(piece)}"
+
+
 def check_keys(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
+        if node.op == "prefetch":
+            for message in _prefetch_messages(node):
+                yield context.breach(rule, f"prefetch: {message}", place)
         if node.op not in ("record", "publish"):
             continue
         fields = dict(node.fields)

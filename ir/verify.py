@@ -11,7 +11,7 @@ Checked, in linear time, all breaches at once:
     R5 dominance      every value that is used is defined before, on every path
     R6 blocks         there is one; each ends with its only terminator; the entry takes nothing
     R7 params         no argument is a stream; defaults are of their parameters' types
-    R8 keys           record and publish have a key for every item
+    R8 keys           record and publish have a key for every item, prefetch a kind for every piece
     R9 span           the end of a span continues its start
     R10 choices       a select has some, and its result's options include them all
     R11 depth         lists of literals and of types do not nest without bound

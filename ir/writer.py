@@ -126,3 +126,4 @@ class _Writer:
             setattr(row, "pass", self._string(receipt.pass_name))
             row.preserves = self._string(receipt.preserves)
             row.nodes_before, row.nodes_after = receipt.nodes_before, receipt.nodes_after
+            row.details.extend(map(self._string, receipt.details))

@@ -20,9 +20,16 @@ class Preserves(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A named rewrite. `run` gives the same object when nothing changed."""
+    """A named rewrite. `run` gives the same object when nothing changed.
+
+    explain: what it did where, a line each, from the program before and after (without those that
+    it calls); without it the receipt names the source lines whose nodes changed. whole: it is given
+    a program with those that it calls, and not each by itself.
+    """
 
     name: str
     preserves: Preserves
     run: Callable[[Graph], Graph]
     doc: str
+    explain: Callable[[Graph, Graph], tuple[str, ...]] | None = None
+    whole: bool = False

@@ -6,29 +6,34 @@ Streams and generations stay: what a program asked for is part of its result.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
-from sgc.ir.graph import Block, Graph, Node
+from sgc.ir.graph import Graph, Node
 from sgc.ir.ops import Flag
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.rewriting import with_blocks, with_nodes
 
 
 def drop_unused(graph: Graph) -> Graph:
     uses = Counter(name for node in graph.nodes() for name in node.refs())
-    blocks = tuple(_drop(block, uses) for block in graph.blocks)
-    return graph if blocks == graph.blocks else replace(graph, blocks=blocks)
-
-
-def _drop(block: Block, uses: Counter[str]) -> Block:
-    kept: list[Node] = []
-    # Backwards, so that what only a dropped node used is dropped in the same sweep.
-    for node in reversed(block.nodes):
-        if _is_droppable(node) and not any(uses[value.name] for value in node.results):
-            uses.subtract(node.refs())
-        else:
-            kept.append(node)
-    kept.reverse()
-    return block if len(kept) == len(block.nodes) else replace(block, nodes=tuple(kept))
+    makers = {value.name: node for node in graph.nodes() for value in node.results}
+    dropped: set[int] = set()
+    queue = [node for node in graph.nodes() if _is_droppable(node)]
+    while queue:
+        node = queue.pop()
+        if id(node) in dropped or any(uses[value.name] for value in node.results):
+            continue
+        dropped.add(id(node))
+        for name in node.refs():
+            uses[name] -= 1
+            if not uses[name] and name in makers and _is_droppable(makers[name]):
+                queue.append(makers[name])
+    return with_blocks(
+        graph,
+        (
+            with_nodes(block, (n for n in block.nodes if id(n) not in dropped))
+            for block in graph.blocks
+        ),
+    )
 
 
 def _is_droppable(node: Node) -> bool:

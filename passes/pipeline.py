@@ -12,10 +12,26 @@ from dataclasses import replace
 from time import perf_counter
 
 from sgc.errors import PassFailed, UsageError
-from sgc.ir.graph import Graph, Receipt
+from sgc.ir.graph import Graph
 from sgc.ir.verify import verify
-from sgc.passes import drop_unused, fold_constants, fuse_calls
-from sgc.passes.base import Pass
+from sgc.passes import (
+    drop_dead,
+    drop_unused,
+    fold_constants,
+    fold_flow,
+    fold_values,
+    forward_params,
+    fuse_calls,
+    hoist_prefix,
+    insert_prefetch,
+    mark_last,
+    place_caches,
+    share_equal,
+    start_early,
+    tighten_max_tokens,
+)
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.receipts import receipt_of
 
 # (pass, before, after, seconds)
 Observer = Callable[[Pass, Graph, Graph, float], None]
@@ -23,13 +39,24 @@ Observer = Callable[[Pass, Graph, Graph, float], None]
 O0: tuple[Pass, ...] = ()
 O1: tuple[Pass, ...] = (
     fold_constants.PASS,
+    forward_params.PASS,
+    fold_values.PASS,
+    fold_flow.PASS,
+    share_equal.PASS,
     drop_unused.PASS,
+    drop_dead.PASS,
+    start_early.PASS,
+    insert_prefetch.PASS,
+    mark_last.PASS,
 )
 O2: tuple[Pass, ...] = (*O1, fuse_calls.PASS)
-O3: tuple[Pass, ...] = O2
+# First, so that the others see the prompts as they will be.
+O3: tuple[Pass, ...] = (hoist_prefix.PASS, *O2)
 
 LEVELS = (O0, O1, O2, O3)
-PASSES: dict[str, Pass] = {row.name: row for row in O3}
+# By name alone: they hold for some ways to run a program, which it does not say.
+NAMED: tuple[Pass, ...] = (tighten_max_tokens.PASS,)
+PASSES: dict[str, Pass] = {row.name: row for row in (*O3, *NAMED)}
 
 
 def optimize(
@@ -37,27 +64,48 @@ def optimize(
     level: int = 1,
     names: tuple[str, ...] | None = None,
     observer: Observer | None = None,
+    target: tuple[Pass, ...] = (),
 ) -> Graph:
     """Runs a level's passes, or the named ones in the order given.
 
-    Raises UsageError for an unknown name, VerifyError for a graph that is not sound.
+    target: passes that were made for one model (`place_caches.for_rules`); they come last, but at
+    -O0, and may be named.
+    Of a program that the interpreter may have to go on with, a level keeps the requests: it is fed
+    by what the compiled part asked. Raises UsageError for an unknown name, VerifyError for a graph
+    that is not sound.
     """
     verify(graph)
-    for row in LEVELS[level] if names is None else choose_passes(names):
+    of_level = (*_rows_of(level, graph), *(target if level else ()))
+    for row in of_level if names is None else choose_passes(names, target):
         graph = run_pass(row, graph, observer)
     return graph
 
 
-def choose_passes(names: tuple[str, ...]) -> tuple[Pass, ...]:
-    unknown = [name for name in names if name not in PASSES]
+def _rows_of(level: int, graph: Graph) -> tuple[Pass, ...]:
+    rows = LEVELS[level]
+    if any(node.op == "deopt" for node in graph.all_nodes()):
+        return tuple(row for row in rows if row.preserves is Preserves.REQUESTS)
+    return rows
+
+
+def choose_passes(names: tuple[str, ...], target: tuple[Pass, ...] = ()) -> tuple[Pass, ...]:
+    known = PASSES | {row.name: row for row in target}
+    unknown = [name for name in names if name not in known]
+    if place_caches.NAME in unknown:
+        raise UsageError(f"{place_caches.NAME} is for a model", hint="--for anthropic:MODEL")
     if unknown:
-        raise UsageError(f"there is no pass {unknown[0]!r}", hint=f"there are: {', '.join(PASSES)}")
-    return tuple(PASSES[name] for name in names)
+        raise UsageError(f"there is no pass {unknown[0]!r}", hint=f"there are: {', '.join(known)}")
+    return tuple(known[name] for name in names)
 
 
-def _rewritten(row: Pass, graph: Graph) -> Graph:
-    """What a pass makes of a program and of those that it calls; the same object if nothing."""
+def rewritten(row: Pass, graph: Graph) -> Graph:
+    """What a pass makes of a program and of those that it calls; the same object if nothing.
+
+    Not verified, and without a receipt.
+    """
     after = row.run(graph)
+    if row.whole:
+        return after
     called = tuple(map(row.run, graph.called))
     is_same = all(map(operator.is_, called, graph.called))
     return after if is_same else replace(after, called=called)
@@ -67,14 +115,14 @@ def run_pass(row: Pass, graph: Graph, observer: Observer | None = None) -> Graph
     """Raises PassFailed, with the program as it was, if what the pass makes is not sound."""
     start_s = perf_counter()
     try:
-        after = _rewritten(row, graph)
+        after = rewritten(row, graph)
         if after is not graph:
             verify(after)
+            receipt = receipt_of(row, graph, after)
     except Exception as error:
         raise PassFailed(row.name, graph, str(error) or type(error).__name__) from error
     seconds = perf_counter() - start_s
     if after is not graph:
-        receipt = Receipt(row.name, row.preserves.value, row.doc, graph.n_nodes, after.n_nodes)
         after = replace(after, receipts=(*graph.receipts, receipt))
     if observer is not None:
         observer(row, graph, after, seconds)

@@ -46,12 +46,13 @@ class ServerFrame(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "prompt", "generate", "score", "commit", "cache_salt", "reusable")
+    __slots__ = ("id", "prompt", "generate", "score", "commit", "prefetch", "cache_salt", "reusable")
     ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
+    PREFETCH_FIELD_NUMBER: _ClassVar[int]
     CACHE_SALT_FIELD_NUMBER: _ClassVar[int]
     REUSABLE_FIELD_NUMBER: _ClassVar[int]
     id: int
@@ -59,9 +60,10 @@ class Request(_message.Message):
     generate: Generate
     score: Score
     commit: Commit
+    prefetch: Prefetch
     cache_salt: bytes
     reusable: Position
-    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., prompt: _Optional[_Union[Prompt, _Mapping]] = ..., generate: _Optional[_Union[Generate, _Mapping]] = ..., score: _Optional[_Union[Score, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., prefetch: _Optional[_Union[Prefetch, _Mapping]] = ..., cache_salt: _Optional[bytes] = ..., reusable: _Optional[_Union[Position, _Mapping]] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("segment", "offset")
@@ -189,6 +191,10 @@ class Commit(_message.Message):
     heads: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, heads: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class Prefetch(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class Reply(_message.Message):
     __slots__ = ("id", "delta", "generated", "scored", "committed", "error")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -270,10 +276,12 @@ class ChoiceScore(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[int]] = ..., logprobs: _Optional[_Iterable[float]] = ..., texts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Committed(_message.Message):
-    __slots__ = ("usage",)
+    __slots__ = ("usage", "gave_way")
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    GAVE_WAY_FIELD_NUMBER: _ClassVar[int]
     usage: Usage
-    def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    gave_way: bool
+    def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ..., gave_way: bool = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s", "prefill_s", "decode_s", "forced_tokens")
@@ -369,7 +377,7 @@ class StatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Stats(_message.Message):
-    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens")
+    __slots__ = ("requests", "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "positions_run", "steps", "preemptions", "evicted_tokens", "pool_tokens", "free_tokens", "cached_pool_tokens", "running_requests", "waiting_requests", "finished_requests", "refused_requests", "cancelled_requests", "failed_requests", "evictable_tokens", "parked_requests", "sampled_tokens", "forward_s", "busy_s", "in_flight_requests", "sessions", "forced_tokens", "prefetches", "prefetched_tokens", "dropped_prefetches", "waiting_prefetches")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -396,6 +404,10 @@ class Stats(_message.Message):
     IN_FLIGHT_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     FORCED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PREFETCHES_FIELD_NUMBER: _ClassVar[int]
+    PREFETCHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_PREFETCHES_FIELD_NUMBER: _ClassVar[int]
+    WAITING_PREFETCHES_FIELD_NUMBER: _ClassVar[int]
     requests: int
     prompt_tokens: int
     cached_tokens: int
@@ -422,7 +434,11 @@ class Stats(_message.Message):
     in_flight_requests: int
     sessions: int
     forced_tokens: int
-    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ...) -> None: ...
+    prefetches: int
+    prefetched_tokens: int
+    dropped_prefetches: int
+    waiting_prefetches: int
+    def __init__(self, requests: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., computed_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., positions_run: _Optional[int] = ..., steps: _Optional[int] = ..., preemptions: _Optional[int] = ..., evicted_tokens: _Optional[int] = ..., pool_tokens: _Optional[int] = ..., free_tokens: _Optional[int] = ..., cached_pool_tokens: _Optional[int] = ..., running_requests: _Optional[int] = ..., waiting_requests: _Optional[int] = ..., finished_requests: _Optional[int] = ..., refused_requests: _Optional[int] = ..., cancelled_requests: _Optional[int] = ..., failed_requests: _Optional[int] = ..., evictable_tokens: _Optional[int] = ..., parked_requests: _Optional[int] = ..., sampled_tokens: _Optional[int] = ..., forward_s: _Optional[float] = ..., busy_s: _Optional[float] = ..., in_flight_requests: _Optional[int] = ..., sessions: _Optional[int] = ..., forced_tokens: _Optional[int] = ..., prefetches: _Optional[int] = ..., prefetched_tokens: _Optional[int] = ..., dropped_prefetches: _Optional[int] = ..., waiting_prefetches: _Optional[int] = ...) -> None: ...
 
 class FlushCacheRequest(_message.Message):
     __slots__ = ()

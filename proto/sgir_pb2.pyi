@@ -131,14 +131,16 @@ class Guard(_message.Message):
     def __init__(self, kind: _Optional[int] = ..., name: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("preserves", "summary", "nodes_before", "nodes_after")
+    __slots__ = ("preserves", "summary", "nodes_before", "nodes_after", "details")
     PASS_FIELD_NUMBER: _ClassVar[int]
     PRESERVES_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     NODES_BEFORE_FIELD_NUMBER: _ClassVar[int]
     NODES_AFTER_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
     preserves: int
     summary: int
     nodes_before: int
     nodes_after: int
-    def __init__(self, preserves: _Optional[int] = ..., summary: _Optional[int] = ..., nodes_before: _Optional[int] = ..., nodes_after: _Optional[int] = ..., **kwargs) -> None: ...
+    details: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, preserves: _Optional[int] = ..., summary: _Optional[int] = ..., nodes_before: _Optional[int] = ..., nodes_after: _Optional[int] = ..., details: _Optional[_Iterable[int]] = ..., **kwargs) -> None: ...

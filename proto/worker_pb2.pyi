@@ -36,12 +36,13 @@ class StepInput(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[WorkerRequest, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., flush_cache: bool = ..., want_stats: bool = ...) -> None: ...
 
 class WorkerRequest(_message.Message):
-    __slots__ = ("id", "tokens", "generate", "score", "commit", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after")
+    __slots__ = ("id", "tokens", "generate", "score", "commit", "prefetch", "namespace", "n_reusable", "grammar", "n_healed_chars", "free_after")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     GENERATE_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
+    PREFETCH_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     N_REUSABLE_FIELD_NUMBER: _ClassVar[int]
     GRAMMAR_FIELD_NUMBER: _ClassVar[int]
@@ -52,12 +53,13 @@ class WorkerRequest(_message.Message):
     generate: _engine_pb2.Sampling
     score: ScoreChoices
     commit: CommitTokens
+    prefetch: CommitTokens
     namespace: bytes
     n_reusable: int
     grammar: str
     n_healed_chars: int
     free_after: int
-    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., tokens: _Optional[_Iterable[int]] = ..., generate: _Optional[_Union[_engine_pb2.Sampling, _Mapping]] = ..., score: _Optional[_Union[ScoreChoices, _Mapping]] = ..., commit: _Optional[_Union[CommitTokens, _Mapping]] = ..., prefetch: _Optional[_Union[CommitTokens, _Mapping]] = ..., namespace: _Optional[bytes] = ..., n_reusable: _Optional[int] = ..., grammar: _Optional[str] = ..., n_healed_chars: _Optional[int] = ..., free_after: _Optional[int] = ...) -> None: ...
 
 class ScoreChoices(_message.Message):
     __slots__ = ("choices",)
@@ -88,7 +90,7 @@ class StepOutput(_message.Message):
     def __init__(self, updates: _Optional[_Iterable[_Union[Update, _Mapping]]] = ..., stats: _Optional[_Union[_engine_pb2.Stats, _Mapping]] = ..., flushed: bool = ..., flushed_tokens: _Optional[int] = ...) -> None: ...
 
 class Update(_message.Message):
-    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error", "logprobs", "prompt_logprobs", "by_pattern", "n_over")
+    __slots__ = ("id", "new_ids", "final", "finish_reason", "matched", "matched_id", "choices", "usage", "error", "logprobs", "prompt_logprobs", "by_pattern", "n_over", "gave_way")
     ID_FIELD_NUMBER: _ClassVar[int]
     NEW_IDS_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +104,7 @@ class Update(_message.Message):
     PROMPT_LOGPROBS_FIELD_NUMBER: _ClassVar[int]
     BY_PATTERN_FIELD_NUMBER: _ClassVar[int]
     N_OVER_FIELD_NUMBER: _ClassVar[int]
+    GAVE_WAY_FIELD_NUMBER: _ClassVar[int]
     id: int
     new_ids: _containers.RepeatedScalarFieldContainer[int]
     final: bool
@@ -115,7 +118,8 @@ class Update(_message.Message):
     prompt_logprobs: _containers.RepeatedCompositeFieldContainer[_engine_pb2.TokenLogprob]
     by_pattern: bool
     n_over: int
-    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ..., logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., by_pattern: bool = ..., n_over: _Optional[int] = ...) -> None: ...
+    gave_way: bool
+    def __init__(self, id: _Optional[int] = ..., new_ids: _Optional[_Iterable[int]] = ..., final: bool = ..., finish_reason: _Optional[_Union[_engine_pb2.FinishReason, str]] = ..., matched: _Optional[str] = ..., matched_id: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[ChoiceLogprobs, _Mapping]]] = ..., usage: _Optional[_Union[_engine_pb2.Usage, _Mapping]] = ..., error: _Optional[_Union[_engine_pb2.Error, _Mapping]] = ..., logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., prompt_logprobs: _Optional[_Iterable[_Union[_engine_pb2.TokenLogprob, _Mapping]]] = ..., by_pattern: bool = ..., n_over: _Optional[int] = ..., gave_way: bool = ...) -> None: ...
 
 class ChoiceLogprobs(_message.Message):
     __slots__ = ("logprobs",)

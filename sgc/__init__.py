@@ -25,6 +25,7 @@ from sgc.endpoints import (
 from sgc.errors import SgcError
 from sgc.functions import Function, function
 from sgc.group import ProgramStateGroup
+from sgc.keeping import cached, record, replay
 from sgc.mapping import MappedStates
 from sgc.mapping import map as map  # not in __all__: it would take the place of Python's
 from sgc.program import Program, load
@@ -89,6 +90,7 @@ __all__ = [
     "assistant",
     "assistant_begin",
     "assistant_end",
+    "cached",
     "connect",
     "flush_cache",
     "function",
@@ -101,6 +103,8 @@ __all__ = [
     "join",
     "joint",
     "load",
+    "record",
+    "replay",
     "role",
     "select",
     "separate_reasoning",

@@ -1,7 +1,8 @@
 """Many runs of one program: compiled rows on the event loop, interpreted ones on a pool.
 
 Rows are made before the batch starts, by whoever asks for it: making one may trace and compile,
-which the loop must never do. They start in order, at most `max_concurrency` at a time. One that
+which the loop must never do. They start in the order of the batch's plan, where it has one, at
+most `max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that
 fails is given back as it is, with its cause, and the others go on, until more than `max_errors`
 have failed. How rows are taken is in `feed.py`.
 """
@@ -12,19 +13,30 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sgc.errors import SgcError, UsageError
+from sgc.errors import BackendError, SgcError, UsageError
+from sgc.planning.plan import BatchPlan
+from sgc.planning.room import Room
 from sgc.runs import RunState
+from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.record import RunResult
+
+if TYPE_CHECKING:
+    from sgc.program import Program
 
 MAX_CONCURRENCY = 1024  # rows under way, where no number is given
 MAX_THREADS = 96  # of interpreted rows, where no number is given
 
-RunRow = Callable[[], Coroutine[Any, Any, RunResult]]
+ORDERS = ("plan", "given")
+# Rows that are taken in the given order are planned so many at a time: those that are over wait
+# for the ones before them.
+WINDOW = 4096
+
+StartRow = Callable[["Program"], Coroutine[Any, Any, RunResult]]
 
 
 class BatchFailed(SgcError):
@@ -39,13 +51,22 @@ class BatchFailed(SgcError):
 class Row:
     """One run to make: `start` on the loop for a compiled one, `call` on a thread for others.
 
+    program: that `start` is given; another one may be put in its place; arguments: of its run.
     cancel: stops a call that is under way.
     """
 
-    start: RunRow | None = None
+    start: StartRow | None = None
     call: Callable[[], RunResult] | None = None
     cancel: Callable[[], None] | None = None
     how: str = "compiled"
+    program: Program | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def started(self) -> Coroutine[Any, Any, RunResult]:
+        """A compiled row's run, for the shared loop."""
+        assert self.start is not None
+        assert self.program is not None
+        return self.start(self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +74,16 @@ class BatchOptions:
     """How a batch is run.
 
     num_threads: of interpreted rows; max_errors: failed rows that are borne, None for any
-    number; progress: a bar on stderr.
+    number; progress: a bar on stderr. order: "plan" puts rows that begin alike side by side;
+    reorder_fields: so are the fields of prompts that are tables (`planning/fields.py`).
     """
 
     num_threads: int | str = "auto"
     max_concurrency: int = MAX_CONCURRENCY
     max_errors: int | None = None
     progress: bool = False
+    order: str = "plan"
+    reorder_fields: bool = False
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.num_threads, int) and self.num_threads >= 1
@@ -69,6 +93,8 @@ class BatchOptions:
             raise UsageError(f"max_errors must be 0 or more, or None, found {self.max_errors!r}")
         if not isinstance(self.max_concurrency, int) or self.max_concurrency < 1:
             raise UsageError(f"max_concurrency must be 1 or more, found {self.max_concurrency!r}")
+        if self.order not in ORDERS:
+            raise UsageError(f"order must be one of {', '.join(ORDERS)}, found {self.order!r}")
 
     def threads_for(self, n_rows: int) -> int:
         wanted = self.num_threads
@@ -78,10 +104,16 @@ class BatchOptions:
 
 @dataclass(slots=True)
 class Batch:
-    """The rows under way; lives on the shared loop."""
+    """The rows under way; lives on the shared loop.
+
+    backend: whose pool the plan is held to; notes: what was planned, in words.
+    """
 
     rows: Sequence[Row]
     options: BatchOptions
+    plan: BatchPlan | None = None
+    backend: Backend | None = None
+    notes: tuple[str, ...] = ()
     states: dict[int, RunState] = field(default_factory=dict)
     n_failed: int = 0
 
@@ -89,9 +121,21 @@ class Batch:
     def n_rows(self) -> int:
         return len(self.rows)
 
-    async def run(self, take: Callable[[int, RunState], Coroutine[Any, Any, None]]) -> None:
+    def order(self, in_windows: bool) -> Sequence[int]:
+        """Rows in the order they start in; in windows, none before one of an earlier window."""
+        if self.plan is None:
+            return range(self.n_rows)
+        order = self.plan.order
+        return sorted(order, key=lambda row: row // WINDOW) if in_windows else order
+
+    async def run(
+        self,
+        take: Callable[[int, RunState], Coroutine[Any, Any, None]],
+        in_windows: bool = False,
+    ) -> None:
         """Runs every row; `take` gets each as it ends, and may hold up the next ones."""
-        room = asyncio.Semaphore(self.options.max_concurrency)
+        sizes = None if self.plan is None else self.plan.sizes
+        room = Room(self.options.max_concurrency, sizes, await self._pool_tokens())
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         tasks: set[asyncio.Task[None]] = set()
         pool = _Pool(self.options.threads_for(self.n_rows))
@@ -101,13 +145,15 @@ class Batch:
                 state = await self._row(index, pool)
                 if (error := state.error()) is not None:
                     self._count_failure(index, state, error, failed)
+                else:
+                    room.learn(index, state.result())
                 await take(index, state)
             finally:
-                room.release()
+                room.leave(index)
 
         async def feed() -> None:
-            for index in range(self.n_rows):
-                await room.acquire()
+            for index in self.order(in_windows):
+                await room.enter(index)
                 task = asyncio.ensure_future(work(index))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
@@ -127,11 +173,19 @@ class Batch:
             await asyncio.gather(feeding, *tasks, return_exceptions=True)
             pool.close()
 
+    async def _pool_tokens(self) -> int | None:
+        if self.plan is None or self.backend is None:
+            return None
+        try:
+            return (await self.backend.capabilities()).pool_tokens
+        except BackendError:
+            return None  # each row finds that, too, and tells it
+
     async def _row(self, index: int, pool: _Pool) -> RunState:
         row = self.rows[index]
         try:
             if row.start is not None:
-                outcome: RunResult | BaseException = await row.start()
+                outcome: RunResult | BaseException = await row.started()
             else:
                 assert row.call is not None
                 outcome = await pool.run(row.call)

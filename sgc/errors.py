@@ -117,6 +117,14 @@ class RunLogError(SgcError):
     """A run's log cannot be written, is malformed, or does not have what is asked of it."""
 
 
+class NotRecorded(RunLogError):
+    """A replayed run asks for something that was not asked when it was recorded."""
+
+
+class CacheError(SgcError):
+    """The folder of a result cache cannot be used."""
+
+
 class NonDeterministicProgram(RunLogError):
     """A program asked for something else than it did when its log was written."""
 

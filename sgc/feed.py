@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from sgc.batch import Batch
+from sgc.batch import WINDOW, Batch
 from sgc.errors import UsageError
 from sgc.runs import RunState
 from sgc.runtime.executor.loop import refuse_own_thread, shared
@@ -36,7 +36,7 @@ class Feed:
         self._ended: dict[int, RunState] = {}
         self._n_given = 0
         self._changed = asyncio.Event()
-        self._window = asyncio.Semaphore(batch.options.max_concurrency)
+        self._window = asyncio.Semaphore(self._n_held())
         self._bar = _bar(batch)
         self._work: asyncio.Task[None] | None = None
 
@@ -50,7 +50,7 @@ class Feed:
         """The next row; None after the last. Raises BatchFailed beyond `max_errors`."""
         if self._work is None:
             _open.add(self)
-            self._work = asyncio.ensure_future(self._batch.run(self._offer))
+            self._work = asyncio.ensure_future(self._batch.run(self._offer, self._ordered))
             self._work.add_done_callback(lambda _: self._changed.set())
         while (index := self._next_index()) is None:
             if self._work.done():
@@ -69,6 +69,13 @@ class Feed:
             await asyncio.gather(self._work, return_exceptions=True)
         _open.discard(self)
         self._bar.close()
+
+    def _n_held(self) -> int:
+        """How many rows may wait to be taken: where they start in another order than they are
+        given in, one that is over may have to wait for most of its window."""
+        at_once = self._batch.options.max_concurrency
+        is_moved = list(self._batch.order(in_windows=True)) != list(range(self._batch.n_rows))
+        return max(at_once, WINDOW) if self._ordered and is_moved else at_once
 
     def _next_index(self) -> int | None:
         if self._ordered:
@@ -99,7 +106,8 @@ def run_all(batch: Batch) -> list[RunState]:
 def run_each(batch: Batch, ordered: bool) -> Iterator[RunState]:
     """Yields rows in order, or as they end.
 
-    At most `max_concurrency` rows wait to be taken while as many are under way.
+    At most `max_concurrency` rows wait to be taken while as many are under way; in order, where
+    their plan has moved some, at most WINDOW.
     """
     refuse_own_thread(shared.loop)
     feed = Feed(batch, ordered)

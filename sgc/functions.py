@@ -8,7 +8,7 @@ import functools
 import inspect
 import os
 import types as python_types
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
@@ -28,11 +28,14 @@ from sgc.feed import arun_each, run_all, run_each
 from sgc.ir.graph import Graph, Loc
 from sgc.jit import Jit
 from sgc.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
+from sgc.planning.batches import make_batch
 from sgc.runs import RunState
+from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions, check_parameter
 from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.single_flight import SingleFlight
 from sgc.session import current_session, here
 from sgc.signature import read_signature
 from sgc.state import ProgramState
@@ -172,7 +175,7 @@ class Function:
     def _start(self, given: Given, endpoint: Endpoint) -> RunState:
         row = self._row(given.arguments, given.options, endpoint, given.on_text)
         if row.start is not None:
-            work = asyncio.run_coroutine_threadsafe(row.start(), shared.loop)
+            work = asyncio.run_coroutine_threadsafe(row.started(), shared.loop)
             return RunState(work, row.how)
         assert row.call is not None
         return RunState(in_thread(row.call, f"sgc-{self.name}"), row.how, cancel=row.cancel)
@@ -245,12 +248,15 @@ class Function:
         on_text: OnText | None = None,
         guards: Any = None,
         row: str | None = None,
+        sharing: Backend | None = None,
     ) -> Row:
         """How one run is made: compiled where it can be. May trace, so never on the loop.
 
-        guards: what `Jit.guards` gave just now; row: its key in a batch.
+        guards: what `Jit.guards` gave just now; row: its key in a batch; sharing: the backend of
+        the batch's compiled rows.
         """
         backend = endpoint.backend
+        shares: Backend = sharing or SingleFlight(backend)
         why = self._refusal(options)
         given = options if row is None else replace(options, row=row)
         canceller = Canceller()
@@ -262,10 +268,14 @@ class Function:
             found, rest = self._jit.specialize(arguments, guards)
             program, why = found.program, found.reason
             if program is not None and not may_deopt(program.graph):
-                return Row(start=lambda: program.start(backend, rest, options, on_text, row))
+
+                def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
+                    return compiled.start(shares, rest, options, on_text, row)
+
+                return Row(start, program=program, arguments=rest)
             if program is not None and on_text is None:  # else texts would be shown twice
                 return Row(
-                    call=lambda: run_with_deopt(program, backend, rest, given, interpret),
+                    call=lambda: run_with_deopt(program, shares, rest, given, interpret),
                     cancel=canceller.cancel,
                 )
         if self.full_graph:
@@ -300,6 +310,8 @@ class Function:
         ordered: bool = True,
         max_errors: int | None = None,
         max_concurrency: int = MAX_CONCURRENCY,
+        order: str = "plan",
+        reorder_fields: bool = False,
         **options: Any,
     ) -> Any:
         """Runs the program once for each row: a dict of arguments, or a tuple of them.
@@ -308,10 +320,15 @@ class Function:
         generator_style: an iterator that gives rows as they can be had, in order, or with
         ordered=False as they end. max_errors: more failed rows end the batch with BatchFailed.
         num_threads: for rows that are interpreted; max_concurrency: rows under way at a time.
+        order="plan": compiled rows that begin alike start one after another, unless a tool has
+        effects; "given" leaves them. reorder_fields: also moves the fields of prompts that are
+        tables, which changes the prompts (docs/batches.md).
         Other options are those of `run`. Row i draws as a run with the row key i.
         """
         refuse_own_thread(shared.loop)
-        how = BatchOptions(num_threads, max_concurrency, max_errors, progress_bar)
+        how = BatchOptions(
+            num_threads, max_concurrency, max_errors, progress_bar, order, reorder_fields
+        )
         batch = self._batch(batch_kwargs, how, backend, options)
         if generator_style or not ordered:
             return run_each(batch, ordered)
@@ -327,10 +344,14 @@ class Function:
         ordered: bool = True,
         max_errors: int | None = None,
         max_concurrency: int = MAX_CONCURRENCY,
+        order: str = "plan",
+        reorder_fields: bool = False,
         **options: Any,
     ) -> AsyncIterator[RunState]:
         """The same as an asynchronous iterator; leaving it stops the rows under way."""
-        how = BatchOptions(num_threads, max_concurrency, max_errors, progress_bar)
+        how = BatchOptions(
+            num_threads, max_concurrency, max_errors, progress_bar, order, reorder_fields
+        )
         # Making the rows may start an engine, trace and compile: nothing for a loop.
         batch = await asyncio.to_thread(self._batch, batch_kwargs, how, backend, options)
         async with aclosing(arun_each(batch, ordered)) as states:
@@ -346,11 +367,12 @@ class Function:
         bound = [self._row_arguments(index, row) for index, row in enumerate(rows)]
 
         guards = self._jit.guards() if self._jit is not None else None
+        sharing = SingleFlight(endpoint.backend)
         made = [
-            self._row(arguments, chosen, endpoint, guards=guards, row=str(index))
+            self._row(arguments, chosen, endpoint, None, guards, str(index), sharing)
             for index, arguments in enumerate(bound)
         ]
-        return Batch(made, how)
+        return make_batch(made, how, endpoint.backend, chosen.max_tokens)
 
     def _row_arguments(self, index: int, row: Any) -> dict[str, Any]:
         """The arguments of a row, checked before any row starts."""

@@ -13,7 +13,9 @@ from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.run_log import RunLog
 from sgc.tools import resolve_tools
 
-OPTION_NAMES = frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
+OPTION_NAMES = (
+    frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
+) - {"is_seed_drawn"}  # fmt: skip
 
 # What else a run takes, by name, and what it is when it is not given.
 HOW_DEFAULTS: dict[str, Any] = {
@@ -59,7 +61,8 @@ def make_options(given: Mapping[str, Any]) -> RunOptions:
         chosen = {**_logged(chosen["log"]), **chosen}
     if "allow_tools" in chosen:
         chosen["allow_tools"] = resolve_tools(chosen["allow_tools"])
-    chosen.setdefault("seed", random.SystemRandom().getrandbits(32))
+    if "seed" not in chosen:
+        chosen |= {"seed": random.SystemRandom().getrandbits(32), "is_seed_drawn": True}
     return RunOptions(**chosen)
 
 

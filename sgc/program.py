@@ -17,6 +17,7 @@ from sgc.batch import (
     Row,
     checked_rows,
 )
+from sgc.caches import with_marks
 from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import ArgumentError, UsageError
 from sgc.feed import arun_each, run_all, run_each
@@ -24,7 +25,10 @@ from sgc.ir import file as ir_file
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
 from sgc.ir.types import Type
+from sgc.passes.base import Pass
+from sgc.passes.keep import keep
 from sgc.passes.pipeline import Observer, optimize
+from sgc.planning.batches import make_batch
 from sgc.runs import RunState
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.backend import Backend
@@ -33,6 +37,7 @@ from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.single_flight import SingleFlight
 from sgc.runtime.executor.tools import ToolImpl, Tools
 from sgc.session import current_session
 from sgc.tools import met_tools, resolve_tools
@@ -44,10 +49,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A verified graph. tools: those that the Python it was compiled from calls."""
+    """A verified graph. tools: those that the Python it was compiled from calls; level: at which
+    it was compiled, if it was not loaded."""
 
     graph: Graph
     tools: tuple[ToolImpl, ...] = field(default=(), repr=False, compare=False)
+    level: int = field(default=1, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -101,13 +108,16 @@ class Program:
         ordered: bool = True,
         max_errors: int | None = None,
         max_concurrency: int = MAX_CONCURRENCY,
+        order: str | None = None,
+        reorder_fields: bool = False,
         **options: Any,
     ) -> Any:
         """Runs the program once for each row; takes and gives what `Function.run_batch` does."""
         refuse_own_thread(shared.loop)
         how = BatchOptions(
-            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar
-        )
+            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
+            order=order or self.default_order, reorder_fields=reorder_fields,
+        )  # fmt: skip
         batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
         if generator_style or not ordered:
             return run_each(batch, ordered)
@@ -122,12 +132,15 @@ class Program:
         ordered: bool = True,
         max_errors: int | None = None,
         max_concurrency: int = MAX_CONCURRENCY,
+        order: str | None = None,
+        reorder_fields: bool = False,
         **options: Any,
     ) -> AsyncIterator[RunState]:
         """The same as an asynchronous iterator; leaving it stops the rows under way."""
         how = BatchOptions(
-            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar
-        )
+            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
+            order=order or self.default_order, reorder_fields=reorder_fields,
+        )  # fmt: skip
         endpoint = await asyncio.to_thread(resolve_backend, backend)
         batch = self._batch(batch_kwargs, how, endpoint, options)
         async with aclosing(arun_each(batch, ordered)) as states:
@@ -144,13 +157,29 @@ class Program:
         names = [param.value.name for param in self.graph.params]
         bound = [self._arguments(index, row, names) for index, row in enumerate(checked_rows(rows))]
         backend = endpoint.backend
-        made = [self._row(row, backend, chosen, str(key)) for key, row in enumerate(bound)]
-        return Batch(made, how)
+        sharing = self.sharing(backend)
+        made = [self.row(row, sharing, chosen, str(key)) for key, row in enumerate(bound)]
+        return make_batch(made, how, backend, chosen.max_tokens)
 
-    def _row(
+    def sharing(self, backend: Backend) -> Backend:
+        """The backend for one run or the rows of one batch: equal requests that draw nothing are
+        asked once, but at -O0.
+        """
+        return SingleFlight(backend) if self.level else backend
+
+    @property
+    def default_order(self) -> str:
+        """Of a batch's rows: -O0 leaves it as it is."""
+        return "plan" if self.level else "given"
+
+    def row(
         self, arguments: Mapping[str, Any], backend: Backend, options: RunOptions, key: str
     ) -> Row:
-        return Row(lambda: self.start(backend, arguments, options, row=key))
+        """One run of a batch, to be made on the shared loop."""
+        def start(program: Program) -> Coroutine[Any, Any, RunResult]:
+            return program.start(backend, arguments, options, row=key)
+
+        return Row(start, program=self, arguments=arguments)
 
     def _arguments(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
         """The arguments of a row, checked before any row starts."""
@@ -177,7 +206,7 @@ class Program:
         options: RunOptions,
         on_text: OnText | None,
     ) -> RunResult:
-        return await self.start(endpoint.backend, arguments, options, on_text)
+        return await self.start(self.sharing(endpoint.backend), arguments, options, on_text)
 
     def check_tools(self, options: RunOptions) -> None:
         """Raises ToolError for a tool that a run with these options may not call."""
@@ -193,8 +222,19 @@ class Program:
         on_text: OnText | None = None,
         row: str | None = None,
     ) -> Coroutine[Any, Any, RunResult]:
-        """One run, for the shared loop."""
-        return run_graph(self.graph, backend, arguments, options, on_text, row, self.tools)
+        """One run, for the shared loop; on a provider that keeps prompts, with marks for it."""
+        return self._started(backend, arguments, options, on_text, row)
+
+    async def _started(
+        self,
+        backend: Backend,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        on_text: OnText | None,
+        row: str | None,
+    ) -> RunResult:
+        graph = await with_marks(self.graph, self.level, backend, arguments)
+        return await run_graph(graph, backend, arguments, options, on_text, row, self.tools)
 
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -262,9 +302,13 @@ def compile_function(
     is_strict: bool = False,
     is_full: bool = False,
     allow_ambient: bool = False,
+    kept: str = "all",
+    target: tuple[Pass, ...] = (),
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
 
+    target: passes for one model (`sgc.caches.passes_for`), after the others.
+    kept: what of its streams the program gives, of `sgc.passes.keep.KEEPS`.
     is_full: a way through the program that would be left to the interpreter is an error.
     allow_ambient: what it reads of its surroundings is baked in, and not refused.
     """
@@ -279,4 +323,5 @@ def compile_function(
         if check:
             check_trace(function, graph, bind)
     tools = tuple(tool.impl for tool in met.values())
-    return Program(optimize(graph, opt_level, passes, observer), tools)
+    graph = optimize(keep(graph, kept), opt_level, passes, observer, target)
+    return Program(graph, tools, opt_level)

@@ -62,8 +62,9 @@ class _OfProvider(ProviderEndpoint):
 class OpenAI(_OfProvider):
     """A model of OpenAI's, or, with base_url, of a server that stands in for it.
 
-    The key is that of OPENAI_API_KEY where none is given. options: `api`, `select`, `prefill`,
-    `effort`, `like`, `stream` (docs/providers.md). For vLLM, SGLang, Ollama or llama.cpp use
+    Where no key is given it is OPENAI_API_KEY's, for OpenAI and OPENAI_BASE_URL alone; another
+    base_url gets SGC_TOKEN's. options: `api`, `select`, `prefill`, `effort`, `like`, `stream`,
+    `cache`, `cache_ttl` (docs/providers.md). For vLLM, SGLang, Ollama or llama.cpp use
     `sgc.connect("openai+http://HOST:PORT/v1#MODEL")`, which finds out what the server can do.
     """
 
@@ -71,7 +72,7 @@ class OpenAI(_OfProvider):
 
 
 class Anthropic(_OfProvider):
-    """A model of Anthropic's; the key is that of ANTHROPIC_API_KEY where none is given."""
+    """A model of Anthropic's; the key as with `OpenAI`, of ANTHROPIC_API_KEY."""
 
     _provider = "anthropic"
 

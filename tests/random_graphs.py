@@ -80,7 +80,8 @@ class _Maker:
             Guard(self.rng.choice(["source", "a b"]), self.text(), self.text())
             for _ in range(self.rng.randrange(3))
         )
-        receipts = (Receipt("fold", "requests", self.text(), 3, 2),) * self.rng.randrange(2)
+        receipt = Receipt("fold", "requests", self.text(), 3, 2, ("line 1", ""))
+        receipts = (receipt,) * self.rng.randrange(2)
         name = self.rng.choice(["tips", "<lambda>"])
         return Graph(name, params, blocks, guards, receipts, CALLED)
 
@@ -161,9 +162,11 @@ class _Maker:
             fields["items"] = tuple(self.item(spec.field("items")) for _ in range(n_items))
         elif spec.name == "publish":
             fields.pop("items", None)
-        elif spec.name == "append_span":
+        elif spec.name in ("append_span", "share"):
             end = self.rng.choice(list(self.paths))
             fields |= {"start": Ref(self.rng.choice(self.paths[end])), "end": Ref(end)}
+        elif spec.name == "prefetch":
+            fields |= {"kinds": (Lit("const"),), "pieces": (self.literal(Kind.TEXT),)}
         elif spec.name == "separate_reasoning":
             taken = fields["stream"]
             assert isinstance(taken, Ref)

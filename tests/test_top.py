@@ -62,6 +62,14 @@ def test_a_line_tells_what_two_moments_differ_in() -> None:
     )
 
 
+def test_prefetches_are_told_while_there_are_any() -> None:
+    history = History()
+    history.add(Snapshot(10.0, busy(100)))
+    found = history.add(Snapshot(12.0, busy(150, prefetched_tokens=3000, waiting_prefetches=2)))
+    assert found is not None
+    assert "1.5k tok/s ahead (2 waiting)  pool" in line(found)
+
+
 def test_rates_are_of_the_last_interval_and_the_hit_rate_of_the_last_seconds() -> None:
     history = History(window_s=5.0)
     for second in range(20):

@@ -1,4 +1,7 @@
-"""Helpers shared by tests: `run_both` holds interpreted and compiled runs equal."""
+"""Helpers shared by tests: `run_both` holds interpreted and compiled runs equal.
+
+At -O0 the requests too; above, passes may ask less. -O3 may change prompts.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,10 @@ def run_both(
     options = RunOptions(seed=7)
     bind = bind or {}
     interpreted = function.run_once({**bind, **arguments}, options, endpoint)
-    for level in (0, 1, 2, 3):
+    for level in (0, 1, 2):
         program = function.compile(opt_level=level, **bind)
         compiled = program.run_once(arguments, options, endpoint)
         assert results(compiled) == results(interpreted)
-        assert asked(compiled) == asked(interpreted)
+        if level == 0:
+            assert asked(compiled) == asked(interpreted)
     return interpreted

@@ -13,7 +13,7 @@ import numpy as np
 
 from sgc.runtime.engine.core import EngineCore
 from sgc.runtime.engine.fake_model import FakeModel
-from sgc.runtime.engine.request import EngineRequest, Generate, State
+from sgc.runtime.engine.request import EngineRequest, Generate, Prefetch, State
 
 VOCAB = 512
 STEP_S = 0.030  # about a model of 0.5 billion parameters on two cores
@@ -118,3 +118,53 @@ def flood(
         tokens = own if is_cold else (*hot[rng.integers(n_groups)], *own)
         arrivals.append(Arrival(t, tokens, 16, "cold" if is_cold else "hot"))
     return arrivals
+
+
+def latencies(
+    arrivals: Sequence[Arrival], prefetched: Sequence[tuple[int, ...]], **options: object
+) -> tuple[dict[str, list[float]], int]:
+    """Seconds from arrival to the first token, between tokens, and to the end, of all arrivals
+    while the engine has prompts to prefetch, the next as soon as one is done; and how many
+    positions it ran for them."""
+    core = EngineCore(
+        FakeModel(1 << 16, VOCAB),
+        pool_tokens=1 << 16,
+        max_context=1 << 15,
+        vocab_size=VOCAB,
+        **options,  # type: ignore[arg-type]
+    )
+    todo, ahead = list(reversed(arrivals)), list(reversed(prefetched))
+    told: dict[int, list[float]] = {}
+    now = 0.0
+    while todo or len(told) < len(arrivals) or core.has_work:
+        if ahead and core.stats().waiting_prefetches == 0:
+            tokens = np.array(ahead.pop(), np.int64)
+            core.submit(EngineRequest(1_000_000 + len(ahead), tokens, Prefetch()))
+        if not core.has_work:
+            now = max(now, todo[-1].at_s)
+        while todo and todo[-1].at_s <= now:
+            arrival = todo.pop()
+            told[len(told)] = [arrival.at_s]
+            tokens = np.array(arrival.tokens, np.int64)
+            core.submit(EngineRequest(len(told) - 1, tokens, Generate(arrival.max_tokens)))
+        before = core.stats().counters.positions_run
+        updates = core.step()
+        now += STEP_S + POSITION_S * (core.stats().counters.positions_run - before)
+        for update in updates:
+            if update.id in told and (update.new_ids or update.final):
+                told[update.id].append(now)
+    times = list(told.values())
+    found = {
+        "first": [each[1] - each[0] for each in times],
+        "between": [gap for each in times for gap in np.diff(each[1:]).tolist()],
+        "whole": [each[-1] - each[0] for each in times],
+    }
+    return found, core.stats().prefetched_tokens
+
+
+def poisson(seed: int, *, n: int, rate: float, n_tokens: int, max_tokens: int) -> list[Arrival]:
+    """Requests that share nothing."""
+    rng = np.random.default_rng(seed)
+    at_s = np.cumsum(rng.exponential(1 / rate, n)).tolist()
+    prompts = rng.integers(3, VOCAB, (n, n_tokens)).tolist()
+    return [Arrival(t, tuple(p), max_tokens, "own") for t, p in zip(at_s, prompts, strict=True)]

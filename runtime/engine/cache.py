@@ -46,6 +46,12 @@ class PrefixCache:
             self.n_evicted += self._evict(n - self.pool.n_free)
         return self.pool.reserve(n)
 
+    def reserve_unused(self, n: int, since: int) -> Ints:
+        """Up to `n` pages that are free, or of what has not been used since the tree's clock."""
+        if n > self.pool.n_free:
+            self.n_evicted += self._evict(n - self.pool.n_free, since)
+        return self.pool.reserve(min(n, self.pool.n_free))
+
     def release(self, pages: Ints) -> None:
         self.pool.release(pages)
 
@@ -78,8 +84,8 @@ class PrefixCache:
         n_locks = sum(node.locks for node in self.tree.nodes() if node.parent is None)
         assert n_locks == n_holders, f"{n_locks} locks of {n_holders} holders"
 
-    def _evict(self, n: int) -> int:
-        pages = self.tree.evict(n)
+    def _evict(self, n: int, until: int | None = None) -> int:
+        pages = self.tree.evict(n, until)
         self.pool.release(pages)
         return len(pages)
 

@@ -8,7 +8,7 @@ Positions run through the model. Each prompt position is run once among requests
 unless it was evicted; so is each position of a score's choices, but for the last of a choice that
 no other goes on from, and each generated token but the last, by its own request; text that a
 constraint forces to the end is not run. A generate or score request whose whole prompt is cached
-runs its last position again, for the logits.
+runs its last position again, for the logits. Prefetches (`ahead.py`) run theirs when nobody waits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.ahead import Ahead
 from sgc.runtime.engine.batch import (
     StepBatch,
     build,
@@ -43,6 +44,7 @@ from sgc.runtime.engine.request import (
     EngineError,
     EngineRequest,
     Generate,
+    Prefetch,
     Score,
     State,
     StopChecker,
@@ -61,8 +63,8 @@ StopCheckerFactory = Callable[[Stops], StopChecker]
 
 @dataclass(slots=True)
 class Counters:
-    """Sums over finished requests, and over steps. sampled_tokens: as they come, the forced
-    ones of them that no step was made for included.
+    """Sums over finished requests but prefetches, and over steps. sampled_tokens: as they come,
+    the forced ones of them that no step was made for included.
 
     forward_s: seconds in `Forward.run`, the wait for its result included.
     """
@@ -91,6 +93,10 @@ class Stats:
     running_requests: int
     waiting_requests: int
     parked_requests: int
+    prefetches: int
+    prefetched_tokens: int
+    dropped_prefetches: int
+    waiting_prefetches: int
 
 
 class EngineCore:
@@ -148,16 +154,17 @@ class EngineCore:
             shares_in_batch=self._shares_in_batch,
             headroom_tokens=self._headroom_tokens,
         )
+        self.ahead = Ahead(self.cache, self.scheduler, self._chunk_tokens)
 
     @property
     def has_work(self) -> bool:
         """Whether `step` has something to do or to say."""
-        return bool(self._live or self._outbox)
+        return bool(self._live or self._outbox or self.ahead)
 
     def submit(self, request: EngineRequest) -> None:
         """Takes a request in, or refuses it; a refusal is told by the next `step`."""
         self._counters.requests += 1
-        if isinstance(request.kind, Commit) and len(request.tokens) == 0:
+        if isinstance(request.kind, Commit | Prefetch) and len(request.tokens) == 0:
             # Whatever follows may change its only token: there is nothing to keep.
             self._outbox.append(Update(request.id, final=True, usage=Usage()))
             return
@@ -166,6 +173,10 @@ class EngineCore:
             self._outbox.append(Update(request.id, final=True, error=error))
             return
         work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
+        if isinstance(request.kind, Prefetch):
+            self._outbox += self.ahead.add(work)
+            return
+        work.was_held = self.ahead.has_run
         try:
             self._prepare(work)
         except ValueError as problem:
@@ -211,6 +222,7 @@ class EngineCore:
         work = self._live.get(request_id)
         if work is not None:
             self._forget(work)
+        self.ahead.cancel(request_id)
         self._outbox = [update for update in self._outbox if update.id != request_id]
 
     def step(self) -> list[Update]:
@@ -220,8 +232,12 @@ class EngineCore:
         """
         self._admit()
         self._items = self.scheduler.choose()
-        if self._items:
-            batch = build(self._items)
+        # What is to be said waits for nothing.
+        n_live = len(self._live) + len(self._outbox)
+        ahead, updates = self.ahead.choose(self._items, n_live)
+        self._outbox += updates
+        if self._items or ahead is not None:
+            batch = build(self._items if ahead is None else [*self._items, ahead])
             started_s = time.perf_counter()
             self._masks.begin([work for work, _ in batch.sampled if work.guide is not None])
             logits = self._forward.run(batch.flat)
@@ -230,6 +246,7 @@ class EngineCore:
             tokens = self._sample(batch, logits)
             log_tokens(batch, logits, tokens)
             self._commit(batch)
+            self._outbox += self.ahead.commit()
             self._emit(tokens)
         self._items = []
         if self._checks:
@@ -241,11 +258,15 @@ class EngineCore:
         """After `step` raised: ends the requests of its batch; without one, starts anew."""
         works = [item.work for item in self._items]
         self._items = []
+        prefetch_id = self.ahead.fail()
         half_gone = [w for w in works if w.state is State.RUNNING and not self._is_live(w)]
-        if not works or half_gone:  # not the model's doing: something here is broken
+        is_empty = not works and prefetch_id is None
+        if is_empty or half_gone:  # not the model's doing: something here is broken
             self.reset(message)
             return
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
+        if prefetch_id is not None:
+            self._outbox.append(Update(prefetch_id, final=True, error=error))
         for work in works:
             if self._is_live(work):
                 self._end(work, Update(work.request.id, final=True, error=error))
@@ -256,7 +277,8 @@ class EngineCore:
     def reset(self, message: str) -> None:
         """The last resort: ends every request and starts with an empty cache."""
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
-        self._outbox += [Update(i, final=True, error=error) for i in self._live]
+        lost = [*self._live, *self.ahead.ids()]
+        self._outbox += [Update(i, final=True, error=error) for i in lost]
         self._live.clear()
         self._items = []
         self._start()
@@ -278,6 +300,10 @@ class EngineCore:
             running_requests=running,
             waiting_requests=len(self._live) - running,
             parked_requests=sum(w.state is State.PARKED for w in self._live.values()),
+            prefetches=self.ahead.n_ended,
+            prefetched_tokens=self.ahead.n_run,
+            dropped_prefetches=self.ahead.n_dropped,
+            waiting_prefetches=len(self.ahead),
         )
 
     def check(self) -> None:
@@ -287,7 +313,7 @@ class EngineCore:
         assert running <= self._live.keys()
 
     def _refusal(self, request: EngineRequest) -> EngineError | None:
-        if request.id in self._live:
+        if request.id in self._live or request.id in self.ahead:
             message = f"request id {request.id} is in use by an unfinished request"
             return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
         if len(self._live) - len(self.scheduler.running) >= self.max_waiting:

@@ -117,13 +117,18 @@ class ListCache:
     def path_pages(self, node: Node) -> Ints:
         return node.pages
 
-    def evict(self, n: int) -> Ints:
+    @property
+    def clock(self) -> int:
+        """Grows with every use."""
+        return self._clock
+
+    def evict(self, n: int, until: int | None = None) -> Ints:
         """Removes unlocked sequences until `n` pages are free, or more, since a sequence goes
-        whole. Gives the pages that no other sequence holds."""
+        whole. Gives the pages that no other sequence holds. until: as in `RadixTree.evict`."""
         taken = [NO_INTS]
         unlocked = (node for node in self._table if node.locks == 0)
         for node in sorted(unlocked, key=lambda node: node.stamp):
-            if n <= 0:
+            if n <= 0 or (until is not None and node.stamp > until):
                 break
             taken.append(self._drop(node))
             n -= len(taken[-1])

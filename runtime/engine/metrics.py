@@ -22,7 +22,7 @@ from sgc.proto import engine_pb2 as pb
 ASK_TIMEOUT_S = 1.0
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 TOKENS = tuple(2**i for i in range(18))
-KINDS = ("generate", "score", "commit")
+KINDS = ("generate", "score", "commit", "prefetch")
 OUTCOMES = ("finished", "refused", "cancelled", "failed")
 
 # name (without _total), field of pb.Stats, help
@@ -38,6 +38,9 @@ COUNTERS = (
     ("busy_seconds", "busy_s", "Time the step process was not waiting for work."),
     ("preemptions", "preemptions", "Times a running request gave way to older ones."),
     ("evicted_tokens", "evicted_tokens", "Cached tokens dropped to make room."),
+    ("prefetches", "prefetches", "Prefetches that have ended."),
+    ("dropped_prefetches", "dropped_prefetches", "Of these, those that gave way."),
+    ("prefetched_tokens", "prefetched_tokens", "Token positions run for prefetches."),
 )
 GAUGES = (
     ("sessions", "sessions", "Client streams that are open."),
@@ -45,6 +48,7 @@ GAUGES = (
     ("running_requests", "running_requests", "Requests that hold a part of the pool."),
     ("waiting_requests", "waiting_requests", "Requests that wait in the queue, parked included."),
     ("parked_requests", "parked_requests", "Of those, waiting for a prefix another computes."),
+    ("waiting_prefetches", "waiting_prefetches", "Prefetches that are not done."),
     ("pool_capacity_tokens", "pool_tokens", "Tokens whose KV fits in the pool."),
     ("pool_cached_tokens", "cached_pool_tokens", "Of the pool, held by the radix tree."),
 )

@@ -50,9 +50,14 @@ def n_chars(request: pb.Request) -> int:
     follow: Sequence[str] = request.score.choices or request.commit.heads
     if kind == "commit" and not follow:
         follow = PROBES
+    elif kind == "prefetch":
+        follow = HEADS_AHEAD
     return sum(runs) + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
 
 
+# What a prefetch's prompt may go on with, to see which of its last tokens that could change: fewer
+# than a commit's, since a token too many is computed in vain and no more.
+HEADS_AHEAD = ("", "a", " a", "\n", "1")
 # A character of a constraint takes about so many times as long as one of a prompt.
 CONSTRAINT_COST = 16
 
@@ -77,7 +82,7 @@ def _prepare_or_refuse(
 def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wpb.WorkerRequest:
     kind = request.WhichOneof("kind")
     if kind is None:
-        raise invalid("the request has no kind: expected generate, score or commit")
+        raise invalid("the request has no kind: expected generate, score, commit or prefetch")
     segments = checked_segments(request.prompt, limits)
     if kind == "generate":
         work = _generate(segments, request.generate.sampling, tokenizer, limits)
@@ -85,8 +90,12 @@ def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wp
     elif kind == "score":
         check_choices(request.score.choices, request.prompt)
         work = _score(segments, request.score.choices, tokenizer, limits)
-    else:
+    elif kind == "commit":
         work = _commit(segments, request.commit, request.prompt, tokenizer, limits)
+    else:
+        ids = tokenizer.encode_commit(segments, HEADS_AHEAD)
+        check_positions(len(ids), limits)
+        work = wpb.WorkerRequest(tokens=ids, prefetch=wpb.CommitTokens())
     if request.cache_salt:
         check_salt(request.cache_salt)
         work.namespace = request.cache_salt

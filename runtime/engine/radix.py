@@ -187,13 +187,21 @@ class RadixTree:
             step = step.parent
         return np.concatenate(runs[::-1])
 
-    def evict(self, n: int) -> Ints:
+    @property
+    def clock(self) -> int:
+        """Grows with every use; a node's stamp is what it was at its last."""
+        return self._clock
+
+    def evict(self, n: int, until: int | None = None) -> Ints:
         """Removes up to `n` unlocked tokens, least recently used leaves first, from the end.
 
-        Gives their pages. A leaf is shortened when fewer than all its tokens are wanted.
+        Gives their pages. A leaf is shortened when fewer than all its tokens are wanted. until:
+        nothing is removed that was used after the clock showed this.
         """
         taken = [NO_INTS]
         while n > 0 and self._heap:
+            if until is not None and self._heap[0][0] > until:
+                break
             stamp, _, node = heapq.heappop(self._heap)
             if stamp != node.queued:  # it was queued again, to go earlier
                 self._n_stale -= 1

@@ -167,6 +167,11 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """The same when nobody waits (`ahead.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineRequest:
     """id: unique among the unfinished. namespace: requests share a cache only within one.
 
@@ -176,7 +181,7 @@ class EngineRequest:
 
     id: int
     tokens: Ints
-    kind: Generate | Score | Commit
+    kind: Generate | Score | Commit | Prefetch
     namespace: bytes = b""
     n_reusable: int | None = None
 
@@ -220,6 +225,7 @@ class Update:
     prompt_logprobs: tuple[TokenLogprob, ...] = ()
     usage: Usage | None = None
     error: EngineError | None = None
+    gave_way: bool = False  # of a prefetch that came to no end
 
 
 class State(Enum):
@@ -260,6 +266,7 @@ class Work:
     choice_ends: list[Node] = field(default_factory=list)  # in the tree, longest paths first
     keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
     followers: list[tuple[int, Work]] = field(default_factory=list)
+    was_held: bool = False  # a step took longer for a prefetch since it came (`ahead.py`)
     # While it waits (`waiting.py`):
     group: int | None = None  # that it arrived with; None: it had its turn
     pin: Node | None = None  # the end of what is kept in the cache for it

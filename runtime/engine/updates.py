@@ -30,7 +30,7 @@ class Replies(Protocol):
 
 
 class _Handler:
-    """A commit's updates; the base of the others."""
+    """A commit's updates, or a prefetch's; the base of the others."""
 
     kind = "commit"
 
@@ -47,7 +47,13 @@ class _Handler:
 
     def _progress(self, update: wpb.Update) -> None:
         if update.final:
-            self._replies.finish(self._id, self.kind, update).committed.usage.CopyFrom(update.usage)
+            committed = self._replies.finish(self._id, self.kind, update).committed
+            committed.usage.CopyFrom(update.usage)
+            committed.gave_way = update.gave_way
+
+
+class _PrefetchHandler(_Handler):
+    kind = "prefetch"
 
 
 class _ScoreHandler(_Handler):
@@ -141,6 +147,8 @@ def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpd
         return _GenerateHandler(replies, prepared, tokenizer)
     if kind == "score":
         return _ScoreHandler(replies, prepared, tokenizer)
+    if kind == "prefetch":
+        return _PrefetchHandler(replies, prepared)
     return _Handler(replies, prepared)
 
 

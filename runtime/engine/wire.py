@@ -23,6 +23,7 @@ from sgc.runtime.engine.request import (
     EngineRequest,
     Generate,
     LogprobsAsked,
+    Prefetch,
     SamplingParams,
     Score,
     Stops,
@@ -94,7 +95,7 @@ def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
 
 def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None) -> EngineRequest:
     """constraint: what the message's grammar was compiled to."""
-    kind: Generate | Score | Commit
+    kind: Generate | Score | Commit | Prefetch
     match message.WhichOneof("kind"):
         case "generate":
             kind = _generate_of(message.generate)
@@ -103,6 +104,8 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
                 kind = replace(kind, constraint=constraint, stop=stop)
         case "score":
             kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
+        case "prefetch":
+            kind = Prefetch()
         case _:
             kind = Commit()
     return EngineRequest(
@@ -160,6 +163,8 @@ def add_update(output: wpb.StepOutput, update: Update) -> None:
         matched=update.matched,
         matched_id=update.matched_id,
     )
+    if update.gave_way:
+        message.gave_way = True
     if update.n_over >= 0:
         message.by_pattern, message.n_over = True, update.n_over
     for logprobs in update.choices:
@@ -217,4 +222,8 @@ def stats_message(stats: Stats) -> pb.Stats:
         sampled_tokens=sums.sampled_tokens,
         forced_tokens=sums.forced_tokens,
         forward_s=sums.forward_s,
+        prefetches=stats.prefetches,
+        prefetched_tokens=stats.prefetched_tokens,
+        dropped_prefetches=stats.dropped_prefetches,
+        waiting_prefetches=stats.waiting_prefetches,
     )

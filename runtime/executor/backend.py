@@ -29,18 +29,29 @@ class RoleMark:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMark:
+    """Where in a run's text a provider is told to keep the prompt, in code points; ttl: for how
+    long, "" the provider's default. At the very beginning it keeps nothing, and says that all that
+    is worth keeping is marked.
+    """
+
+    at: int
+    ttl: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TextRun:
     """A maximal run of text, tokenized as one string.
 
     literal: half-open ranges of code points in which special tokens are plain text. roles: the
     parts of the text that are a chat template's, for backends that take messages. cache_marks:
-    code points up to which a provider is told to keep the prompt; hints, no part of the request.
+    in order; hints, no part of the request.
     """
 
     text: str
     literal: tuple[tuple[int, int], ...] = ()
     roles: tuple[RoleMark, ...] = ()
-    cache_marks: tuple[int, ...] = field(default=(), compare=False)
+    cache_marks: tuple[CacheMark, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,8 @@ class Sampling:
     """How to sample one generation; every value is decided, nothing is a default.
 
     heal: the prompt's last tokens are decided anew, under its text, where the text ends inside
-    what could be one token.
+    what could be one token. is_repeatable: the seed is one that the user gave, or comes from such a
+    one, so that the same draw may be asked for again; no part of the request.
     """
 
     max_tokens: int
@@ -103,10 +115,16 @@ class Sampling:
     logit_bias: tuple[tuple[int, float], ...] = ()
     heal: bool = False
     logprobs: LogprobsAsked | None = None
+    is_repeatable: bool = field(default=False, compare=False)
 
     @property
     def is_greedy(self) -> bool:
         return self.temperature < GREEDY_BELOW
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether an equal request stands for the same text."""
+        return self.is_greedy or self.is_repeatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +134,8 @@ class Usage:
     forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
     from_log: the reply was in the run's log; what it says was spent when that was written.
     from_ahead: an earlier reply had said it already (`speculation.py`); nothing was asked.
+    from_cache, from_shared: it is the reply to an equal request, of a run before or of this one;
+    what it says was spent on that one.
     Of providers: cache_written_tokens of computed_tokens, reasoning_tokens of completion_tokens,
     and what it cost in US dollars, None where no price is known.
     """
@@ -130,6 +150,8 @@ class Usage:
     forced_tokens: int = 0
     from_log: bool = False
     from_ahead: bool = False
+    from_cache: bool = False
+    from_shared: bool = False
     cache_written_tokens: int = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
@@ -259,7 +281,8 @@ class Capabilities:
     log-probabilities of choices, and not only which it takes. tells_stop: it tells which stop
     string ended a generation. speculates: a request costs its whole prompt, so that asking for more
     than one generation at once pays. takes_messages: a prompt without roles is a message, which no
-    generation goes on with.
+    generation goes on with. pool_tokens: of how many tokens it keeps the KV at once, where it has
+    a pool of its own. prefetches: it computes prompts ahead of their use.
     """
 
     model: str
@@ -276,6 +299,8 @@ class Capabilities:
     tells_stop: bool = True
     speculates: bool = False
     takes_messages: bool = False
+    pool_tokens: int | None = None
+    prefetches: bool = False
 
 
 class Delta(str):
@@ -316,6 +341,11 @@ class Backend(Protocol):
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """Computes and caches the longest common token prefix of the prompt before `heads`."""
+        ...
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """The same of any text that may follow, when nothing else waits: a hint. Its capabilities
+        say whether it does anything."""
         ...
 
     async def close(self) -> None: ...

@@ -44,8 +44,10 @@ from sgc.runtime.executor.backend import (
     Usage,
     generate_each,
 )
+from sgc.runtime.executor.engine_ahead import Prefetches
 from sgc.runtime.executor.engine_probe import reason_unreachable
 from sgc.runtime.executor.engine_stream import OnDelta, Stream
+from sgc.runtime.executor.last_use import reusable
 
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0
@@ -86,6 +88,7 @@ class EngineBackend:
         self._capabilities: Capabilities | None = None
         self._opening: asyncio.Lock | None = None
         self._asking: asyncio.Lock | None = None
+        self._ahead: Prefetches | None = None
 
     # The Backend interface.
 
@@ -99,7 +102,7 @@ class EngineBackend:
     ) -> Generated:
         message = wire.generate_message(sampling, on_delta is not None)
         request = pb.Request(prompt=wire.prompt_message(prompt), generate=message)
-        reply = await self._ask(request, on_delta)
+        reply = await self._ask(_with_hint(request, prompt), on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
 
     async def generate_n(
@@ -112,7 +115,8 @@ class EngineBackend:
     ) -> Scored:
         texts = [wire.checked_text(text, "a choice") for text in choices]
         request = pb.Request(prompt=wire.prompt_message(prompt), score=pb.Score(choices=texts))
-        scored = wire.scored_of(_expected(await self._ask(request), "scored").scored)
+        reply = await self._ask(_with_hint(request, prompt))
+        scored = wire.scored_of(_expected(reply, "scored").scored)
         return await self._with_unconditional(scored) if unconditional else scored
 
     async def _with_unconditional(self, scored: Scored) -> Scored:
@@ -134,6 +138,17 @@ class EngineBackend:
         texts = [wire.checked_text(text, "a head") for text in heads]
         request = pb.Request(prompt=wire.prompt_message(prompt), commit=pb.Commit(heads=texts))
         return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        if self._ahead is None:
+            info = await self.info()
+            self._ahead = self._ahead or Prefetches(self._prefetch, info.max_in_flight)
+        return await self._ahead.get(prompt)
+
+    async def _prefetch(self, prompt: Prompt) -> Usage:
+        request = pb.Request(prompt=wire.prompt_message(prompt), prefetch=pb.Prefetch())
+        reply = await self._ask(request, max_tries=1)
+        return wire.usage_of(_expected(reply, "committed").committed.usage)
 
     async def close(self) -> None:
         """Ends the stream and the connection; unfinished calls fail."""
@@ -170,11 +185,15 @@ class EngineBackend:
     async def flush_cache(self) -> int:
         """Drops every cached prefix that no running request uses; the tokens freed."""
         reply = await self._unary("FlushCache", pb.FlushCacheRequest())
+        if self._ahead is not None:
+            self._ahead.forget()
         return int(reply.freed_tokens)
 
     # Asking.
 
-    async def _ask(self, request: pb.Request, on_delta: OnDelta | None = None) -> pb.Reply:
+    async def _ask(
+        self, request: pb.Request, on_delta: OnDelta | None = None, max_tries: int = MAX_TRIES
+    ) -> pb.Reply:
         """The final reply; what the engine has no room for is tried again, a few times."""
         info = self._info or await self.info()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
@@ -188,14 +207,14 @@ class EngineBackend:
             assert on_delta is not None
             on_delta(text)
 
-        for n_tries in range(1, MAX_TRIES + 1):
+        for n_tries in range(1, max_tries + 1):
             stream = self._stream
             if stream is None or not stream.is_open:
                 stream = await self._open_stream(info.max_in_flight)
             try:
                 return await stream.ask(request, size, count_delta if on_delta else None)
             except Overloaded:
-                if n_deltas or n_tries == MAX_TRIES:
+                if n_deltas or n_tries == max_tries:
                     raise
             await asyncio.sleep(FIRST_BACKOFF_S * 2**n_tries * random.uniform(0.5, 1.0))
         raise AssertionError("unreachable")
@@ -309,6 +328,14 @@ def _parse_uri(uri: str) -> tuple[str, bool]:
 
 def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and 1 <= int(text) <= 65535
+
+
+def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
+    """The request, with what of its prompt may be of use to others where that is known."""
+    place = reusable(prompt)
+    if place is not None:
+        request.reusable.segment, request.reusable.offset = place
+    return request
 
 
 def _expected(reply: pb.Reply, kind: str) -> pb.Reply:

@@ -201,4 +201,6 @@ def capabilities_of(info: pb.Info) -> Capabilities:
             "template": info.template_fingerprint,
         },
         unconditional=True,
+        pool_tokens=info.pool_tokens or None,
+        prefetches=True,
     )

@@ -17,9 +17,10 @@ from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
-from sgc.runtime.executor.backend import Generated, Prompt, RoleFormat, Sampling, Usage
+from sgc.runtime.executor.backend import Generated, Prompt, Sampling, Usage
 from sgc.runtime.executor.blocks import Unset
 from sgc.runtime.executor.functions import FUNCTION_HANDLERS
+from sgc.runtime.executor.last_use import last_use
 from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
 from sgc.runtime.executor.mapping import run_map
 from sgc.runtime.executor.media import Media, load_media, load_video, media
@@ -29,8 +30,10 @@ from sgc.runtime.executor.options import (
     decide_sampling,
     seed_of,
 )
+from sgc.runtime.executor.prefetching import prefetch
 from sgc.runtime.executor.reasoning import split_reasoning
 from sgc.runtime.executor.record import Request, StreamResult
+from sgc.runtime.executor.roles import begin_role, end_role
 from sgc.runtime.executor.seeds import SEED_BITS
 from sgc.runtime.executor.stream import Piece, PieceKind, StreamState, messages
 from sgc.runtime.executor.tools import call_tool
@@ -71,42 +74,14 @@ def as_text(value: Any) -> str:
 
 def _role_begin(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    role = node.text("role")
-    default_system = run.capabilities.chat.default_system
-    if not state.roles and role != "system" and default_system:
-        state = run.extend(node, state, _role_piece(run, state, "system"))
-        state = run.extend(node, state, Piece(PieceKind.CONSTANT, default_system))
-        suffix = _role_format(run, "system").suffix
-        state = run.extend(node, state, Piece(PieceKind.ROLE_END, suffix, role="system"))
-    return (run.extend(node, state, _role_piece(run, state, role)),)
-
-
-def _role_piece(run: Instance, state: StreamState, role: str) -> Piece:
-    prefix = _role_format(run, role).prefix
-    if run.capabilities.chat.system_in_user:
-        if role == "system" and not state.roles:
-            prefix = _role_format(run, "user").prefix + prefix
-        elif role == "user" and state.roles == ("system",):
-            prefix = ""
-    return Piece(PieceKind.ROLE_BEGIN, prefix, role=role)
+    for piece in begin_role(run.capabilities, state, node.text("role")):
+        state = run.extend(node, state, piece)
+    return (state,)
 
 
 def _role_end(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    role = node.text("role")
-    suffix = _role_format(run, role).suffix
-    return (run.extend(node, state, Piece(PieceKind.ROLE_END, suffix, role=role)),)
-
-
-def _role_format(run: Instance, role: str) -> RoleFormat:
-    roles = run.capabilities.chat.roles
-    if role not in roles:
-        known = ", ".join(sorted(roles))
-        raise UsageError(
-            f"the chat template of {run.capabilities.model} has no role {role!r}",
-            hint=f"it has: {known}",
-        )
-    return roles[role]
+    return (run.extend(node, state, end_role(run.capabilities, node.text("role"))),)
 
 
 def _media(run: Instance, node: Node) -> Results:
@@ -158,7 +133,9 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
     given, sampling, plan = _decided(run, node)
     if not sampling.is_greedy:
         seed = seed_of(given, run.options, run.row, state.path, state.n_draws)
-        plan = replace(plan, sampling=replace(plan.sampling, seed=seed))
+        is_repeatable = given.get("seed") is not None or not run.options.is_seed_drawn
+        sampling = replace(plan.sampling, seed=seed, is_repeatable=is_repeatable)
+        plan = replace(plan, sampling=sampling)
     if state.gate is not None:
         await _pass_gate(state)
     prompt = run.prompt(state)
@@ -185,12 +162,16 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> Results
             )
         can_stream = run.on_text is not None and plan.can_stream and not is_hidden
         on_delta = shown.add if can_stream else None
-        tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
+        with last_use(node, state, prompt):
+            tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
     else:
-        seeds = [
-            seed_of(given, run.options, run.row, state.path, state.n_draws, i) for i in range(n)
-        ]
-        tries = await plan.generate_n(backend, prompt, seeds, on_thrown)
+        # As where one text is drawn: of greedy ones a seed would only make equal requests differ.
+        seeds = [0] * n
+        if not sampling.is_greedy:
+            place = (run.options, run.row, state.path, state.n_draws)
+            seeds = [seed_of(given, *place, i) for i in range(n)]
+        with last_use(node, state, prompt):
+            tries = await plan.generate_n(backend, prompt, seeds, on_thrown)
     if given.get("keep_stop"):
         tries = tuple([replace(tried, reply=_with_stop(tried.reply)) for tried in tries])
     texts = [tried.reply.text for tried in tries]
@@ -300,6 +281,33 @@ def _append_span(run: Instance, node: Node) -> Results:
     return (state,)
 
 
+def _share(run: Instance, node: Node) -> Results:
+    """Pieces of the equal generation, ids and all: it was asked with the very same prompt."""
+    state: StreamState = run.field(node, "stream")
+    value, end = run.field(node, "value"), run.field(node, "end")
+    pieces = end.pieces(since=run.field(node, "start"))
+    shared = node.get("value")
+    assert isinstance(shared, Ref)
+    prompt, now_s = run.prompt(state), time.monotonic()
+    for drawn in run.draws_of(shared.name):
+        usage = replace(drawn.usage, from_shared=True)
+        request = replace(
+            drawn, name=node.text("name"), path=state.path, ordinal=state.n_draws, prompt=prompt,
+            loc=node.loc, start_s=now_s, end_s=now_s, usage=usage,
+        )  # fmt: skip
+        run.asked(node, request)
+        run.log_shared(request, drawn)
+    _Shown(run, node, state.path).finish("".join(piece.text for piece in pieces))
+    # A list is its reader's own, who may change it.
+    value = list(value) if isinstance(value, list) else value
+    return state.draw(pieces, prompt, run.special), value
+
+
+def _cache(run: Instance, node: Node) -> Results:
+    state: StreamState = run.field(node, "stream")
+    return (state.append(Piece(PieceKind.MARK, "", ttl=node.text("ttl"))),)
+
+
 async def _select(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     choices: tuple[str, ...] = run.field(node, "choices")
@@ -314,7 +322,8 @@ async def _select(run: Instance, node: Node) -> Results:
     prompt = run.prompt(state)
     start_s = time.monotonic()
     backend = run.backend_of(node, state.path, state.n_draws)
-    scored = await backend.score(prompt, choices, needs_unconditional)
+    with last_use(node, state, prompt):
+        scored = await backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
     meta = None
     if scored.chosen is not None:
@@ -493,6 +502,9 @@ HANDLERS: dict[str, Handler] = {
     "media": _media,
     "separate_reasoning": _separate_reasoning,
     "append_span": _append_span,
+    "share": _share,
+    "cache": _cache,
+    "prefetch": prefetch,
     "fork": _fork,
     "text_of": _text_of,
     "span": _span_text,

@@ -19,8 +19,9 @@ from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.births import Births
 from sgc.runtime.executor.blocks import Flow, Unset, flow_of, unset_error, walk
+from sgc.runtime.executor.dry import DryBackend, Place
 from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
-from sgc.runtime.executor.logged import LoggedBackend
+from sgc.runtime.executor.logged import LoggedBackend, log_as
 from sgc.runtime.executor.map_places import COUNTED, Called, MapPlace, Maps
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.plan import Plan, plan_of
@@ -61,6 +62,8 @@ class Instance:
         self._streams: list[StreamResult | None] = []  # in order of their publish nodes
         self._stream_index: dict[int, int] = {}
         self.requests: list[Request] = []
+        self.prefetches: list[Request] = []  # that are done; no requests of the program's
+        self.failed_prefetches = 0
         self.tools = Tools(options.allow_tools)
         self._draws: dict[str, list[Request]] = {}  # by the value they gave
         self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
@@ -302,6 +305,15 @@ class Instance:
         self.requests.append(request)
         self._draws.setdefault(node.results[-1].name, []).append(request)
 
+    def draws_of(self, name: str) -> list[Request]:
+        """What was asked for a value; nothing where it was not generated."""
+        return self._draws.get(name, [])
+
+    def log_shared(self, request: Request, drawn: Request) -> None:
+        """Writes down that a draw has another one's replies, for runs that ask for each."""
+        if self.options.log is not None:
+            log_as(self.options.log, self.row, drawn, request)
+
     def meta_info(self, name: str) -> Any:
         """How a value was generated; a list where several texts were drawn, None for neither."""
         found = [request.meta_info() for request in self._draws.get(name, ())]
@@ -326,10 +338,14 @@ class Instance:
     def backend_of(self, node: Node, path: str, ordinal: int) -> Backend:
         """The backend for a node's request, through the run's log where there is one."""
         log = self.options.log
-        if log is None:
+        if log is None and not isinstance(self.backend, DryBackend):
             return self.backend
         name = node.text("name") if node.op in ("gen", "gen_n", "select") else ""
-        return LoggedBackend(self.backend, log, self.row, path, ordinal, name, str(node.loc or ""))
+        line = str(node.loc or "")
+        if isinstance(self.backend, DryBackend):
+            return self.backend.at(Place(self.row, path, ordinal, name, line))
+        assert log is not None
+        return LoggedBackend(self.backend, log, self.row, path, ordinal, name, line)
 
     def prompt(self, state: StreamState) -> Prompt:
         return state.prompt(self.special)
@@ -356,10 +372,11 @@ class Instance:
                 program=self.program,
                 streams=self._published(),
                 ret_value=ret_value,
-                stats=Stats.of(requests, wall_s),
+                stats=Stats.of(requests, wall_s, self.prefetches, self.failed_prefetches),
                 seed=self.options.seed,
                 requests=requests,
                 tool_calls=self.tools.made(),
+                prefetches=tuple(self.prefetches),
             )
         )
 
@@ -374,6 +391,8 @@ class Instance:
         self.maps.streams[place] = tuple(each for one in results for each in one.streams)
         for one in results:
             self.requests.extend(one.requests)
+            self.prefetches.extend(one.prefetches)
+            self.failed_prefetches += one.stats.failed_prefetches
         self.tools.take_in(place.tools, [call for one in results for call in one.tool_calls])
 
     def fail(self, node: Node | None, error: BaseException) -> None:

@@ -16,17 +16,16 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from sgc.errors import RunLogError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 1  # of a run's log
 MAX_RECORDS = 5_000_000
 MAX_LINE_BYTES = 256 * 1024 * 1024
 
-_FORMAT_LINE = f'{{"sgc_run_log":{FORMAT_VERSION}}}\n'.encode("ascii")
-
-# The kinds of records, and the fields that are a record's key.
+# The kinds of records of a run's log, and the fields that are a record's key.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "program": (),
     "backend": (),
@@ -40,13 +39,33 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 Json = dict[str, Any]
 Key = tuple[Any, ...]
+# The fields of keys that are texts; the others are numbers.
+_TEXTS = frozenset({"row", "path", "fingerprint"})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kind of such files. name: in the first line; what: in errors; keys: of its records."""
+
+    name: str
+    version: int
+    what: str
+    keys: Mapping[str, tuple[str, ...]]
+
+    @property
+    def line(self) -> bytes:
+        return f'{{"{self.name}":{self.version}}}\n'.encode("ascii")
+
+
+RUN_LOG = Form("sgc_run_log", FORMAT_VERSION, "a run's log", KEYS)
 
 
 class LogFile:
     """An open file of records; any thread may use it."""
 
-    def __init__(self, path: str, fd: int, is_read_only: bool) -> None:
+    def __init__(self, path: str, fd: int, is_read_only: bool, form: Form = RUN_LOG) -> None:
         self.path = path
+        self._form = form
         self.is_read_only = is_read_only
         self._fd = fd
         self._lock = threading.RLock()
@@ -54,16 +73,16 @@ class LogFile:
         self._size = 0
 
     @staticmethod
-    def open(path: str) -> LogFile:
+    def open(path: str, form: Form = RUN_LOG) -> LogFile:
         """Opens a file to go on with, or makes one that only its owner may read."""
         fd = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(fd, path)
-            file = LogFile(path, fd, is_read_only=False)
+            file = LogFile(path, fd, is_read_only=False, form=form)
             file._load()
             os.ftruncate(fd, file._size)
             if not file._size:
-                file._append(_FORMAT_LINE)
+                file._append(form.line)
                 _sync_folder(path)
         except BaseException:
             os.close(fd)
@@ -71,11 +90,11 @@ class LogFile:
         return file
 
     @staticmethod
-    def read(path: str) -> LogFile:
+    def read(path: str, form: Form = RUN_LOG) -> LogFile:
         """Opens a file that stays as it is."""
         fd = _open(path, os.O_RDONLY)
         try:
-            file = LogFile(path, fd, is_read_only=True)
+            file = LogFile(path, fd, is_read_only=True, form=form)
             file._load()
         except BaseException:
             os.close(fd)
@@ -87,7 +106,7 @@ class LogFile:
         """A file that nobody else sees, gone when it is closed."""
         with tempfile.TemporaryFile() as unnamed:
             file = LogFile("a temporary log", os.dup(unnamed.fileno()), is_read_only=False)
-        file._append(_FORMAT_LINE)
+        file._append(RUN_LOG.line)
         return file
 
     def close(self) -> None:
@@ -119,7 +138,7 @@ class LogFile:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
                 where = f"{self.path}:{number}"
                 if number == 1:
-                    _check_format(line, where)
+                    _check_format(line, where, self._form)
                 if not line.endswith(b"\n"):
                     if len(line) == MAX_LINE_BYTES:
                         raise RunLogError(f"{where}: the line is too long")
@@ -131,13 +150,13 @@ class LogFile:
     def _keep(self, record: Json, offset: int, n_bytes: int, where: str) -> None:
         """Remembers where a record is."""
         kind = record.get("kind")
-        if not isinstance(kind, str) or kind not in KEYS:
+        if not isinstance(kind, str) or kind not in self._form.keys:
             raise RunLogError(f"{where}: there is no record of the kind {kind!r}")
-        names = KEYS[kind]
+        names = self._form.keys[kind]
         # Logs from before there were maps say nothing of the mapped call that a tool is called in.
         told = {"path": "", **record} if kind in ("intent", "failure", "tool") else record
         parts = tuple(told.get(name) for name in names)
-        wanted = (str if name in ("row", "path") else int for name in names)
+        wanted = (str if name in _TEXTS else int for name in names)
         if not all(type(part) is type_ for part, type_ in zip(parts, wanted, strict=True)):
             raise RunLogError(f"{where}: a record of the kind {kind!r} needs {', '.join(names)}")
         if len(self._places) >= MAX_RECORDS:
@@ -219,11 +238,11 @@ def _sync_folder(path: str) -> None:
             os.close(fd)
 
 
-def _check_format(line: bytes, where: str) -> None:
-    if _FORMAT_LINE.startswith(line):  # whole, or torn
+def _check_format(line: bytes, where: str, form: Form) -> None:
+    if form.line.startswith(line):  # whole, or torn
         return
     raise RunLogError(
-        f"{where}: expected a run's log of format {FORMAT_VERSION}, found {line[:40]!r}",
+        f"{where}: expected {form.what} of format {form.version}, found {line[:40]!r}",
         hint="name another file; the log of another version of sgc is read by that version only",
     )
 

@@ -67,8 +67,9 @@ def sampling_parts(sampling: Sampling) -> Json:
 
 def _given(record: Any) -> Json:
     """The fields of a record that are not their defaults, so that new ones change nothing."""
-    values = {row.name: getattr(record, row.name) for row in fields(record)}
-    return {row.name: values[row.name] for row in fields(record) if values[row.name] != row.default}
+    asked = [row for row in fields(record) if row.compare]
+    values = {row.name: getattr(record, row.name) for row in asked}
+    return {row.name: values[row.name] for row in asked if values[row.name] != row.default}
 
 
 # -- replies ----------------------------------------------------------------------------------
@@ -215,6 +216,9 @@ def capabilities_json(found: Capabilities) -> Json:
         "checked": sorted(found.checked),
         "scores": found.scores,
         "tells_stop": found.tells_stop,
+        "speculates": found.speculates,
+        "takes_messages": found.takes_messages,
+        "pool_tokens": found.pool_tokens,
     }
 
 
@@ -239,4 +243,7 @@ def capabilities_of(found: Json) -> Capabilities:
         checked=frozenset(found.get("checked", ())),  # of older logs, none
         scores=found.get("scores", True),
         tells_stop=found.get("tells_stop", True),
+        speculates=found.get("speculates", False),
+        takes_messages=found.get("takes_messages", False),
+        pool_tokens=found.get("pool_tokens"),
     )

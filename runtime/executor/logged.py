@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, TypeVar
 
 from sgc.errors import RunLogError
@@ -33,6 +34,7 @@ from sgc.runtime.executor.log_records import (
     usage_json,
     usage_of,
 )
+from sgc.runtime.executor.record import Request
 from sgc.runtime.executor.run_log import RunLog
 
 T = TypeVar("T")
@@ -104,6 +106,10 @@ class LoggedBackend:
         self._write(request, usage_json(usage), start_s)
         return usage
 
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Is not written: a hint changes nothing that a log keeps."""
+        return await self._backend.prefetch(prompt)
+
     async def close(self) -> None:
         """The backend is its run's to close."""
 
@@ -146,6 +152,23 @@ class LoggedBackend:
         self._log.append({**request, **walls, "reply": reply})
 
 
+def log_as(log: RunLog, row: str, drawn: Request, shared: Request) -> None:
+    """Writes a draw's records down for another draw too, which shares its replies: a run that asks
+    for each finds them. All its tries are among them.
+    """
+    if log.is_replay or log.find(shared.kind, row, shared.path, shared.ordinal, 0) is not None:
+        return
+    told = {"name": shared.name, "line": str(shared.loc or "")}
+    place = {"path": shared.path, "ordinal": shared.ordinal}
+    for number in count():
+        found = log.find(drawn.kind, row, drawn.path, drawn.ordinal, number)
+        if found is None:
+            return
+        reply = found["reply"]
+        reply = {**reply, "usage": {**reply["usage"], "from_shared": True}}
+        log.append({**found, **place, **told, "reply": reply})
+
+
 def not_in_log(log: RunLog, what: str, where: str) -> RunLogError:
     return RunLogError(
         f"the log {log.path} does not have {what}: the run that wrote it did not come so far",
@@ -179,6 +202,10 @@ class ReplayBackend:
         raise not_in_log(self._log, "a choice", "")
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return Usage()
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Nothing: all is in the log."""
         return Usage()
 
     async def close(self) -> None:

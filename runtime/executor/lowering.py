@@ -49,7 +49,7 @@ class Check:
         await asyncio.to_thread(_compiled, self)
 
     async def meets(self, text: str) -> bool:
-        return await asyncio.to_thread(lambda: _compiled(self)(text))
+        return await asyncio.to_thread(meets, self, text)
 
 
 @lru_cache(maxsize=256)
@@ -57,6 +57,11 @@ def _compiled(check: Check) -> Callable[[str], bool]:
     if check.field == "regex":
         return Pattern(check.given).is_whole
     return schema_check(check.given)
+
+
+def meets(check: Check, text: str) -> bool:
+    """Whether a text meets what is checked; takes as long as that takes."""
+    return _compiled(check)(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,8 @@ def _retried(sampling: Sampling, number: int) -> Sampling:
         return sampling
     temperature = 1.0 if sampling.is_greedy else sampling.temperature
     seed = draw_seed(sampling.seed, "", "retry", number)
-    return replace(sampling, temperature=temperature, seed=seed)
+    is_repeatable = sampling.is_deterministic
+    return replace(sampling, temperature=temperature, seed=seed, is_repeatable=is_repeatable)
 
 
 def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:

@@ -61,6 +61,7 @@ class RunOptions:
     stop and stop_regex may be given as one text; any list is kept as a tuple. allow_tools: what
     the names of tools stand for; log: what is asked is written to it, or taken from it.
     ordered_joins: a join that takes the first children waits for all, and takes them in order.
+    is_seed_drawn: nobody gave the seed, so that no other run has it.
     """
 
     seed: int = 0
@@ -87,6 +88,7 @@ class RunOptions:
     allow_tools: ToolSource | None = None
     log: RunLog | None = None
     ordered_joins: bool = False
+    is_seed_drawn: bool = False
 
     def __post_init__(self) -> None:
         for name in _CHECKED:
@@ -101,7 +103,7 @@ class RunOptions:
         return {name: value for name, value in kept.items() if name not in _NO_REQUEST}
 
 
-_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log"})
+_NO_REQUEST = frozenset({"seed", "row", "allow_tools", "log", "is_seed_drawn"})
 _CHECKED = tuple(field.name for field in fields(RunOptions) if field.name in RANGES)
 _PLAIN = tuple(
     field.name

@@ -18,6 +18,8 @@ async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
     state: StreamState | None = None
     at = ""
     for node in graph.blocks[0].nodes:
+        if node.op == "prefetch":
+            continue
         is_first = state is None and node.op == "stream"
         if not is_first and (node.op not in _CONSTANT or node.get("stream") != Ref(at)):
             break

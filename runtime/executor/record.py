@@ -26,8 +26,9 @@ from sgc.runtime.executor.choices import select_meta
 class Request:
     """One request and its reply. Times in seconds of the monotonic clock.
 
-    kind: generate, score or commit; path and ordinal say which draw of which stream. is_used:
-    a generation whose reply did not meet its constraint is asked again, which gives another one.
+    kind: generate, score, commit or prefetch; path and ordinal say which draw of which stream.
+    is_used: a generation whose reply did not meet its constraint is asked again, which gives
+    another one.
     """
 
     kind: str
@@ -133,7 +134,10 @@ class Stats:
     logged_requests: of requests, those whose replies came from the run's log and cost nothing.
     cache_written_tokens, reasoning_tokens, cost_usd: of providers, as in `Usage`; the cost is that
     of this run, without what came from the log. requests: without those that an earlier reply had
-    answered ahead, which are answered_ahead.
+    answered ahead, which are answered_ahead, and without shared_requests, which have the reply of
+    an equal one. cached_requests: of requests, those that the result cache had the replies of.
+    Tokens, times and cost of neither are counted again. prefetches: those that were done;
+    prefetched_tokens: what these had computed, which is in no other sum.
     """
 
     requests: int
@@ -152,12 +156,31 @@ class Stats:
     reasoning_tokens: int = 0
     cost_usd: float | None = None
     answered_ahead: int = 0
+    shared_requests: int = 0
+    cached_requests: int = 0
+    prefetches: int = 0
+    prefetched_tokens: int = 0
+    failed_prefetches: int = 0
 
     @staticmethod
-    def of(requests: tuple[Request, ...], wall_s: float) -> Stats:
+    def of(
+        requests: tuple[Request, ...],
+        wall_s: float,
+        prefetches: Sequence[Request] = (),
+        failed_prefetches: int = 0,
+    ) -> Stats:
+        everything = requests
+        shared = [request for request in everything if request.usage.from_shared]
+        requests = tuple(r for r in everything if not (r.usage.from_shared or r.usage.from_cache))
+        n_cached = len(everything) - len(shared) - len(requests)
         return Stats(
-            requests=sum(not request.usage.from_ahead for request in requests),
+            requests=n_cached + sum(not request.usage.from_ahead for request in requests),
             answered_ahead=sum(request.usage.from_ahead for request in requests),
+            shared_requests=len(shared),
+            cached_requests=n_cached,
+            prefetches=len(prefetches),
+            prefetched_tokens=sum(each.usage.computed_tokens for each in prefetches),
+            failed_prefetches=failed_prefetches,
             commits=sum(request.kind == "commit" for request in requests),
             prompt_tokens=sum(request.usage.prompt_tokens for request in requests),
             cached_tokens=sum(request.usage.cached_tokens for request in requests),
@@ -196,7 +219,10 @@ class StreamResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run gave. streams: in order of creation, the main one first."""
+    """What a run gave. streams: in order of creation, the main one first; none, if the program
+    was compiled to give its return value alone. prefetches: what was computed ahead of its use,
+    hints that are no requests.
+    """
 
     program: str
     streams: tuple[StreamResult, ...]
@@ -205,10 +231,12 @@ class RunResult:
     seed: int
     requests: tuple[Request, ...] = field(repr=False, default=())
     tool_calls: tuple[ToolCall, ...] = field(repr=False, default=())
+    prefetches: tuple[Request, ...] = field(repr=False, default=())
 
     @property
     def main(self) -> StreamResult:
-        return self.streams[0]
+        nothing = StreamResult(self.program, self.program, "", {}, ())
+        return self.streams[0] if self.streams else nothing
 
     def text(self) -> str:
         return self.main.text

@@ -85,5 +85,9 @@ class ScriptedBackend:
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         return Usage()
 
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Nothing: replies are scripted."""
+        return Usage()
+
     async def close(self) -> None:
         return None

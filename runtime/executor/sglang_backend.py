@@ -53,6 +53,11 @@ class SGLangBackend:
         self._sends_all = False
         self.model_info: Mapping[str, Any] = MappingProxyType({})
 
+    @property
+    def scope(self) -> str:
+        """Whose replies they are, beside the model's name."""
+        return f"sglang {self._http.base}"
+
     # The Backend interface.
 
     async def capabilities(self) -> Capabilities:
@@ -114,6 +119,10 @@ class SGLangBackend:
             return Usage()
         (reply,) = await self._ask(wire.prefill_body(prompt), 1)
         return wire.usage_of(reply["meta_info"], is_prefill=True)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Nothing: a server would compute it at once, before what waits."""
+        return Usage()
 
     async def close(self) -> None:
         """Closes the connections; unfinished calls fail."""

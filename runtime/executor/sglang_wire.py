@@ -30,7 +30,7 @@ Row = Sequence[Any]
 # only, what logprobs asks for stands beside the sampling parameters, and it heals no borders.
 _NAMES = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _ALWAYS = frozenset({"max_tokens", "temperature"})
-_ELSEWHERE = frozenset({"seed", "logprobs", "heal"})
+_ELSEWHERE = frozenset({"seed", "logprobs", "heal", "is_repeatable"})
 _FIELDS = tuple(
     (field.name, _NAMES.get(field.name, field.name), field.default)
     for field in fields(Sampling)

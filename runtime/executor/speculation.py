@@ -34,7 +34,7 @@ from sgc.runtime.executor.backend import (
 from sgc.runtime.executor.lowering import OnThrown, Try
 
 # What decides how a text is cut, not what the model would say.
-_CUTS = frozenset({"max_tokens", "stop", "seed", "logprobs"})
+_CUTS = frozenset({"max_tokens", "stop", "seed", "logprobs", "is_repeatable"})
 _ANSWERED = Usage(from_ahead=True)
 # Why more than was wanted is not given, though what was wanted may be.
 _TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
@@ -154,6 +154,9 @@ class _Speculating:
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         return await self._backend.commit_prefix(prompt, heads)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await self._backend.prefetch(prompt)
 
     async def close(self) -> None:
         """The backend is its run's to close."""

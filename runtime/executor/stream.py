@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from sgc.runtime.executor.backend import MediaRun, Prompt, RoleMark, TextRun, TokenRun
+from sgc.runtime.executor.backend import (
+    CacheMark,
+    MediaRun,
+    Prompt,
+    RoleMark,
+    TextRun,
+    TokenRun,
+)
 from sgc.runtime.executor.media import Media
 
 
@@ -25,13 +32,14 @@ class PieceKind(Enum):
     ROLE_BEGIN = "role_begin"  # what a chat template puts before a role's content
     ROLE_END = "role_end"
     MEDIA = "media"  # an image or a video, and what stands for it in the text
+    MARK = "mark"  # nothing: where a provider is told to keep the prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Something appended to a stream.
 
-    role: of the two role kinds; ids: of GENERATED; media: of MEDIA.
+    role: of the two role kinds; ids: of GENERATED; media: of MEDIA; ttl: of MARK.
     """
 
     kind: PieceKind
@@ -39,6 +47,7 @@ class Piece:
     role: str = ""
     ids: tuple[int, ...] = ()
     media: Media | None = None
+    ttl: str = ""
 
     @property
     def is_trusted(self) -> bool:
@@ -52,7 +61,8 @@ class StreamState:
 
     path: place among calls and forks, unique in a run; n_draws: sampling ops so far and
     n_forks: forks so far, both in this stream; roles: of the messages begun so far, at most two
-    of them; gate: done once the trunk is committed.
+    of them; gate: done once the trunk is committed; first: what the stream's first draw was asked
+    with, since it began or forked.
     """
 
     path: str
@@ -63,6 +73,7 @@ class StreamState:
     roles: tuple[str, ...] = ()
     gate: asyncio.Future[None] | None = None
     closed: Prompt | None = None  # segments up to here that nothing can change any more
+    first: Prompt | None = None
 
     def append(self, piece: Piece) -> StreamState:
         """The state after `piece`."""
@@ -70,14 +81,15 @@ class StreamState:
         if piece.kind is PieceKind.ROLE_BEGIN:
             roles = (*roles, piece.role)[:2]
         return StreamState(
-            self.path, self, piece, self.n_draws, self.n_forks, roles, self.gate, None
+            self.path, self, piece, self.n_draws, self.n_forks, roles, self.gate, None, self.first
         )
 
     def rewound(self, start: StreamState, pieces: list[Piece]) -> StreamState:
         """The state in which `pieces` stand in place of all that was appended since `start`."""
         state = replace(
-            self, prev=start, piece=None, roles=start.roles, gate=start.gate, closed=start.closed
-        )
+            self, prev=start, piece=None, roles=start.roles, gate=start.gate, closed=start.closed,
+            first=start.first,
+        )  # fmt: skip
         for piece in pieces:
             state = state.append(piece)
         return state
@@ -89,8 +101,9 @@ class StreamState:
 
         Its gate has been passed. Generated tokens close the prompt before them for good.
         """
-        roles, n_draws = self.roles, self.n_draws + 1
-        state = StreamState(self.path, self, None, n_draws, self.n_forks, roles, None, None)
+        roles, n_draws, first = self.roles, self.n_draws + 1, self.first
+        first = prompt if first is None else first
+        state = StreamState(self.path, self, None, n_draws, self.n_forks, roles, None, None, first)
         for piece in pieces:
             closed = None
             if piece.ids:
@@ -98,7 +111,9 @@ class StreamState:
                 # with, whose special tokens may be others with it.
                 before = prompt if state.piece is None else state.prompt(special)
                 closed = (*before, TokenRun(piece.ids, piece.text))
-            state = StreamState(self.path, state, piece, n_draws, self.n_forks, roles, None, closed)
+            state = StreamState(
+                self.path, state, piece, n_draws, self.n_forks, roles, None, closed, first
+            )
         return state
 
     def prompt(self, special: re.Pattern[str] | None) -> Prompt:
@@ -116,7 +131,9 @@ class StreamState:
     def fork(self, n: int, gate: asyncio.Future[None] | None) -> tuple[StreamState, ...]:
         """The trunk and n children; all wait for `gate` before they ask a backend."""
         n_forks = self.n_forks + 1
-        trunk = replace(self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None)
+        trunk = replace(
+            self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None, first=None
+        )
         children = (
             StreamState(f"{self.path}/:{self.n_forks}.{i}", self, None, 0, 0, self.roles, gate)
             for i in range(n)
@@ -151,7 +168,7 @@ def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
             segments.extend(_close_run(run, special))
             segments.append(MediaRun(piece.media, piece.text))
             run = []
-        elif piece.text or piece.role:  # a role's mark may be empty
+        elif piece.text or piece.role or piece.kind is PieceKind.MARK:  # a role may be empty
             run.append(piece)
     segments.extend(_close_run(run, special))
     return tuple(segments)
@@ -161,7 +178,8 @@ def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[Te
     if run:
         text = "".join(piece.text for piece in run)
         if text:
-            yield TextRun(text, _literal_spans(run, text, special), _role_marks(run))
+            spans = _literal_spans(run, text, special)
+            yield TextRun(text, spans, _role_marks(run), _cache_marks(run))
 
 
 def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
@@ -174,6 +192,16 @@ def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
             is_begin = piece.kind is PieceKind.ROLE_BEGIN
             marks.append(RoleMark(offset, end, piece.role, is_begin))
         offset = end
+    return tuple(marks)
+
+
+def _cache_marks(run: list[Piece]) -> tuple[CacheMark, ...]:
+    marks = []
+    offset = 0
+    for piece in run:
+        if piece.kind is PieceKind.MARK:
+            marks.append(CacheMark(offset, piece.ttl))
+        offset += len(piece.text)
     return tuple(marks)
 
 

@@ -4,8 +4,8 @@ A row a stream; on it a block for each request, and inside it what the engine di
 prefill, decode. The engine tells how long these took and not when: they are drawn up to the
 end of the request, and what is before them is the way there (sending, tokenizing). Where
 requests of a stream overlap, as several draws do, further rows take them, so that what is
-drawn inside a block belongs to it. Tools have rows of their own. Above the rows run counters.
-Times are whole microseconds.
+drawn inside a block belongs to it. Tools and prefetches have rows of their own.
+Above the rows run counters. Times are whole microseconds.
 """
 
 from __future__ import annotations
@@ -22,15 +22,23 @@ Event = dict[str, Any]
 def chrome_trace(result: RunResult) -> dict[str, Any]:
     """The trace of a run, as what is to be written as JSON."""
     paths = [stream.path for stream in result.streams]
-    return timeline(result.program, paths, result.requests, result.tool_calls)
+    return timeline(
+        result.program, paths, result.requests, result.tool_calls, result.prefetches
+    )
 
 
 def timeline(
-    program: str, paths: Sequence[str], requests: Sequence[Request], calls: Sequence[ToolCall]
+    program: str,
+    paths: Sequence[str],
+    requests: Sequence[Request],
+    calls: Sequence[ToolCall],
+    prefetches: Sequence[Request] = (),
 ) -> dict[str, Any]:
-    """The same of requests and tool calls. paths: streams that have a row in any case."""
+    """The same of requests, tool calls and prefetches. paths: streams that have a row in any
+    case."""
     requests = sorted(requests, key=lambda request: request.start_s)
-    starts = [request.start_s for request in requests] + [call.start_s for call in calls]
+    starts = [request.start_s for request in (*requests, *prefetches)]
+    starts += [call.start_s for call in calls]
     begin_s = min(starts, default=0.0)
     rows = _Rows(paths)
     blocks: list[Event] = []
@@ -41,6 +49,10 @@ def timeline(
     for call in sorted(calls, key=lambda call: call.start_s):
         start, end = _micros(call.start_s - begin_s), _micros(call.end_s - begin_s)
         blocks.append(_call_block(call, rows.place("tools", start, end), start, end))
+    for prefetch in sorted(prefetches, key=lambda prefetch: prefetch.start_s):
+        start, end = _micros(prefetch.start_s - begin_s), _micros(prefetch.end_s - begin_s)
+        row = rows.place("prefetches", start, end)
+        blocks += [_block(prefetch, row, start, end), *_phases(prefetch, row, start, end)]
     events = [_named("process_name", 0, f"sgc run {program}"), *rows.events()]
     return {"traceEvents": events + blocks + _counters(requests, begin_s), "displayTimeUnit": "ms"}
 

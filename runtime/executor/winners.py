@@ -42,7 +42,9 @@ def lost_error(lost: Lost) -> CutOff:
 
 
 # Ops that know what to do with what is lost.
-_KNOWING = frozenset({"join_first", "winner", "winner_value", "winner_values", "publish"})
+_KNOWING = frozenset(
+    {"join_first", "winner", "winner_value", "winner_values", "publish", "prefetch"}
+)
 
 
 def awaited(node: Node) -> Iterable[str]:

@@ -11,6 +11,21 @@ from sgc.cli.main import cli, debug_option
 from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE, DEFAULT_POLICY, DTYPES, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
+KEEPS = (
+    "all",
+    "main",
+    "returns",
+)  # those of `passes/keep.py`, which the other commands do not load
+
+
+for_option = click.option(
+    "--for", "model", metavar="PROVIDER:MODEL", help="A provider's model that it is to run on: "
+    "which beginnings of prompts are to be kept there is planned (docs/provider_caches.md)."
+)  # fmt: skip
+rows_option = click.option(
+    "--rows", type=click.IntRange(min=1), default=1, show_default=True,
+    help="With --for: runs to come at a time, with arguments of their own."
+)  # fmt: skip
 
 
 @cli.command("compile")
@@ -31,6 +46,11 @@ _TARGET = "PROG.py[:FUNCTION]"
               "random numbers, the environment and files, instead of refusing it.")  # fmt: skip
 @click.option("--as-sglang", is_flag=True,
               help="PROG.py is written for SGLang: `import sglang` is sgc.")  # fmt: skip
+@click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
+              help="What the program gives beside its return value: its streams, the main one or "
+              "none. What nothing needs then is dropped.")  # fmt: skip
+@for_option
+@rows_option
 @debug_option
 def compile_command(**options: Any) -> None:
     """Compiles a program to a .sgir file.
@@ -57,6 +77,16 @@ class RunCommand(click.Command):
 @click.option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang, run unmodified "
               "with all that follows it; --engine or --model is its default backend.")  # fmt: skip
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
+@click.option("--rows", type=click.Path(path_type=Path), metavar="FILE", help="Run once for each "
+              "line, a JSON object of arguments; custom_id is the row's key.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="With --rows: where "
+              "to write a JSON object a row, in their order. Else on stdout.")  # fmt: skip
+@click.option("--order", type=click.Choice(["plan", "given"]), help="With --rows: how they start. "
+              "plan, from -O1: those that begin alike one after another.")  # fmt: skip
+@click.option("--reorder-fields", is_flag=True, help="With --rows: move the fields of prompts that "
+              "are tables so that more is shared; the prompts change.")  # fmt: skip
+@click.option("--max-errors", type=click.IntRange(min=0), help="With --rows: end when more rows "
+              "than this have failed. Else all are run.")  # fmt: skip
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
               help="One argument, read as its type. Repeatable.")  # fmt: skip
 @click.option("--engine", metavar="URI", help="A running engine: grpc://HOST:PORT, grpcs:// (TLS), "
@@ -81,7 +111,8 @@ class RunCommand(click.Command):
               "it where the program was not compiled to its end.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
-              help="Optimization level for a PROG.py.")  # fmt: skip
+              help="Optimization level for a PROG.py; at -O0 a .sgir asks "
+              "for equal texts each time.")  # fmt: skip
 @click.option("--trace", "trace_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the run's timeline in Chrome trace format.")  # fmt: skip
 @click.option("--tools", multiple=True, metavar="PROG.py|MODULE", help="Python whose @sgc.tool "
@@ -93,6 +124,14 @@ class RunCommand(click.Command):
 @click.option("--retry-effect", is_flag=True, help="With --resume: call a tool again of which the "
               "log does not tell whether it was done.")  # fmt: skip
 @click.option("--skip-effect", is_flag=True, help="With --resume: count such a call as done.")
+@click.option("--cache-dir", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep replies "
+              "of deterministic requests there, and do not ask for them again. Else that of "
+              "SGC_CACHE_DIR, if it is set.")  # fmt: skip
+@click.option("--no-cache", is_flag=True, help="Keep none, whatever SGC_CACHE_DIR says.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write every "
+              "request and reply to a new file, for --replay.")  # fmt: skip
+@click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Run on such a "
+              "file in place of a model: no engine, no key, no network.")  # fmt: skip
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS",
               help="Of a provider: asks nothing more that might cost more than this.")  # fmt: skip
 @click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Of a provider: "
@@ -102,7 +141,7 @@ class RunCommand(click.Command):
 @click.option("--tpm", type=click.FloatRange(min=0, min_open=True), help="Of a provider: most "
               "tokens a minute.")  # fmt: skip
 @click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Of a provider: most "
-              "requests at once.")  # fmt: skip
+              "requests at once. With --rows: most rows at once.")  # fmt: skip
 @click.option("--request-timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
               help="Of a provider: how long one try may take.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No summary line.")
@@ -169,6 +208,21 @@ def dump_command(path: Path, form: str) -> None:
               "before or after it, or what it changed.")  # fmt: skip
 @click.option("--dump", "folder", metavar="FOLDER", type=click.Path(path_type=Path),
               help="Write the program after each pass there.")  # fmt: skip
+@click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
+              help="What the program gives beside its return value: its streams, the main one or "
+              "none. What nothing needs then is dropped.")  # fmt: skip
+@click.option("--proposer", type=click.Choice(["rules", "model"]), default="rules",
+              show_default=True, help="Of -p hoist_prefix: who says what may move.")  # fmt: skip
+@click.option("--validate", "validate_rows", type=click.Path(path_type=Path), metavar="ROWS.jsonl",
+              help="Of -p hoist_prefix: run before and after on these rows, greedily, and compare "
+              "variables.")  # fmt: skip
+@click.option("--min-equal", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+              metavar="SHARE", help="Of --validate: the move is rejected if fewer rows are "
+              "equal.")  # fmt: skip
+@click.option("--engine", metavar="URI", help="Of --proposer model and --validate: who is asked, "
+              "as in sgc run. Else an engine is started.")  # fmt: skip
+@for_option
+@rows_option
 @debug_option
 def opt_command(**options: Any) -> None:
     """Runs passes over a compiled program and says what each did."""
@@ -181,12 +235,66 @@ def opt_command(**options: Any) -> None:
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while tracing. Repeatable.")  # fmt: skip
+@click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
+              help="Whose passes are told of, for a PROG.py.")  # fmt: skip
+@click.option("--args", "json_args", metavar="JSON|@FILE", help="Predict a run with these "
+              "arguments.")  # fmt: skip
+@click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
+              help="One argument, read as its type. Repeatable.")  # fmt: skip
+@click.option("--rows", type=click.Path(path_type=Path), metavar="FILE",
+              help="Predict all rows of a file together.")  # fmt: skip
+@click.option("--after-run", type=click.Path(path_type=Path), metavar="LOG", help="The log of a "
+              "run: what was measured beside what its replies lead to expect.")  # fmt: skip
+@click.option("--engine", metavar="URI", help="Predict for a model provider: openai:MODEL, "
+              "anthropic:MODEL. Without it for an engine of ours.")  # fmt: skip
+@click.option("--model", metavar="ID_OR_PATH", help="Model of an engine of ours.")
+@click.option("--prices", type=click.Path(path_type=Path), metavar="FILE",
+              help="Dollars a million tokens by model, in place of the table's.")  # fmt: skip
+@click.option("--warm", "is_warm", is_flag=True, help="As after a run of the same rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @debug_option
 def explain_command(**options: Any) -> None:
-    """Gives advice: what in a program is probably not meant as it is written."""
+    """Gives advice on a program, and tells what its passes did.
+
+    With arguments or rows, also what each pass saves and what the run will use; with the log of a
+    run, what it used.
+    """
     from sgc.cli.explain import explain_program
 
     explain_program(**options)
+
+
+@cli.command("estimate")
+@click.argument("program", metavar="PROG.sgir|" + _TARGET)
+@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
+@click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
+              help="One argument, read as its type. Repeatable.")  # fmt: skip
+@click.option("--rows", type=click.Path(path_type=Path), metavar="FILE", help="Of all rows of a "
+              "file together, a JSON object of arguments a line.")  # fmt: skip
+@click.option("--engine", metavar="URI", help="A model provider: openai:MODEL, anthropic:MODEL or "
+              "openai+http://HOST:PORT/v1#MODEL. Without it an engine of ours.")  # fmt: skip
+@click.option("--model", metavar="ID_OR_PATH", help="Model of an engine of ours; only its "
+              "tokenizer is read. Without it the default model.")  # fmt: skip
+@click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Dollars a million "
+              "tokens by model, as JSON, in place of the table's.")  # fmt: skip
+@click.option("--like", type=click.Path(path_type=Path), metavar="LOG", help="The log of a run of "
+              "some rows: replies, and how tokens are counted, are taken to be alike.")  # fmt: skip
+@click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
+              help="Optimization level for a PROG.py.")  # fmt: skip
+@click.option("--temperature", type=float, help="Default of generations that name none.")
+@click.option("--max-tokens", type=int, help="Default of generations that name none.")
+@click.option("--tool-tokens", type=click.IntRange(min=0), metavar="N",
+              help="What a tool gives is taken to have no more, at most.")  # fmt: skip
+@click.option("--pool-tokens", type=click.IntRange(min=1), metavar="N",
+              help="Tokens that our engine has room for. Without it for all.")  # fmt: skip
+@click.option("--warm", "is_warm", is_flag=True, help="As after a run of the same rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@debug_option
+def estimate_command(**options: Any) -> None:
+    """Tells requests, tokens and money of a run before it is made: as expected, and at most."""
+    from sgc.cli.estimate import estimate
+
+    estimate(**options)
 
 
 @cli.command("verify")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sgc.caches import passes_for
 from sgc.cli.source import load_function, parse_pairs
 from sgc.errors import UsageError
 from sgc.functions import Function
@@ -28,6 +29,9 @@ def compile_program(
     full_graph: bool,
     allow_ambient: bool,
     as_sglang: bool,
+    kept: str,
+    model: str | None,
+    rows: int,
 ) -> None:
     """Compiles, prints what was asked for, writes the file and says so on stderr."""
     check_output(output)
@@ -37,10 +41,12 @@ def compile_program(
         install()
     function = load_function(source)
     names = None if passes is None else tuple(filter(None, passes.split(",")))
-    if print_after is not None and print_after != "all" and print_after not in PASSES:
+    target = () if model is None else passes_for(model, rows)
+    known = [*PASSES, *(row.name for row in target)]
+    if print_after is not None and print_after != "all" and print_after not in known:
         raise UsageError(
             f"--print-after: there is no pass {print_after!r}",
-            hint=f"there are: all, {', '.join(PASSES)}",
+            hint=f"there are: all, {', '.join(known)}",
         )
 
     def show(row: Pass, before: Graph, after: Graph, seconds: float) -> None:
@@ -56,6 +62,8 @@ def compile_program(
         observer=show,
         is_full=full_graph,
         allow_ambient=allow_ambient,
+        kept=kept,
+        target=target,
     )
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)

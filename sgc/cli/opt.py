@@ -8,25 +8,47 @@ from pathlib import Path
 
 import click
 
+from sgc.caches import passes_for
 from sgc.cli.compile import check_output
+from sgc.cli.hoist import Hoisting
 from sgc.errors import PassFailed, UsageError
 from sgc.ir.file import load, save
 from sgc.ir.graph import Graph
 from sgc.ir.printer import to_text
+from sgc.passes import hoist_prefix
 from sgc.passes.base import Pass
+from sgc.passes.keep import keep
+from sgc.passes.movement import report
 from sgc.passes.pipeline import optimize
 
 
 def opt_program(
-    path: Path, output: Path | None, level: int, passes: str | None, show: str, folder: Path | None
+    path: Path,
+    output: Path | None,
+    level: int,
+    passes: str | None,
+    show: str,
+    folder: Path | None,
+    kept: str,
+    model: str | None,
+    rows: int,
+    proposer: str = "rules",
+    validate_rows: Path | None = None,
+    min_equal: float = 1.0,
+    engine: str | None = None,
 ) -> None:
     """Prints a line for each pass, and the program that came out unless it is written to a file.
 
     A pass that makes a program that is not sound leaves the one it was given in a file beside.
     """
     check_output(output)
-    graph = load(path)
+    graph = keep(load(path), kept)
     names = None if passes is None else tuple(filter(None, passes.split(",")))
+    target = () if model is None else passes_for(model, rows)
+    hoisting = Hoisting(proposer, engine, validate_rows, min_equal)
+    hoisting.check(names)
+    if not hoisting.is_plain:
+        target = (*target, hoisting.decided(graph))
     n_run = 0
 
     def observe(row: Pass, before: Graph, after: Graph, seconds: float) -> None:
@@ -35,6 +57,9 @@ def opt_program(
         click.echo(_line(row, before, after, seconds), err=True)
         for line in _shown(show, before, after):
             click.echo(line, err=True)
+        if row is hoist_prefix.PASS and show != "nothing":
+            for line in report(before):
+                click.echo(line, err=True)
         if folder is not None:
             name = f"{n_run:02d}-{row.name}.sgir.txt"
             (folder / name).write_text(to_text(after), encoding="utf-8")
@@ -43,11 +68,11 @@ def opt_program(
         _make(folder)
         (folder / "00-before.sgir.txt").write_text(to_text(graph), encoding="utf-8")
     try:
-        made = optimize(graph, level, names, observe)
+        made = optimize(graph, level, names, observe, target)
     except PassFailed as failed:
-        kept = path.with_name(f"{path.stem}.before-{failed.pass_name}.sgir")
-        save(failed.graph, kept)
-        failed.hint = f"to see it again: sgc opt {kept} -p {failed.pass_name}"
+        left = path.with_name(f"{path.stem}.before-{failed.pass_name}.sgir")
+        save(failed.graph, left)
+        failed.hint = f"to see it again: sgc opt {left} -p {failed.pass_name}"
         raise
     if output is None:
         click.echo(to_text(made), nl=False)

@@ -7,13 +7,15 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sgc.cli.keep import Keeping
 from sgc.cli.logs import open_log
+from sgc.cli.rows import RowsAsked, read_checked, run_rows
 from sgc.cli.source import (
     check_texts,
     is_source,
@@ -70,6 +72,15 @@ def run_program(
     tpm: float | None = None,
     max_concurrency: int | None = None,
     request_timeout: float | None = None,
+    rows: Path | None = None,
+    out: Path | None = None,
+    order: str | None = None,
+    reorder_fields: bool = False,
+    max_errors: int | None = None,
+    cache_dir: Path | None = None,
+    no_cache: bool = False,
+    record: Path | None = None,
+    replay: Path | None = None,
 ) -> None:
     """Runs once; everything wrong with the command is found before an engine is started.
 
@@ -77,16 +88,29 @@ def run_program(
     """
     if engine is not None and model is not None:
         raise UsageError("--model is the engine's own choice where --engine names one")
+    # Rows are under way on any engine, so with them the number is not a provider's alone.
+    of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
     limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
-                              "max_concurrency": max_concurrency,
+                              "max_concurrency": max_concurrency if of_provider else None,
                               "request_timeout_s": request_timeout})  # fmt: skip
+    of_rows = {"--out": out, "--order": order, "--reorder-fields": reorder_fields,
+               "--max-errors": max_errors}  # fmt: skip
+    if rows is None:
+        _refuse(of_rows, "is for many rows: --rows FILE")
+    else:
+        of_single = {"--args": json_args, "--arg": single_args, "--json": as_json,
+                     "--stream": stream, "--trace": trace_file}  # fmt: skip
+        _refuse(of_single, "is for one run, and --rows FILE has many")
+    Keeping.check(cache_dir, no_cache, record, replay,
+                  {"--engine": engine, "--model": model, "--resume": resume})  # fmt: skip
     if as_sglang:
         of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
                       "--max-tokens": max_tokens, "--heal": heal,
                       "--ordered-joins": ordered_joins, "--interpret": interpret,
                       "--trace": trace_file, "--tools": tools, "--log": log,
-                      "--resume": resume}  # fmt: skip
+                      "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
+                      "--record": record, "--replay": replay}  # fmt: skip
         _run_script(program, script_args, engine, model, of_one_run, limits)
         return
     if script_args:
@@ -95,19 +119,34 @@ def run_program(
     allowed = load_tools(tools)
     if trace_file is not None:
         check_writable(trace_file, "--trace")
+    if out is not None:
+        check_writable(out, "--out")
     printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
     with ExitStack() as held:
         run_log = open_log(log, resume, retry_effect, skip_effect)
         if run_log is not None:
             held.enter_context(run_log)
-        arguments = _arguments(loaded, json_args, single_args, run_log)
+        keeping = held.enter_context(Keeping(cache_dir, no_cache, record, replay, quiet))
+        if rows is None:
+            arguments = _arguments(loaded, json_args, single_args, run_log)
+        else:
+            inputs = read_checked(rows, loaded)
+        seed = keeping.seed if seed is None else seed
         options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
                                 "heal": heal or None, "log": run_log,
                                 "ordered_joins": ordered_joins or None,
                                 "allow_tools": allowed or None})  # fmt: skip
         if isinstance(loaded, Program):
             loaded.check_tools(options)
-        endpoint = held.enter_context(_open_endpoint(engine, model, limits))
+        endpoint = held.enter_context(
+            keeping.endpoint(lambda: _open_endpoint(engine, model, limits), options.seed)
+        )
+        if rows is not None:
+            asked = RowsAsked(
+                rows, out, order, reorder_fields, max_concurrency, max_errors, quiet
+            )
+            run_rows(loaded, function, inputs, asked, endpoint, options)
+            return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
             printer = None  # what the compiled part shows, the interpreter would show again
             result = _run_all_ways(loaded, function, endpoint, arguments, options)
@@ -136,12 +175,17 @@ def _run_script(
     """Runs a script for SGLang unmodified; --engine and --model say on what by default."""
     from sgc.compat.sglang.runner import run_script
 
+    _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
+    run_script(path, arguments, engine, model, limits)
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    """Raises UsageError for the first option that is given."""
     # By identity: a seed or temperature of 0 is given too.
     absent = (None, False, ())
-    given = [name for name, value in of_one_run.items() if not any(value is x for x in absent)]
+    given = [name for name, value in options.items() if not any(value is x for x in absent)]
     if given:
-        raise UsageError(f"{given[0]} is for one program, and --as-sglang runs a whole script")
-    run_script(path, arguments, engine, model, limits)
+        raise UsageError(f"{given[0]} {why}")
 
 
 def check_writable(path: Path, option: str) -> None:
@@ -172,7 +216,7 @@ def load_with_source(
         return compile_function(function, {}, check=check, opt_level=level), function
     if interpret:
         raise UsageError("--interpret needs the Python source, not a compiled program")
-    loaded = load(program)
+    loaded = replace(load(program), level=level)
     if source is None:
         return loaded, None
     function = load_function(source)
@@ -190,7 +234,7 @@ def _run_all_ways(
     """Compiled as far as it is, then by the interpreter, which is told all that was asked."""
     return run_with_deopt(
         program,
-        endpoint.backend,
+        program.sharing(endpoint.backend),
         arguments,
         options,
         lambda chosen: function.run_once(arguments, chosen, endpoint),
@@ -268,7 +312,7 @@ class _StreamPrinter:
         """Called from the run; a reader that has gone is no error of the program."""
         if path == self._main and self._broken is None:
             try:
-                self._out.write(self._style(text, node.op in ("gen", "select")))
+                self._out.write(self._style(text, node.op in ("gen", "select", "share")))
                 self._out.flush()
             except BrokenPipeError as error:
                 self._broken = error
@@ -282,6 +326,9 @@ class _StreamPrinter:
 
 
 def show_text(result: RunResult) -> None:
+    if not result.streams:  # compiled with --keep returns
+        click.echo(json.dumps(result.ret_value, ensure_ascii=False, default=repr))
+        return
     style = _style(sys.stdout)
     shown = (style(text, kind in ("generated", "chosen")) for kind, text in result.main.pieces)
     click.echo("".join(shown), color=True)
@@ -336,10 +383,14 @@ def summary(result: RunResult) -> str:
     reasoned = f" ({stats.reasoning_tokens} of them reasoning)" if stats.reasoning_tokens else ""
     cost = "" if stats.cost_usd is None else f"${stats.cost_usd:.4g}, "
     ahead = f" ({stats.answered_ahead} more answered ahead)" if stats.answered_ahead else ""
+    ahead += f" ({stats.shared_requests} more shared)" if stats.shared_requests else ""
+    ahead += f" ({stats.cached_requests} from the cache)" if stats.cached_requests else ""
     logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
+    n_written = stats.cache_written_tokens
+    written = f"{n_written} written to the cache, " if n_written else ""
     return (
         f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
-        f"({stats.cached_tokens} cached, {stats.computed_tokens} computed, "
+        f"({stats.cached_tokens} cached, {written}{stats.computed_tokens} computed, "
         f"{stats.hit_rate:.0%} hit), "
         f"{stats.completion_tokens} generated{forced}{reasoned}, {cost}{stats.wall_s:.2f} s, "
         f"seed {result.seed}"

@@ -52,6 +52,8 @@ class Reading:
     failed: int
     preemptions: int
     evicted_tokens: int
+    prefetched_tokens_per_s: float
+    waiting_prefetches: int
 
 
 class History:
@@ -101,6 +103,8 @@ def reading(oldest: Snapshot, before: Snapshot, now: Snapshot) -> Reading:
         failed=stats.failed_requests,
         preemptions=stats.preemptions,
         evicted_tokens=stats.evicted_tokens,
+        prefetched_tokens_per_s=grown("prefetched_tokens") / seconds,
+        waiting_prefetches=stats.waiting_prefetches,
     )
 
 
@@ -116,11 +120,20 @@ def line(now: Reading) -> str:
         f"hit {_percent(now.hit_rate)} ({WINDOW_S:g} s: {_percent(now.hit_rate_recent)})",
         f"{_number(now.output_tokens_per_s)} tok/s out",
         f"{_number(now.prompt_tokens_per_s)} tok/s in",
+        *_ahead(now),
         f"pool {_percent(now.pool_used)} (cached {_percent(now.pool_cached)})",
         _step(now),
     ]
     lost = [(now.refused, "refused"), (now.cancelled, "cancelled"), (now.failed, "failed")]
     return "  ".join(parts + [f"{n} {word}" for n, word in lost if n])
+
+
+def _ahead(now: Reading) -> list[str]:
+    """What is prefetched, if anything is."""
+    if not now.prefetched_tokens_per_s and not now.waiting_prefetches:
+        return []
+    waiting = f" ({now.waiting_prefetches} waiting)" if now.waiting_prefetches else ""
+    return [f"{_number(now.prefetched_tokens_per_s)} tok/s ahead{waiting}"]
 
 
 def _step(now: Reading) -> str:

@@ -70,13 +70,13 @@ def test_compiled_equals_interpreted(engine: Runtime, tmp_path: Path, name, opti
     module, arguments = load_module(name), ARGUMENTS[name]
     function, tools = getattr(module, name), [getattr(module, t) for t in TOOLS.get(name, ())]
     interpreted = function.run_once(arguments, options, engine)
-    for level in (0, 1, 2, 3):
+    for level in (0, 1, 2):
         path = tmp_path / f"{level}.sgir"
         function.compile(opt_level=level, check=level == 0).save(path)
         program = sgc.load(path, allow_tools=tools)
         compiled = program.run_once(arguments, options, engine)
         assert results(compiled) == results(interpreted)
-        if level < 2:
+        if level == 0:
             assert asked(compiled) == asked(interpreted)
     assert interpreted.text()
     assert all(stream.text for stream in interpreted.streams)

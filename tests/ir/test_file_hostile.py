@@ -211,6 +211,8 @@ def add_types(program: pb.Program, n: int) -> None:
         (lambda p: p.blocks.add(), r"the program breaks the rules of the IR\nR6 blocks"),
         (lambda p: p.MergeFromString(b"\xf8\x01\x01"), "only known fields in the tables"),
         (lambda p: p.nodes[0].MergeFromString(b"\xf8\x01\x01"), "only known fields"),
+        (lambda p: p.receipts.add(details=[0] * 65), "expected at most 64 details of a receipt"),
+        (lambda p: p.receipts.add(details=[77]), "into strings, found 77"),
         (lambda p: p.strings.extend([""] * 2_000_001), "expected at most 2000000 strings"),
     ],
 )

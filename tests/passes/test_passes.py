@@ -10,6 +10,7 @@ from sgc.errors import UsageError, VerifyError
 from sgc.ir.graph import Graph, Lit
 from sgc.ir.parser import parse
 from sgc.ir.printer import to_text
+from sgc.passes.base import Pass, Preserves
 from sgc.passes.pipeline import LEVELS, PASSES, choose_passes, optimize, run_pass
 
 
@@ -192,3 +193,23 @@ def test_the_verifier_runs_before_the_first_pass():
     object.__setattr__(block, "nodes", (bad, block.nodes[1]))
     with pytest.raises(VerifyError):
         optimize(broken)
+
+
+def test_what_the_interpreter_may_go_on_with_keeps_its_requests():
+    """It is fed by what the compiled part asked, so only passes that keep that are run."""
+    body = """
+        %s0 = stream "p"
+        %s1 = const %s0 "a"
+        %s2 = const %s1 "b"
+        %s3, %t = gen %s2 temperature=0 max_tokens=8 stop=["x"]
+        %s4 = const %s3 "c"
+        %s5, %u = gen %s4 temperature=0 max_tokens=8 stop=["x"]
+        publish %s5 "p" keys=["t", "u"] items=[%t, %u]
+    """
+    ran = {}
+    for last in ("return none", 'deopt "too many ways"'):
+        found: list[Pass] = []
+        optimize(graph(body + last), 2, observer=lambda row, *_, to=found: to.append(row))
+        ran[last] = found
+    assert {row.preserves for row in ran['deopt "too many ways"']} == {Preserves.REQUESTS}
+    assert tuple(ran["return none"]) == LEVELS[2]

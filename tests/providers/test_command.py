@@ -84,3 +84,51 @@ def test_a_wrong_command_is_told(command, argv, words):
     code, out, err = command(*argv)
     assert (code, out) == (2, "")
     assert words in err
+
+
+KEEPING = """
+import sgc
+
+@sgc.function
+def fan(s, text: str):
+    s += sgc.system("All that is known is told here. " * 400) + sgc.user(text)
+    for number, part in enumerate(s.fork(3)):
+        part += sgc.user(f"{number}?") + sgc.assistant(sgc.gen("a", max_tokens=8))
+"""
+
+
+def test_a_plan_for_a_model_can_be_compiled_in(serve, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fan.py").write_text(KEEPING)
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(argv))
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    model = ("--for", "anthropic:claude-opus-5", "--rows", "9")
+    assert run("compile", "fan.py", "-o", "plain.sgir")[0] == 0
+    assert run("compile", "fan.py", "-o", "kept.sgir", *model)[0] == 0
+    code, out, err = run("opt", "plain.sgir", "-p", "place_caches", *model)
+    assert code == 0
+    assert err.startswith("place_caches (preserves requests, ")
+    assert out.count(" = cache ") == 2
+    assert run("dump", "kept.sgir")[1].splitlines()[1:] == out.splitlines()[1:]
+    code, out, err = run("opt", "plain.sgir", "-p", "place_caches")
+    assert (code, "--for anthropic:MODEL" in err) == (2, True)
+    code, out, err = run("compile", "fan.py", "--for", "anthropic:claude-2")
+    assert (code, "nothing is known of a prompt cache of claude-2" in err) == (2, True)
+    # What was compiled in is what is sent, and counts are what the provider says.
+    server = serve(usage={"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4000,
+                          "cache_creation_input_tokens": 100})  # fmt: skip
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+    code, out, err = run("run", "kept.sgir", "--arg", "text=Hello?", "--json",
+                         "--engine", "anthropic:claude-opus-5")  # fmt: skip
+    assert code == 0
+    assert all(body["system"][0]["cache_control"] for body in server.bodies)
+    stats = json.loads(out)["stats"]
+    assert (stats["cached_tokens"], stats["cache_written_tokens"]) == (12000, 300)
+    asked = [row for row in stats["by_request"] if row["kind"] == "generate"]
+    assert [row["cached_tokens"] for row in asked] == [4000] * 3

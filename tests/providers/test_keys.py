@@ -11,7 +11,7 @@ from providers.provider_server import Fault
 
 import sgc
 from sgc.errors import UsageError
-from sgc.runtime.executor.providers.connect import parse_target
+from sgc.runtime.executor.providers.connect import is_trusted, parse_target
 from sgc.runtime.executor.providers.errors import redacted
 
 
@@ -90,6 +90,43 @@ def test_other_servers_do_not_get_openais_key(serve, monkeypatch):
     monkeypatch.setenv("SGC_TOKEN", "mine")
     assert parse_target("openai+http://h/v1#m").key == "mine"
     assert "mine" not in repr(parse_target("openai+http://h/v1#m"))
+
+
+@pytest.mark.parametrize("how", ["sgc", "sglang"])
+def test_a_base_url_gets_the_providers_key_only_if_the_environment_names_it(
+    serve, monkeypatch, how
+):
+    from sgc.compat.sglang import providers as sglang
+
+    server = serve()
+    url = server.url + "/v1"
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("SGC_TOKEN", raising=False)
+    make = sgc.OpenAI if how == "sgc" else sglang.OpenAI
+
+    def sent() -> dict[str, str]:
+        with make("gpt-4o", base_url=url) as endpoint:
+            program.run(backend=endpoint).sync()
+        return server.asks[-1].headers
+
+    assert sent()["authorization"] == "Bearer no-key"
+    assert "openai-organization" not in sent()
+    monkeypatch.setenv("SGC_TOKEN", "mine")
+    assert sent()["authorization"] == "Bearer mine"
+    monkeypatch.delenv("SGC_TOKEN")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/elsewhere")
+    assert sent()["authorization"] == f"Bearer {KEY}"
+
+
+def test_whose_an_address_is():
+    assert is_trusted("openai", None)
+    assert is_trusted("openai", "https://eu.api.openai.com/v1")
+    for url in (
+        "http://api.openai.com/v1", "https://openai.com.example.net/v1", "https://api.anthropic.com"
+    ):  # fmt: skip
+        assert not is_trusted("openai", url)
 
 
 def test_what_looks_like_a_key_is_not_shown():

@@ -14,7 +14,7 @@ import pytest
 from providers.pictures import GREEN, RED, VIDEO
 
 import sgc
-from sgc.runtime.executor.backend import Sampling, TextRun
+from sgc.runtime.executor.backend import CacheMark, RoleMark, Sampling, TextRun
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.media import media
 from sgc.runtime.executor.options import RunOptions
@@ -126,6 +126,10 @@ def test_requests_are_as_recorded(serve, ask, name, program, model):
     assert state.error() is None
     found = [_shown(each.raw.decode()) for each in server.asks]
     key = f"{name} {model}{'?' + query if query else ''}"
+    compare(key, found)
+
+
+def compare(key: str, found: list[str]) -> None:
     recorded = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
     if os.environ.get("SGC_BLESS"):
         recorded[key] = found
@@ -148,6 +152,73 @@ def test_pictures_are_sent_whole_and_never_fetched(serve, ask):
     assert [part.get("text") for part in parts] == ["Look: ", None, " and ", None]
 
 
+LONG = "All that is known of tea is told here, cup by cup. " * 120
+
+
+@sgc.function
+def kept(s, question: str):
+    s += sgc.system(LONG)
+    s += sgc.user("Read: " + LONG + "Now tell: " + question)
+    for number, part in enumerate(s.fork(2)):
+        part += sgc.user(f"Is it {number}?") + sgc.assistant(sgc.gen("a", max_tokens=8))
+
+
+KEPT = [
+    "claude-opus-5",
+    "claude-opus-5?cache_ttl=1h",
+    "claude-opus-5?cache=vendor",
+    "claude-opus-5?cache=off",
+    "gpt-5.6-sol",
+    "gpt-5.6-sol?cache=vendor",
+    "gpt-5.6-sol?cache=off",
+    "gpt-5.2",
+    "served",
+]
+
+
+@pytest.mark.parametrize("model", KEPT)
+def test_planned_requests_are_as_recorded(serve, ask, model):
+    """Two rows of a fork: marks where the rows part, and where the fork does."""
+    server = serve()
+    name, _, query = model.partition("?")
+    options = dict([query.split("=")]) if query else None
+    endpoint = ask(server, name, **({"options": options} if options else {}))
+    for state in kept.run_batch([{"question": "who?"}, {"question": "when?"}], backend=endpoint):
+        assert state.error() is None
+    found = sorted(_of_any(each.raw.decode()).replace(LONG, "…") for each in server.asks)
+    compare(f"kept {model}", found)
+
+
+def _of_any(raw: str) -> str:
+    """Without what differs between the first that asks, which is streamed, and the others."""
+    options = ',"stream_options":{"include_usage":true}'
+    return raw.replace('"stream":true,', "").replace(options, "")
+
+
+def test_what_is_kept_for_an_hour_comes_first_and_the_last_four_marks_are_sent(serve, ask):
+    """Whatever marks a program was given; a ttl that the model does not have is its default."""
+    server = serve()
+    text = "USER:abcdefgh\nASSISTANT:"
+    roles = (RoleMark(0, 5, "user", True), RoleMark(13, 14, "user", False),
+             RoleMark(14, 24, "assistant", True))  # fmt: skip
+    ttls = ("5m", "", "", "1h", "30m", "5m")
+    marks = tuple(CacheMark(6 + at, ttl) for at, ttl in enumerate(ttls))
+    _generate(ask(server, "claude-opus-5"), (TextRun(text, roles=roles, cache_marks=marks),))
+    parts = server.bodies[0]["messages"][0]["content"]
+    assert "".join(part["text"] for part in parts) == "abcdefgh"
+    controls = [part.get("cache_control", {}) for part in parts]
+    assert [control.get("ttl") for control in controls] == [
+        None,
+        None,
+        "1h",
+        "1h",
+        None,
+        None,
+        None,
+    ]
+    assert sum(map(bool, controls)) == 4
+
+
 def test_cache_marks_become_breakpoints(serve, ask):
     server = serve()
     text = "USER:long text, and a question\nASSISTANT:"
@@ -160,7 +231,7 @@ def test_cache_marks_become_breakpoints(serve, ask):
 
         prompt = program.run_once({}, RunOptions(), endpoint).requests[0].prompt
         assert prompt[0].text == text
-        marked = (TextRun(text, roles=prompt[0].roles, cache_marks=(14,)),)
+        marked = (TextRun(text, roles=prompt[0].roles, cache_marks=(CacheMark(14),)),)
         assert marked == prompt  # a hint, and no part of the request
         _generate(endpoint, marked)
     contents = [body["messages"][0]["content"] for body in server.bodies[1::2]]

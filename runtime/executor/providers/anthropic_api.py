@@ -46,6 +46,10 @@ class AnthropicApi:
             http_client=anthropic.DefaultAsyncHttpxClient(**settings),
         )
 
+    @property
+    def base_url(self) -> str:
+        return str(self._client.base_url)
+
     async def close(self) -> None:
         await self._client.close()
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgc.runtime.executor.backend import FinishReason
 from sgc.runtime.executor.media import Media
 from sgc.runtime.executor.providers.errors import ContentRefused, MalformedReply
 from sgc.runtime.executor.providers.lower import Lowered, refusal
-from sgc.runtime.executor.providers.messages import Message, Part, frames_of
+from sgc.runtime.executor.providers.messages import (
+    Message,
+    Spot,
+    Text,
+    frames_of,
+    marks_of,
+)
 from sgc.runtime.executor.providers.models import Facts
-from sgc.runtime.executor.providers.openai_wire import count, is_marked, mapping, put
+from sgc.runtime.executor.providers.openai_wire import count, mapping, put
 from sgc.runtime.executor.providers.reply import Reply, Spent
 
 Json = dict[str, Any]
@@ -26,19 +32,22 @@ _ENDS = {
 def body_of(lowered: Lowered, facts: Facts, is_streamed: bool) -> Json:
     assert not isinstance(lowered.asked, str)
     asked = lowered.asked
-    marks = _marks_kept(asked.messages, facts)
-    system = [m for m in asked.messages if m.role == "system"]
-    blocks = [each for message in system for each in _blocks(message, marks, facts)]
-    messages = [
-        {"role": message.role, "content": _content(message, marks, facts)}
-        for message in asked.messages
-        if message.role != "system"
-    ]
+    ttls = _ttls(asked.messages, facts)
+    blocks: list[Json] = []
+    messages: list[Json] = []
+    for number, message in enumerate(asked.messages):
+        own = {part: ttl for (at, part), ttl in ttls.items() if at == number}
+        if message.role == "system":
+            blocks += _blocks(message, own, facts)
+        else:
+            messages.append({"role": message.role, "content": _content(message, own, facts)})
     if asked.prefill:
         messages.append({"role": "assistant", "content": asked.prefill})
     body: Json = {"model": facts.model, "max_tokens": lowered.max_tokens, "messages": messages}
     if blocks:
         body["system"] = blocks
+    if facts.cache == "vendor" and facts.caching is not None:
+        body["cache_control"] = _cache_control(facts.cache_ttl)
     if lowered.sent_stop:
         body["stop_sequences"] = list(lowered.sent_stop)
     if lowered.shape is not None:
@@ -50,38 +59,49 @@ def body_of(lowered: Lowered, facts: Facts, is_streamed: bool) -> Json:
     return body
 
 
-def _marks_kept(messages: Iterable[Message], facts: Facts) -> set[int]:
-    """Which marked parts get a breakpoint, by identity: the last, as many as there may be."""
-    if facts.caching is None or not facts.caching.explicit:
-        return set()
-    marked = [id(part) for message in messages for part in message.parts if is_marked(part)]
-    return set(marked[-facts.caching.breakpoints :])
+def _ttls(messages: Sequence[Message], facts: Facts) -> dict[Spot, str]:
+    """Marks that get a breakpoint, the last ones, as many as there may be, and for how long.
 
-
-def _content(message: Message, marks: set[int], facts: Facts) -> str | list[Json]:
-    if not message.media and not any(id(part) in marks for part in message.parts):
-        if not message.text.strip():
-            raise refusal(facts, f"takes no empty message of the role {message.role!r}", "say more")
-        return message.text
-    return _blocks(message, marks, facts)
-
-
-def _blocks(message: Message, marks: set[int], facts: Facts) -> list[Json]:
-    found: list[Json] = []
-    for part in message.parts:
-        found += _part_blocks(part, id(part) in marks, facts)
+    A prompt kept for longer must come first, so what comes before it is kept as long.
+    """
+    caching = facts.caching
+    if caching is None or not caching.explicit or facts.cache != "plan":
+        return {}
+    found: dict[Spot, str] = {}
+    longest = ""
+    for spot, mark in reversed(marks_of(messages)[-caching.breakpoints :]):
+        asked = mark.ttl if mark.ttl in caching.ttl else facts.cache_ttl
+        longest = max(
+            longest, asked, key=lambda ttl: (*caching.ttl, "").index(ttl or caching.ttl[0])
+        )
+        found[spot] = longest
     return found
 
 
-def _part_blocks(part: Part, is_breakpoint: bool, facts: Facts) -> list[Json]:
-    if isinstance(part, Media):
-        return [_image(frame, facts) for frame in frames_of(part)]
-    if not part.text.strip():
-        return []  # the API refuses a block of white space; beside images it says nothing
-    block: Json = {"type": "text", "text": part.text}
-    if is_breakpoint:
-        block["cache_control"] = {"type": "ephemeral"}
-    return [block]
+def _cache_control(ttl: str) -> Json:
+    return {"type": "ephemeral", **({"ttl": ttl} if ttl else {})}
+
+
+def _content(message: Message, ttls: Mapping[int, str], facts: Facts) -> str | list[Json]:
+    """Text by itself as a text. What a mark has cut stays so: kept prompts are found by blocks."""
+    if not message.is_one_text or ttls:
+        return _blocks(message, ttls, facts)
+    if not message.text.strip():
+        raise refusal(facts, f"takes no empty message of the role {message.role!r}", "say more")
+    return message.text
+
+
+def _blocks(message: Message, ttls: Mapping[int, str], facts: Facts) -> list[Json]:
+    found: list[Json] = []
+    for number, part in enumerate(message.parts):
+        if isinstance(part, Media):
+            found += [_image(frame, facts) for frame in frames_of(part)]
+        elif isinstance(part, Text) and part.text.strip():
+            # The API refuses a block of white space; beside images it says nothing.
+            found.append({"type": "text", "text": part.text})
+        elif number in ttls and found:
+            found[-1]["cache_control"] = _cache_control(ttls[number])
+    return found
 
 
 def _image(image: Media, facts: Facts) -> Json:

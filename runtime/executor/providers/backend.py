@@ -6,6 +6,7 @@ its whole prompt. An object belongs to the event loop that it was made on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -24,9 +25,11 @@ from sgc.runtime.executor.backend import (
     generate_each,
 )
 from sgc.runtime.executor.chat_templates import template_for
+from sgc.runtime.executor.providers.cache_keys import CacheKeys
+from sgc.runtime.executor.providers.leader import Leaders
 from sgc.runtime.executor.providers.limits import Clock, Limits, LimitSettings, RealClock
 from sgc.runtime.executor.providers.lower import Lowered, lower, refusal, refused_fields
-from sgc.runtime.executor.providers.messages import Conversation
+from sgc.runtime.executor.providers.messages import Conversation, Prefix, marked_prefixes
 from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.prices import Prices
 from sgc.runtime.executor.providers.reply import Replies, generated
@@ -36,10 +39,14 @@ from sgc.runtime.executor.providers.shown import Shown
 MAX_IN_FLIGHT = 64
 # Around each message there are a few tokens more than its text has.
 TOKENS_A_MESSAGE = 16
+FEWEST_BYTES_A_TOKEN = 3  # of a prompt that may be long enough to be kept
 BYTES_A_TOKEN = 4  # of a guess; at most one byte a token is the ceiling
 
 
 class Api(Protocol):
+    @property
+    def base_url(self) -> str: ...
+
     async def send(
         self, lowered: Lowered, facts: Facts, on_text: Callable[[str], None] | None
     ) -> Replies: ...
@@ -71,27 +78,19 @@ class ProviderBackend:
         self.max_in_flight = settings.max_concurrency or MAX_IN_FLIGHT
         self.limits = Limits(settings, self.max_in_flight, clock or RealClock())
         self.attempts = Attempts(self.limits, lambda replies: self.cost(replies) or 0.0)
-        self._capabilities = self._told()
+        self.leaders = Leaders(self.facts.caching, self.limits.clock)
+        self._keys = CacheKeys(self.facts.caching, self.limits.clock)
+        self._capabilities = capabilities_of(self.facts, self.max_in_flight)
 
     async def capabilities(self) -> Capabilities:
         return self._capabilities
 
-    def _told(self) -> Capabilities:
+    @property
+    def scope(self) -> str:
+        """Whose replies they are, and by which ways asked for, beside the model's name."""
         facts = self.facts
-        return Capabilities(
-            model=facts.model,
-            chat=_chat_of(facts),
-            max_context=facts.context,
-            max_in_flight=self.max_in_flight,
-            refuses=refused_fields(facts),
-            # Rewritten, a message that has begun is another prompt, and so has another text.
-            speculates=facts.prefill != "rewrite" or facts.api == "completions",
-            takes_messages=facts.api != "completions",
-            images=facts.images and facts.api != "completions",
-            checked=frozenset({"regex", "json_schema"}),
-            scores=facts.select[0] == "echo",
-            tells_stop=facts.tells_stop,
-        )
+        ways = (facts.api, facts.prefill, *facts.select, facts.effort)
+        return " ".join((facts.provider, self.api.base_url, *ways))
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -129,6 +128,10 @@ class ProviderBackend:
         """Nothing: a provider caches what it is asked with."""
         return Usage()
 
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Nothing: a provider caches what it is asked with."""
+        return Usage()
+
     async def flush_cache(self) -> int:
         """Nothing: what a provider caches is its own affair."""
         return 0
@@ -142,24 +145,59 @@ class ProviderBackend:
     async def send(
         self, lowered: Lowered, seed: int, shown: Shown | None = None
     ) -> tuple[Generated, ...]:
-        """The generations of a request, its usage with the first of them."""
-        # What is unwrapped is not text before it is whole.
-        streams = shown is not None and (lowered.shape is None or lowered.shape.unwrap is None)
+        """The generations of a request, its usage with the first of them.
 
-        async def once() -> Replies:
-            if shown is None or not streams:
-                return await self.api.send(lowered, self.facts, None)
-            shown.begin_anew()
-            return await self.api.send(lowered, self.facts, shown.add)
-
-        def may_retry() -> bool:
-            return shown is None or not shown.has_shown
-
-        replies = await self.attempts.send(once, self.estimate(lowered), seed, may_retry)
+        Where its plan says what is kept of it, one request writes that, and the others wait.
+        """
+        prefixes = self._prefixes(lowered)
+        key = self._keys.key_for(prefixes)
+        if key:  # what was written is where the key leads
+            prefixes = tuple(replace(p, digest=f"{key} {p.digest}") for p in prefixes)
+            lowered = replace(lowered, params={**lowered.params, "prompt_cache_key": key})
+        async with self.leaders.turn(prefixes) as begun:
+            replies = await self._ask(lowered, seed, shown, begun)
         usage = replies.spent.usage(self.cost(replies))
         usages = [usage, *[Usage()] * (len(replies.replies) - 1)]
         pairs = zip(replies.replies, usages, strict=True)
         return tuple([generated(reply, lowered, each) for reply, each in pairs])
+
+    async def _ask(
+        self, lowered: Lowered, seed: int, shown: Shown | None, begun: Callable[[], None] | None
+    ) -> Replies:
+        """begun: is told of the first text, where others wait for it."""
+        # What is unwrapped is not text before it is whole.
+        streams = shown is not None and (lowered.shape is None or lowered.shape.unwrap is None)
+        if begun is not None and lowered.n == 1:
+            lowered = replace(lowered, is_streamed=True)
+
+        def on_text(text: str) -> None:
+            if begun is not None:
+                begun()
+            if shown is not None and streams:
+                shown.add(text)
+
+        async def once() -> Replies:
+            if shown is not None and streams:
+                shown.begin_anew()
+            is_streamed = lowered.is_streamed or streams
+            return await self.api.send(lowered, self.facts, on_text if is_streamed else None)
+
+        def may_retry() -> bool:
+            return shown is None or not shown.has_shown
+
+        return await self.attempts.send(once, self.estimate(lowered), seed, may_retry)
+
+    def _prefixes(self, lowered: Lowered) -> tuple[Prefix, ...]:
+        """What the provider is told to keep, of what is long enough to be."""
+        caching, asked = self.facts.caching, lowered.asked
+        is_planned = isinstance(asked, Conversation) and asked.is_planned
+        if caching is None or self.facts.cache != "plan" or not is_planned:
+            return ()
+        assert isinstance(asked, Conversation)
+        also = "" if lowered.shape is None else json.dumps(lowered.shape.schema, sort_keys=True)
+        found = marked_prefixes(asked.messages, also)
+        least = caching.min_tokens * FEWEST_BYTES_A_TOKEN
+        return tuple(each for each in found if each.n_bytes >= least)
 
     def cost(self, replies: Replies) -> float | None:
         prices, spent = self.facts.prices, replies.spent
@@ -171,7 +209,7 @@ class ProviderBackend:
 
     def estimate(self, lowered: Lowered) -> Estimate:
         """What a request may use; the ceiling counts a token a byte."""
-        n_bytes, n_fixed = _size(lowered, self.facts)
+        n_bytes, n_fixed = request_size(lowered, self.facts)
         n_output = lowered.max_tokens * lowered.n
         prices = self.facts.prices
         is_bounded = self.limits.budget.cap is not None and prices is not None
@@ -179,7 +217,25 @@ class ProviderBackend:
         return Estimate(n_bytes // BYTES_A_TOKEN + n_fixed + n_output, ceiling)
 
 
-def _size(lowered: Lowered, facts: Facts) -> tuple[int, int]:
+def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabilities:
+    """What a model's backend tells of itself."""
+    return Capabilities(
+        model=facts.model,
+        chat=_chat_of(facts),
+        max_context=facts.context,
+        max_in_flight=max_in_flight,
+        refuses=refused_fields(facts),
+        # Rewritten, a message that has begun is another prompt, and so has another text.
+        speculates=facts.prefill != "rewrite" or facts.api == "completions",
+        takes_messages=facts.api != "completions",
+        images=facts.images and facts.api != "completions",
+        checked=frozenset({"regex", "json_schema"}),
+        scores=facts.select[0] == "echo",
+        tells_stop=facts.tells_stop,
+    )
+
+
+def request_size(lowered: Lowered, facts: Facts) -> tuple[int, int]:
     """Bytes of a request's texts, and tokens of what is not text."""
     schema = len(str(lowered.shape.schema)) if lowered.shape is not None else 0
     if not isinstance(lowered.asked, Conversation):

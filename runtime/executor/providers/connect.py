@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from sgc.errors import BackendError, EngineUnavailable, UsageError
 from sgc.runtime.executor.providers.backend import MAX_IN_FLIGHT, ProviderBackend
 from sgc.runtime.executor.providers.limits import LimitSettings
-from sgc.runtime.executor.providers.models import Choices, facts_for, parse_choices
+from sgc.runtime.executor.providers.models import Choices, Facts, facts_for, parse_choices
 from sgc.runtime.executor.providers.prices import read_prices
 
 COMPATIBLE = ("openai+http://", "openai+https://")
@@ -49,6 +49,17 @@ def parse_target(uri: str, key: str | None = None) -> Target:
     return target(provider, model, _options(query), key=key)
 
 
+def facts_of(uri: str) -> Facts:
+    """What is known of `openai:MODEL` or `anthropic:MODEL`; no key is needed, nobody is asked."""
+    provider, _, rest = uri.partition(":")
+    model, _, query = rest.partition("?")
+    if not uri.startswith(SCHEMES) or not model:
+        raise UsageError(
+            f"expected a provider's model, found {uri!r}", hint="openai:MODEL or anthropic:MODEL"
+        )
+    return facts_for(provider, model, parse_choices(_options(query)))
+
+
 def target(
     provider: str,
     model: str,
@@ -56,16 +67,44 @@ def target(
     base_url: str | None = None,
     key: str | None = None,
 ) -> Target:
-    """A model of OpenAI or Anthropic; the key is the environment's where none is given."""
+    """A model of OpenAI or Anthropic, or of what stands in for it at base_url.
+
+    The key is the environment's where none is given (`environment_key`).
+    """
     if not model:
         raise UsageError(f"no model is named in {provider}:", hint=f"{provider}:MODEL")
-    variable = f"{provider.upper()}_API_KEY"
-    key = key or os.environ.get(variable, "")
+    key = key or environment_key(provider, base_url)
     if not key:
         raise UsageError(
-            f"no API key for {provider}", hint=f"set {variable}; it is read from the environment"
+            f"no API key for {provider}",
+            hint=f"set {_key_variable(provider)}; it is read from the environment",
         )
     return Target(provider, model, parse_choices(options), base_url, checked_key(key))
+
+
+def environment_key(provider: str, base_url: str | None) -> str:
+    """A provider's key, for the provider alone or for what its _BASE_URL names; another server
+    gets SGC_TOKEN's, or no key: what a program calls a base_url is not whom the key is for.
+    """
+    if is_trusted(provider, base_url):
+        return os.environ.get(_key_variable(provider), "")
+    return os.environ.get("SGC_TOKEN", "") or NO_KEY
+
+
+def is_trusted(provider: str, base_url: str | None) -> bool:
+    """Whether an address is the provider's own, or the one that the environment names for it."""
+    if base_url is None:
+        return True
+    named = os.environ.get(f"{provider.upper()}_BASE_URL", "")
+    at = urlsplit(base_url)
+    if named and (at.scheme, at.netloc) == urlsplit(named)[:2]:
+        return True
+    host, own = at.hostname or "", f"{provider}.com"
+    return at.scheme == "https" and (host == own or host.endswith(f".{own}"))
+
+
+def _key_variable(provider: str) -> str:
+    return f"{provider.upper()}_API_KEY"
 
 
 def _compatible(uri: str, key: str | None) -> Target:
@@ -82,8 +121,7 @@ def _compatible(uri: str, key: str | None) -> Target:
         raise UsageError("an address must hold no password", hint="give a key in SGC_TOKEN")
     model, _, query = parts.fragment.partition("?")
     base_url = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
-    # OpenAI's key is for OpenAI: a server of somebody else's does not get it.
-    key = checked_key(key or os.environ.get("SGC_TOKEN", "") or NO_KEY)
+    key = checked_key(key or os.environ.get("SGC_TOKEN", "") or environment_key("openai", base_url))
     return Target("compatible", model, parse_choices(_options(query)), base_url, key)
 
 
@@ -114,7 +152,8 @@ async def open_backend(
     from sgc.runtime.executor.providers.openai_api import OpenAIApi
 
     is_own = target.provider == "openai"
-    api = OpenAIApi(target.base_url, target.key, settings.request_timeout_s, n_room, is_own)
+    is_ours = is_own and is_trusted("openai", target.base_url)
+    api = OpenAIApi(target.base_url, target.key, settings.request_timeout_s, n_room, is_ours)
     if is_own:
         return _backend(api, target, "", settings, prices)
     try:

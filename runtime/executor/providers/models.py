@@ -18,19 +18,35 @@ from sgc.errors import UsageError
 from sgc.runtime.executor.providers.prices import Prices, prices_of
 
 PREFILLS = ("continue", "trailing", "rewrite", "none")
+CACHES = ("plan", "vendor", "off")
 SELECTS = ("choice", "regex", "structured", "logit_bias", "echo", "check")
 
 
 @dataclass(frozen=True, slots=True)
 class Caching:
-    """A provider's prompt cache: shortest prefix, and breakpoints where they are `explicit`."""
+    """A provider's prompt cache, in its own tokens; what it costs is in the prices.
 
+    kind: automatic (nothing can be marked), marks (only what is marked) or both (marked, else a
+    mark that the provider puts near the prompt's end). min_tokens: of the shortest prefix kept;
+    step: of automatic ones. breakpoints: written by a request; look_back: how far behind a mark an
+    entry is found, in blocks where only marks are kept, else in marks. ttl: for how long, the first
+    by default. readable_after: when others can read what a request writes. key_rpm: requests a
+    minute with one key and beginning before they go to a machine that has not seen it; 0: unknown.
+    """
+
+    kind: str = "automatic"
     min_tokens: int = 0
     step: int = 0
-    explicit: bool = False
     breakpoints: int = 0
     look_back: int = 0
     ttl: tuple[str, ...] = ()
+    readable_after: str = ""
+    key_rpm: int = 0
+
+    @property
+    def explicit(self) -> bool:
+        """Whether a request can say what is to be kept."""
+        return self.kind != "automatic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,9 @@ class Facts:
     schema_words (None: of all), with patterns or without, with every property required or not.
     regex, choice, ebnf: where a request has these, a path. prefill: how a begun assistant message
     is gone on with. select: how a choice is asked for, the first way that fits; max_tokens of a
-    model that reasons include its reasoning.
+    model that reasons include its reasoning. cache: who says what is kept of prompts, the
+    program's plan, the vendor's own rule, or nobody; cache_ttl: for how long, "" the default.
+    bytes_per_token, tokens_a_message: of English text and around it, as far as anybody can guess.
     """
 
     provider: str
@@ -84,7 +102,11 @@ class Facts:
     streams: bool = False
     roles: tuple[str, ...] = ("system", "user", "assistant")
     caching: Caching | None = None
+    cache: str = "plan"
+    cache_ttl: str = ""
     prices: Prices | None = None
+    bytes_per_token: float = 4.0
+    tokens_a_message: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +123,8 @@ class Choices:
     like: str | None = None
     server: str | None = None
     stream: str | None = None
+    cache: str | None = None
+    cache_ttl: str | None = None
 
 
 def parse_choices(given: Mapping[str, str]) -> Choices:
@@ -117,6 +141,7 @@ def parse_choices(given: Mapping[str, str]) -> Choices:
     _check_one_of("prefill", choices.prefill, PREFILLS)
     _check_one_of("select", choices.select, SELECTS)
     _check_one_of("stream", choices.stream, ("auto", "always"))
+    _check_one_of("cache", choices.cache, CACHES)
     _check_one_of("server", choices.server, tuple(_table()["compatible"]["servers"]))
     return choices
 
@@ -139,7 +164,14 @@ def facts_for(provider: str, model: str, choices: Choices, owned_by: str = "") -
         facts = replace(facts, prefill=choices.prefill)
     if choices.select is not None:
         facts = replace(facts, select=(choices.select,))
-    return replace(facts, streams=choices.stream == "always")
+    ttls = () if facts.caching is None else facts.caching.ttl
+    _check_one_of(f"cache_ttl of {model}", choices.cache_ttl, ttls)
+    return replace(
+        facts,
+        streams=choices.stream == "always",
+        cache=choices.cache or "plan",
+        cache_ttl=choices.cache_ttl or "",
+    )
 
 
 def as_of() -> str:
@@ -166,7 +198,10 @@ def _rows(provider: str, model: str, server: str | None, owned_by: str) -> dict[
         (row for row in table["models"] if fnmatchcase(name, row["match"])), {}
     )
     family = table.get("families", {}).get(own.get("is", ""), {})
-    return {**table["default"], **servers.get(kind, {}), **family, **own}
+    layers = (table["default"], servers.get(kind, {}), family, own)
+    rows: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
+    caching = {name: v for layer in layers for name, v in layer.get("caching", {}).items()}
+    return {**rows, "caching": caching} if caching else rows
 
 
 _TABLE_ONLY = {"match", "is", "owned_by", "without_reasoning", "completions_select"}

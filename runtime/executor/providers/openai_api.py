@@ -45,6 +45,10 @@ class OpenAIApi:
         if not is_own:  # an organization's name is nobody else's business
             self._client.organization = self._client.project = None
 
+    @property
+    def base_url(self) -> str:
+        return str(self._client.base_url)
+
     async def close(self) -> None:
         await self._client.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sgc.errors import BackendError
@@ -10,7 +10,14 @@ from sgc.runtime.executor.backend import FinishReason, Logprob, Logprobs
 from sgc.runtime.executor.media import Media
 from sgc.runtime.executor.providers.errors import ContentRefused, MalformedReply
 from sgc.runtime.executor.providers.lower import Lowered
-from sgc.runtime.executor.providers.messages import Conversation, Message, Part, frames_of
+from sgc.runtime.executor.providers.messages import (
+    Conversation,
+    Message,
+    Spot,
+    Text,
+    frames_of,
+    marks_of,
+)
 from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.reply import Reply, Spent
 
@@ -24,6 +31,8 @@ def body_of(lowered: Lowered, facts: Facts, is_streamed: bool) -> Json:
         body["prompt"] = lowered.asked
     else:
         body["messages"] = messages_of(lowered.asked, facts)
+        if not _has_vendors_mark(lowered.asked, facts):
+            body["prompt_cache_options"] = {"mode": "explicit"}
     if lowered.sent_stop:
         body["stop"] = list(lowered.sent_stop)
     if lowered.n > 1:
@@ -61,40 +70,44 @@ def _logprobs_asked(top: int, facts: Facts) -> Json:
 
 
 def messages_of(conversation: Conversation, facts: Facts) -> list[Json]:
-    marks = _marks_kept(conversation.messages, facts)
-    found = [_message(message, marks) for message in conversation.messages]
+    spots = _breakpoints(conversation.messages, facts)
+    found = [
+        _message(message, {part for at, part in spots if at == number})
+        for number, message in enumerate(conversation.messages)
+    ]
     if conversation.prefill:
         found.append({"role": "assistant", "content": conversation.prefill})
     return found
 
 
-def _marks_kept(messages: Iterable[Message], facts: Facts) -> set[int]:
-    """Which marked parts get a cache breakpoint, by identity: the last, as many as may be."""
-    if facts.caching is None or not facts.caching.explicit:
+def _has_vendors_mark(conversation: Conversation, facts: Facts) -> bool:
+    """Whether the provider may keep the prompt near its end, and charge for writing it."""
+    if facts.caching is None or facts.caching.kind != "both":
+        return True
+    return facts.cache == "vendor" or (facts.cache == "plan" and not conversation.is_planned)
+
+
+def _breakpoints(messages: Sequence[Message], facts: Facts) -> set[Spot]:
+    """The last marks, as many as are looked at; of them the API writes the very last."""
+    if facts.caching is None or not facts.caching.explicit or facts.cache != "plan":
         return set()
-    marked = [id(part) for message in messages for part in message.parts if is_marked(part)]
-    # One of the breakpoints is the implicit one.
-    return set(marked[-(facts.caching.breakpoints - 1) :])
+    return {spot for spot, _ in marks_of(messages)[-facts.caching.look_back :]}
 
 
-def is_marked(part: Part) -> bool:
-    return not isinstance(part, Media) and part.is_marked
-
-
-def _message(message: Message, marks: set[int]) -> Json:
-    if not message.media and not any(id(part) in marks for part in message.parts):
+def _message(message: Message, breakpoints: set[int]) -> Json:
+    """Text by itself as a text, whatever a mark has cut that is not sent."""
+    if not message.media and not breakpoints:
         return {"role": message.role, "content": message.text}
-    parts = [each for part in message.parts for each in _parts(part, id(part) in marks)]
+    parts: list[Json] = []
+    for number, part in enumerate(message.parts):
+        if isinstance(part, Media):
+            urls = [frame.data_url() for frame in frames_of(part)]
+            parts += [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        elif isinstance(part, Text):
+            parts.append({"type": "text", "text": part.text})
+        elif number in breakpoints and parts:
+            parts[-1]["prompt_cache_breakpoint"] = {"mode": "explicit"}
     return {"role": message.role, "content": parts}
-
-
-def _parts(part: Part, is_breakpoint: bool) -> list[Json]:
-    if isinstance(part, Media):
-        return [{"type": "image_url", "image_url": {"url": f.data_url()}} for f in frames_of(part)]
-    found: Json = {"type": "text", "text": part.text}
-    if is_breakpoint:
-        found["prompt_cache_breakpoint"] = {"mode": "explicit"}
-    return [found]
 
 
 # Replies: `model_dump`s of the SDK's objects, so that what a server adds is there too.

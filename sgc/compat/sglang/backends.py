@@ -143,6 +143,9 @@ class _NoModel:
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         raise self._refusal()
 
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        raise self._refusal()
+
     async def close(self) -> None:
         """Nothing is open."""
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from sgc.compat.sglang import chat_template as templates
 from sgc.compat.sglang.backends import NamedEndpoint
@@ -28,9 +27,9 @@ from sgc.runtime.executor.backend import (
     Scored,
     Usage,
 )
-from sgc.runtime.executor.providers.connect import Target, parse_target, target
+from sgc.runtime.executor.providers.connect import Target, is_trusted, parse_target, target
 from sgc.runtime.executor.providers.limits import LimitSettings
-from sgc.runtime.executor.providers.models import Choices, facts_for
+from sgc.runtime.executor.providers.models import Choices, Facts, facts_for
 
 NAMES = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
 _TAKEN = ("api_key", "base_url", "timeout")  # of what the providers' own clients take
@@ -61,6 +60,11 @@ class LazyBackend:
                 self._opened = await open_provider(self._find(), self.settings)
             return self._opened
 
+    @property
+    def facts(self) -> Facts | None:
+        """What is known of the model, once it is opened."""
+        return getattr(self._opened, "facts", None)
+
     async def capabilities(self) -> Capabilities:
         return await (await self._open()).capabilities()
 
@@ -81,6 +85,9 @@ class LazyBackend:
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         return await (await self._open()).commit_prefix(prompt, heads)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await (await self._open()).prefetch(prompt)
 
     async def flush_cache(self) -> int:
         """Nothing: what a provider caches is its own affair."""
@@ -139,9 +146,9 @@ class OpenAI(_Provider):
     """A model of OpenAI's or, with base_url, of a server that speaks OpenAI's API.
 
     client: `api_key`, `base_url` and `timeout` (seconds of one try). Without api_key the key is
-    that of OPENAI_API_KEY for OpenAI alone; another server gets SGC_TOKEN's. is_chat_model:
-    which API is asked, None for what the model is known for. Raises UsageError for what sgc does
-    not take.
+    OPENAI_API_KEY's, for OpenAI and OPENAI_BASE_URL alone; another server gets SGC_TOKEN's.
+    is_chat_model: which API is asked, None for what the model is known for. Raises UsageError for
+    what sgc does not take.
     """
 
     def __init__(
@@ -161,7 +168,7 @@ class OpenAI(_Provider):
         given = _client_of(self, args, client)
         api = None if is_chat_model is None else "chat" if is_chat_model else "completions"
         choices = Choices(api=api)
-        is_own = given.base_url is None or _is_openai(given.base_url)
+        is_own = is_trusted("openai", given.base_url)
         facts = facts_for("openai" if is_own else "compatible", model_name, choices)
         self.is_chat_model = facts.api == "chat"
 
@@ -208,11 +215,6 @@ def _client_of(provider: object, args: Sequence[Any], client: Mapping[str, Any])
                 hint=_INSTEAD.get(word, f"of what the client takes there is {', '.join(_TAKEN)}"),
             )
     return _Client(**client)
-
-
-def _is_openai(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host == "openai.com" or host.endswith(".openai.com")
 
 
 class _Unavailable(Endpoint):

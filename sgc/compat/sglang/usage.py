@@ -65,5 +65,8 @@ class CountingBackend:
         self._usage.add(found)
         return found
 
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await self._backend.prefetch(prompt)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)

@@ -43,8 +43,8 @@ def _watched(tree: RadixTree | ListCache, seen: list[Ints]) -> None:
     """Notes what is evicted, also where `PrefixCache` does it on the way."""
     evict = tree.evict
 
-    def watching(n: int) -> Ints:
-        seen.append(evict(n))
+    def watching(n: int, until: int | None = None) -> Ints:
+        seen.append(evict(n, until))
         return seen[-1]
 
     tree.evict = watching  # type: ignore[method-assign]

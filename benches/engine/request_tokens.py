@@ -1,0 +1,38 @@
+"""The tokens of what a run asked, so that `offline.py` can count them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from offline import Optimum, optimum
+
+from sgc.runtime.engine.tokenizer import Ids, Text, Tokenizer
+from sgc.runtime.executor.backend import Generated, Prompt, TextRun, TokenRun
+from sgc.runtime.executor.record import Request
+
+
+def segments(prompt: Prompt) -> list[Text | Ids]:
+    """A prompt as the engine's tokenizer takes it."""
+    found: list[Text | Ids] = []
+    for run in prompt:
+        if isinstance(run, TextRun):
+            found.append(Text(run.text, run.literal))
+        else:
+            assert isinstance(run, TokenRun)
+            found.append(Ids(run.ids))
+    return found
+
+
+def tokens_of(request: Request, tokenizer: Tokenizer) -> tuple[Sequence[int], Sequence[int], bool]:
+    """What a request asked: prompt, output, whether it needs logits."""
+    parts = segments(request.prompt)
+    if request.kind == "score":
+        return tokenizer.encode_choices(parts, request.choices)[0], [], True
+    if request.kind == "commit":
+        return tokenizer.encode_commit(parts), [], False
+    assert isinstance(request.reply, Generated)
+    return tokenizer.encode_prompt(parts), request.reply.ids, True
+
+
+def best_of(requests: Sequence[Request], tokenizer: Tokenizer) -> Optimum:
+    return optimum([tokens_of(request, tokenizer) for request in requests])

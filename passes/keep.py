@@ -1,0 +1,84 @@
+"""Narrows what a program is run for: its main stream and return value, or that value alone.
+
+No pass of a level: what is wanted is for the user to say (`sgc compile --keep`). It only takes
+`publish` nodes out; `drop_dead` drops what they alone needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sgc.ir.graph import Graph, Lit, Node, Receipt, Ref, operand_refs
+from sgc.passes.base import Preserves
+from sgc.passes.rewriting import jump_args, with_blocks, with_nodes
+
+KEEPS = ("all", "main", "returns")
+
+
+def keep(graph: Graph, what: str) -> Graph:
+    """The program that gives `all` streams, the `main` one, or none but what it `returns`.
+
+    Of called programs the main stream stays where a map reads variables or texts of it.
+    """
+    assert what in KEEPS, what
+    if what == "all":
+        return graph
+    read = {_program(node) for node in graph.all_nodes() if node.op == "map" and _reads(node)}
+    called = tuple(
+        _narrowed(each, is_main_kept=number in read) for number, each in enumerate(graph.called)
+    )
+    made = replace(_narrowed(graph, is_main_kept=what == "main"), called=called)
+    if made == graph:
+        return graph
+    kept = "no stream" if what == "returns" else "the main stream alone"
+    summary = f"{kept} is part of the result"
+    receipt = Receipt("keep", Preserves.NOTHING.value, summary, graph.n_nodes, made.n_nodes)
+    return replace(made, receipts=(*graph.receipts, receipt))
+
+
+def _program(node: Node) -> int:
+    number = node.get("program")
+    assert isinstance(number, Lit)
+    assert isinstance(number.value, int)
+    return number.value
+
+
+def _reads(node: Node) -> bool:
+    return bool(node.get("names")) or node.get("texts") == Lit(True)
+
+
+def _narrowed(graph: Graph, is_main_kept: bool) -> Graph:
+    main = _main_states(graph) if is_main_kept else set()
+
+    def is_kept(node: Node) -> bool:
+        return node.op != "publish" or not main.isdisjoint(operand_refs(node.get("stream")))
+
+    return with_blocks(
+        graph, (with_nodes(block, filter(is_kept, block.nodes)) for block in graph.blocks)
+    )
+
+
+def _main_states(graph: Graph) -> set[str]:
+    """The states of the first stream that the program begins."""
+    first = next((node for node in graph.nodes() if node.op == "stream"), None)
+    if first is None:
+        return set()
+    after: dict[str, list[str]] = {}
+    params = {block.name: block.params for block in graph.blocks}
+    for node in graph.nodes():
+        if node.op == "jump":
+            for param, arg in zip(params[node.text("target")], jump_args(node), strict=True):
+                if isinstance(arg, Ref):
+                    after.setdefault(arg.name, []).append(param.name)
+        elif node.results and node.results[0].type.is_stream and node.op != "stream":
+            stream = node.get("stream")
+            assert isinstance(stream, Ref)
+            after.setdefault(stream.name, []).append(node.results[0].name)
+    found: set[str] = set()
+    queue = [first.results[0].name]
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += after.get(name, ())
+    return found

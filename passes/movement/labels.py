@@ -1,0 +1,79 @@
+"""What stands around an argument: whether it is a label, and what the argument is called."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from sgc.passes.movement.pieces import Kind, Piece
+from sgc.passes.movement.streams import SLOT, Segment
+from sgc.passes.movement.vocabulary import ADVERBS, DETERMINERS, LABEL_STOPS, READING, VERBS
+
+_TAGS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
+_MARKS = (":", "=", "-", ">", "+", "|", "#", ".", "?", "!", "—", "–")
+_ANNOUNCED = re.compile(r"\b(?:here|this is|these are|following|given|consider|read|below)\b", re.I)
+
+
+def is_inline(segment: Segment, piece: Piece) -> bool:
+    """Whether an argument stands within an instruction or a sentence, and not behind a label.
+
+    "Translate {x} into French" and "How to reset your {x}", but not "Article: {x}".
+    """
+    text = segment.text[piece.start : piece.end]
+    slots = [i - piece.start for i in segment.slots if piece.start <= i < piece.end]
+    label = _TAGS.sub(" ", text[: max(slots)])
+    if any(map(_is_instruction, label.splitlines())) or _is_unlabelled(label):
+        return True
+    rest = _TAGS.sub(" ", text[max(slots) + 1 :])
+    is_line = "\n" not in text and not piece.is_whole
+    return is_line and bool(re.search(r"\w", rest))
+
+
+def _is_instruction(line: str) -> bool:
+    """Whether a label tells what to do, as "Summarize the text:" and not "Follow-up question:"."""
+    line = re.sub(r"^\W*[A-Za-z -]{1,30}:\s+(?=\S)", "", line)
+    words = [word for word in re.findall(r"[a-z'-]+", line.lower()) if word not in ADVERBS]
+    if not words or words[0] not in (VERBS | {"you", "your"}) - READING:
+        return False
+    is_label = line.rstrip(f"\"'“‘([ {SLOT}").endswith((":", "#"))
+    return len(words) > 3 or not is_label or bool(DETERMINERS & set(words))
+
+
+def _is_unlabelled(label: str) -> bool:
+    """Whether an argument ends a phrase that is no label."""
+    if not label.strip() or label.endswith("\n"):
+        return False
+    line = label.splitlines()[-1].strip("\"'“‘([*_` ").replace(SLOT, "x")
+    is_phrase = bool(re.search(r"\w", line)) and not line.endswith(_MARKS)
+    return is_phrase and not _ANNOUNCED.search(line)
+
+
+def argument_nouns(segment: Segment, pieces: tuple[Piece, ...]) -> frozenset[str]:
+    """What the arguments are called: the words of their labels and names, in both numbers."""
+    words = {word for names in _labels(segment, pieces) for word in names}
+    for name in segment.slots.values():
+        words.update(re.findall(r"[a-z]{2,}", name.lower()))
+    return _in_both_numbers(words)
+
+
+def shared_nouns(segment: Segment, pieces: tuple[Piece, ...]) -> frozenset[str]:
+    """What several arguments are called: "scene" of "Scene one:" and "Scene two:"."""
+    counts = Counter(word for names in _labels(segment, pieces) for word in names)
+    return _in_both_numbers({word for word, n in counts.items() if n > 1})
+
+
+def _labels(segment: Segment, pieces: tuple[Piece, ...]) -> list[set[str]]:
+    """The last words in front of each argument."""
+    found: list[set[str]] = []
+    for piece in pieces:
+        if piece.kind is Kind.ARGUMENT:
+            label = segment.text[piece.start : piece.end]
+            for part in label.split(SLOT)[:-1]:
+                found.append(set(re.findall(r"[a-z][a-z-]+", part.lower())[-3:]))
+    return found
+
+
+def _in_both_numbers(words: set[str]) -> frozenset[str]:
+    words = words - LABEL_STOPS
+    plain = {word.rstrip("s") for word in words if len(word) > 3}
+    return frozenset(words | plain | {f"{word}s" for word in plain})

@@ -1,0 +1,194 @@
+"""The rule-based proposer: which pieces of a segment may lead, and why the others stay.
+
+What moves goes, in its order, directly in front of the first argument. It proposes; `check.py`
+decides whether a proposal is legal. Another proposer may take its place (`sgc/movement_model.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from sgc.passes.movement.labels import argument_nouns, is_inline, shared_nouns
+from sgc.passes.movement.lines import split_lines
+from sgc.passes.movement.pieces import Kind, Piece
+from sgc.passes.movement.pointers import refers_back
+from sgc.passes.movement.read import (
+    LOCAL,
+    MAX_BEFORE_CHARS,
+    Setting,
+    is_anchored,
+    refusal,
+    speaks_of,
+)
+from sgc.passes.movement.streams import Segment
+from sgc.passes.movement.vocabulary import GENERIC
+
+_ORDERED = re.compile(
+    r"\b(?:after|afterwards?|at the (?:end|bottom)|beneath|underneath|follows?|finally|followed by|"
+    r"end of (?:the|this)|later|lastly)\b",
+    re.I,
+)
+_LETTER = re.compile(
+    r"(?:dear|hi|hello|hey|greetings|good (?:morning|evening))\b.{0,60}[,!]$", re.I
+)
+_SIGN_OFF = re.compile(
+    r"(?:(?:best|kind|warm|many) )?(?:regards|wishes|thanks|sincerely|cheers|yours)[\w ]{0,12},?$",
+    re.I,
+)
+_UNRELATED = "it names neither an argument nor what to answer, and may be part of what is given"
+_TOGETHER = "it is together with text that stays"
+_NEEDED = "what follows it stays, and may speak of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A piece that stays, and why."""
+
+    piece: Piece
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """order: pieces by number as they are to stand; reason: why nothing is proposed at all."""
+
+    order: tuple[int, ...]
+    refusals: tuple[Refusal, ...] = ()
+    reason: str = ""
+
+
+def plan(segment: Segment, pieces: tuple[Piece, ...]) -> Plan:
+    """What the rules propose for a segment; the order as it is where nothing may move."""
+    same = tuple(range(len(pieces)))
+    first = next((i for i in same if pieces[i].kind is Kind.ARGUMENT), None)
+    if first is None or all(piece.kind is not Kind.TEXT for piece in pieces[first:]):
+        return Plan(same)
+    reason = _reason_against_all(segment, pieces, first)
+    if reason:
+        return Plan(same, reason=reason)
+    moved, refusals = _Walk(segment, pieces, first).sorted()
+    rest = [i for i in same[first:] if i not in moved]
+    return Plan((*same[:first], *moved, *rest), tuple(refusals))
+
+
+def _reason_against_all(segment: Segment, pieces: tuple[Piece, ...], first: int) -> str:
+    lines = split_lines(segment.text, frozenset(segment.slots))
+    if any(line.is_open for line in lines if line.start < pieces[-1].start):
+        return "a delimiter is not closed"
+    if any(_is_letter(line.text) for line in lines if not line.is_block):
+        return "it looks like a letter"
+    for piece in pieces[: first + 1]:
+        order = _ORDERED.search(segment.text, piece.start, piece.end)
+        if order:
+            return f"{order.group()!r} in front of the argument speaks of what comes when"
+    return ""
+
+
+class _Walk:
+    """Goes through what follows the first argument."""
+
+    def __init__(self, segment: Segment, pieces: tuple[Piece, ...], first: int) -> None:
+        self.segment = segment
+        self.pieces = pieces
+        self.first = first
+        self.nouns = argument_nouns(segment, pieces)
+        self.shared = shared_nouns(segment, pieces)
+        self.led = {_normal(self._text(piece)) for piece in pieces[:first]}
+        self.last_argument = max(i for i, p in enumerate(pieces) if p.kind is Kind.ARGUMENT)
+        self.has_heading = any(piece.heading_level for piece in pieces[:first])
+        self.has_local = False  # something was said for the argument before it alone
+        self.levels = {p.heading_level for p in pieces if p.kind is Kind.ARGUMENT}
+
+    def sorted(self) -> tuple[list[int], list[Refusal]]:
+        """What moves, in order, and why the rest stays."""
+        moved: list[int] = []
+        refusals: list[Refusal] = []
+        setting = Setting(self.nouns, GENERIC, self.shared)
+        last: list[int] = []  # what moves from directly before
+        for group in self._groups():
+            piece = self.pieces[group[0]]
+            if piece.kind is Kind.ARGUMENT:
+                setting = replace(setting, is_inline=is_inline(self.segment, piece))
+                last = []
+            elif piece.kind is Kind.CUE:
+                if last and refers_back(self._text(piece)):
+                    moved = [i for i in moved if i not in last]
+                    refusals += [Refusal(self.pieces[i], _NEEDED) for i in last]
+            elif found := self._group_refusals(group, setting):
+                refusals += found
+            else:
+                moved += group
+                last = group
+        return moved, refusals
+
+    def _groups(self) -> Iterator[list[int]]:
+        """Arguments and cues by themselves, all text between two of them together."""
+
+        def key(i: int) -> int:
+            return -1 if self.pieces[i].kind is Kind.TEXT else i
+
+        for _, group in groupby(range(self.first, len(self.pieces)), key):
+            yield list(group)
+
+    def _group_refusals(self, group: list[int], setting: Setting) -> list[Refusal]:
+        """Empty if all of a group may lead: what stays could go on with what is before it."""
+        whole = " ".join(self._text(self.pieces[i]) for i in group)
+        # Of text behind an instruction with an argument in it, `refusal` asks more than that.
+        if not (setting.is_inline or is_anchored(whole, self.nouns | GENERIC)):
+            return [Refusal(self.pieces[i], _UNRELATED) for i in group]
+        found: list[Refusal] = []
+        is_between = self.has_local or group[0] < self.last_argument
+        paragraph = None
+        for i in group:
+            piece = self.pieces[i]
+            # What names an argument says so for its paragraph.
+            if piece.paragraph != paragraph:
+                setting = replace(setting, is_between=is_between)
+            reason = self._refusal(piece, setting)
+            if reason:
+                found.append(Refusal(piece, reason))
+            paragraph = None if reason else piece.paragraph
+            before = f"{setting.before} {self._text(piece)}".strip()[-MAX_BEFORE_CHARS:]
+            is_loose = setting.is_loose or (not reason and self._is_anchor(piece, setting))
+            setting = replace(setting, before=before, is_between=False, is_loose=is_loose)
+        if found:
+            self.has_local |= any(refusal.reason == LOCAL for refusal in found)
+            found += [Refusal(p, _TOGETHER) for p in self._others(group, found)]
+        return found
+
+    def _others(self, group: list[int], found: list[Refusal]) -> list[Piece]:
+        refused = {refusal.piece for refusal in found}
+        return [self.pieces[i] for i in group if self.pieces[i] not in refused]
+
+    def _is_anchor(self, piece: Piece, setting: Setting) -> bool:
+        return not setting.is_inline and speaks_of(self._text(piece), self.nouns)
+
+    def _refusal(self, piece: Piece, setting: Setting) -> str:
+        if piece.is_nested:
+            return "it stands under the heading of an argument"
+        is_alone = self.levels == {0} and not self.has_heading
+        if piece.heading_level and self.levels != {piece.heading_level} and not is_alone:
+            return "its heading is of another level than the argument's"
+        text = self._text(piece)
+        if setting.is_between and re.match(
+            r"(?:please )?(?:read|look|consider|study)\b", text, re.I
+        ):
+            return LOCAL
+        if _normal(text) in self.led:
+            return "it repeats what is said in front of the argument"
+        is_heading = piece.heading_level > 0
+        return refusal(text, setting, is_whole=piece.is_whole, is_heading=is_heading)
+
+    def _text(self, piece: Piece) -> str:
+        return self.segment.text[piece.start : piece.end]
+
+
+def _is_letter(line: str) -> bool:
+    return bool(_LETTER.match(line) or _SIGN_OFF.match(line))
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"\W+", " ", text.lower()).strip()

@@ -1,0 +1,68 @@
+"""What a pass did, as the receipt in the graph that it gives: where, and what there.
+
+A pass may tell (`Pass.explain`); of others it is the source lines whose nodes are not as they were.
+Only `pipeline.py` calls this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sgc.ir.graph import Graph, Lit, Loc, Node, Operand, Receipt
+from sgc.ir.limits import MAX_DETAIL_CHARS, MAX_DETAILS
+from sgc.passes.base import Pass
+
+
+def receipt_of(row: Pass, before: Graph, after: Graph) -> Receipt:
+    """The receipt of a pass that changed a graph, or what the graph calls."""
+    explain = row.explain or changed_lines
+    pairs = zip((before, *before.called), (after, *after.called), strict=True)
+    details = [line for one, other in pairs if one is not other for line in explain(one, other)]
+    return Receipt(
+        row.name, row.preserves.value, row.doc, before.n_nodes, after.n_nodes, _bounded(details)
+    )
+
+
+def changed_lines(before: Graph, after: Graph) -> tuple[str, ...]:
+    """The source lines at which there are other nodes than before, as one line a file."""
+    changed = _shapes(before) ^ _shapes(after)
+    lines: dict[str, list[int]] = {}
+    for loc in sorted({loc for loc, *_ in changed if loc}, key=lambda loc: (loc.file, loc.line)):
+        lines.setdefault(loc.file, []).append(loc.line)
+    return tuple(f"{file}:{', '.join(_ranges(found))}" for file, found in lines.items())
+
+
+def _shapes(graph: Graph) -> set[tuple[Loc | None, str, str, int]]:
+    """What stands at each line, whatever its values are called; the last counts what is equal."""
+    counted = Counter((node.loc, node.op, _literals(node)) for node in graph.nodes())
+    return {(loc, op, literals, n) for (loc, op, literals), n in counted.items()}
+
+
+def _literals(node: Node) -> str:
+    return repr([(name, _literal(operand)) for name, operand in node.fields])
+
+
+def _literal(operand: Operand) -> object:
+    if isinstance(operand, tuple):
+        return list(map(_literal, operand))
+    return operand if isinstance(operand, Lit) else None
+
+
+def _ranges(lines: list[int]) -> Iterator[str]:
+    """Sorted numbers, with those that follow one another as `first-last`."""
+    numbers = sorted(set(lines))
+    start = numbers[0]
+    for number, following in zip(numbers, [*numbers[1:], 0], strict=True):
+        if following != number + 1:
+            yield str(start) if start == number else f"{start}-{number}"
+            start = following
+
+
+def _bounded(details: list[str]) -> tuple[str, ...]:
+    """As many as a file holds, on one line each; the last tells how many are missing."""
+    shown = [" ".join(line.split())[:MAX_DETAIL_CHARS] for line in details]
+    if len(shown) > MAX_DETAILS:
+        n_missing = len(shown) - MAX_DETAILS + 1
+        shown = [*shown[: MAX_DETAILS - 1], f"and {n_missing} more"]
+    return tuple(shown)

@@ -1,0 +1,69 @@
+"""What several passes do with nodes and blocks."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sgc.ir.graph import Block, Graph, Node, Operand, Ref
+
+
+def renamed(node: Node, names: Mapping[str, Operand]) -> Node:
+    """The node with operands in place of values; the same object if it uses none of them."""
+    if not names or not any(name in names for name in node.refs()):
+        return node
+    return replace(node, fields=tuple((key, operand(op, names)) for key, op in node.fields))
+
+
+def operand(given: Operand, names: Mapping[str, Operand]) -> Operand:
+    """An operand with operands in place of values."""
+    if isinstance(given, Ref):
+        return names.get(given.name, given)
+    if isinstance(given, tuple):
+        return tuple(operand(item, names) for item in given)
+    return given
+
+
+def closed(names: dict[str, Operand]) -> dict[str, Operand]:
+    """The same, with what stands for a value looked up as well; there is no cycle."""
+    found: dict[str, Operand] = {}
+    for name in names:
+        steps = [name]
+        while True:
+            given = found.get(steps[-1]) or names[steps[-1]]
+            if not isinstance(given, Ref) or given.name not in names:
+                break
+            steps.append(given.name)
+        found.update(dict.fromkeys(steps, given))
+    return found
+
+
+def with_nodes(block: Block, nodes: Iterable[Node]) -> Block:
+    """The same object if they are its own."""
+    made = tuple(nodes)
+    is_same = len(made) == len(block.nodes) and all(map(operator.is_, made, block.nodes))
+    return block if is_same else replace(block, nodes=made)
+
+
+def with_blocks(graph: Graph, blocks: Iterable[Block]) -> Graph:
+    """The same object if they are its own."""
+    made = tuple(blocks)
+    is_same = len(made) == len(graph.blocks) and all(map(operator.is_, made, graph.blocks))
+    return graph if is_same else replace(graph, blocks=made)
+
+
+def jump_args(node: Node) -> tuple[Operand, ...]:
+    """What a jump hands on."""
+    args = node.get("args")
+    assert isinstance(args, tuple)
+    return args
+
+
+def handing_on(jump: Node, is_kept: Sequence[bool]) -> Node:
+    """A jump that hands on some of its values alone; the same object if it is all of them."""
+    if all(is_kept):
+        return jump
+    args = tuple(arg for arg, kept in zip(jump_args(jump), is_kept, strict=True) if kept)
+    fields = tuple(field for field in jump.fields if field[0] != "args")
+    return replace(jump, fields=fields).with_fields(**({"args": args} if args else {}))

@@ -1,0 +1,95 @@
+"""Batches as they are asked for: rows that are made already, planned where they can be."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sgc.batch import Batch, BatchOptions, Row
+from sgc.caches import announce_rows
+from sgc.errors import SgcWarning
+from sgc.ir.graph import Graph, Lit
+from sgc.passes.pipeline import run_pass
+from sgc.passes.reorder_fields import find_table, reorder_fields
+from sgc.planning.fields import order_fields
+from sgc.planning.known import Known, Reader
+from sgc.planning.plan import BatchPlan, plan_known
+from sgc.runtime.executor.backend import Backend
+
+if TYPE_CHECKING:
+    from sgc.program import Program
+
+_NOTHING = Known((), 0, 0)
+
+
+def make_batch(
+    rows: Sequence[Row], options: BatchOptions, backend: Backend, max_tokens: int
+) -> Batch:
+    """A batch of rows in the order that its options ask for. max_tokens: the run's default."""
+    notes: list[str] = []
+    if options.reorder_fields:
+        rows, notes = with_fields_reordered(rows)
+    announce_rows(backend, [(r.program.graph, r.arguments) for r in rows if r.program is not None])
+    graphs = {id(row.program): row.program.graph for row in rows if row.program is not None}
+    plan = None
+    if options.order == "plan" and graphs:
+        if any(map(has_effects, graphs.values())):
+            notes.append("rows keep their order: a tool that they call has effects")
+        else:
+            plan = plan_batch(rows, max_tokens)
+            notes.insert(0, plan.report())
+    return Batch(rows, options, plan, backend, tuple(notes))
+
+
+def with_fields_reordered(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """Rows with the fields of their tables moved, and what was gained; warns where none can be."""
+    found, notes = list(rows), list[str]()
+    by_program: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        by_program.setdefault(id(row.program), []).append(index)
+    for indices in by_program.values():
+        program = rows[indices[0]].program
+        if program is None:
+            _warn(f"the fields of {len(indices)} rows stay: they are interpreted, not compiled")
+            continue
+        table = find_table(program.graph)
+        if table is None:
+            _warn(f"the prompts of {program.name} stay: no two labelled arguments follow another")
+            continue
+        ordered = order_fields(table, program.graph, [rows[i].arguments for i in indices])
+        variants = {order: _variant(program, order) for order in set(ordered.orders)}
+        for index, order in zip(indices, ordered.orders, strict=True):
+            found[index] = replace(rows[index], program=variants[order])
+        notes += ordered.report()
+    return found, notes
+
+
+def _variant(program: Program, order: tuple[int, ...]) -> Program:
+    return replace(program, graph=run_pass(reorder_fields(order), program.graph))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(SgcWarning(message), stacklevel=2)
+
+
+def plan_batch(rows: Sequence[Row], max_tokens: int) -> BatchPlan:
+    """The plan of compiled rows, perhaps of several programs; of others nothing is known."""
+    readers: dict[int, Reader] = {}
+    known = []
+    for row in rows:
+        if row.program is None:
+            known.append(_NOTHING)
+            continue
+        graph = row.program.graph
+        reader = readers.get(id(graph))
+        if reader is None:
+            reader = readers[id(graph)] = Reader(graph, max_tokens)
+        known.append(reader.read(row.arguments))
+    return plan_known(known)
+
+
+def has_effects(graph: Graph) -> bool:
+    """Whether it calls a tool whose calls change something, which keeps the order of rows."""
+    return any(n.op == "tool" and n.get("effect") == Lit("effect") for n in graph.all_nodes())

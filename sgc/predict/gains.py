@@ -1,0 +1,63 @@
+"""What each pass is predicted to save: the program is run dry before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sgc.ir.graph import Graph, Receipt
+from sgc.passes.base import Pass
+from sgc.passes.pipeline import optimize
+from sgc.predict.dry_run import Row
+from sgc.predict.predict import Expecting, expected
+from sgc.predict.samples import Samples
+from sgc.predict.targets import Target
+from sgc.predict.totals import Total
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pass that changed the program, and what came of it."""
+
+    receipt: Receipt
+    after: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What the rows use before a pass and after it, all together."""
+
+    receipt: Receipt
+    before: Total
+    after: Total
+
+
+def steps_of(graph: Graph, level: int) -> tuple[Graph, tuple[Step, ...]]:
+    """The program that a level makes, and the passes that did something on the way."""
+    steps: list[Step] = []
+
+    def observe(row: Pass, before: Graph, after: Graph, seconds: float) -> None:
+        if after is not before:
+            steps.append(Step(after.receipts[-1], after))
+
+    return optimize(graph, level, observer=observe), tuple(steps)
+
+
+def gains(
+    graph: Graph,
+    steps: Sequence[Step],
+    rows: Sequence[Row],
+    target: Target,
+    how: Expecting,
+    samples: Samples | None = None,
+) -> list[Gain]:
+    """Of each step, from the program as it was before the first. Requests that are equal are asked
+    once or not alike in all of them (`how.shares`), so that a gain is the pass's own.
+    """
+    before = expected(graph, rows, target, how, samples).total
+    found = []
+    for step in steps:
+        after = expected(step.after, rows, target, how, samples).total
+        found.append(Gain(step.receipt, before, after))
+        before = after
+    return found

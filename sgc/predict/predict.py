@@ -1,0 +1,67 @@
+"""What running a program for some rows will use: as expected, and at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sgc.errors import SgcError
+from sgc.ir.graph import Graph
+from sgc.predict.asking import Cost
+from sgc.predict.ceiling import ceiling_of
+from sgc.predict.dry_run import Row, dry_run, of_row
+from sgc.predict.replies import AssumedReplies
+from sgc.predict.samples import Samples
+from sgc.predict.targets import Target
+from sgc.predict.totals import Totals
+from sgc.runtime.executor.dry import DryBackend
+from sgc.runtime.executor.options import RunOptions
+
+TOOL_TOKENS = 32  # of a tool's result that nobody has seen
+
+
+@dataclass(frozen=True, slots=True)
+class Expecting:
+    """How runs are made. shares: equal requests are asked once, as from -O1 on; is_warm: what the
+    same rows have asked before is still cached.
+    """
+
+    options: RunOptions
+    shares: bool = True
+    is_warm: bool = False
+
+
+def expected(
+    graph: Graph,
+    rows: Sequence[Row],
+    target: Target,
+    how: Expecting,
+    samples: Samples | None = None,
+) -> Totals:
+    """What the rows will use together, if what comes back is as assumed (`replies.py`).
+
+    Raises the first error that a row would end with.
+    """
+    meter = target.meter(graph, how.options, samples)
+    is_exact = samples is not None and target.is_exact(samples)
+    replies = AssumedReplies(target.capabilities, target.writer(), samples, is_exact)
+    tool_text = target.writer().placeholder(TOOL_TOKENS)
+    for _ in range(1 + how.is_warm):
+        backend = DryBackend(target.capabilities, replies, meter, how.shares)
+        found = dry_run(graph, rows, backend, how.options, samples, tool_text)
+    return found
+
+
+def at_most(
+    graph: Graph, rows: Sequence[Row], target: Target, options: RunOptions, tool_tokens: float
+) -> Cost:
+    """What the rows can use together, whatever comes back. tool_tokens: that a tool's result has at
+    most.
+    """
+    asking, total = target.asking(graph), Cost()
+    for row in rows:
+        try:
+            total = total.plus(ceiling_of(graph, row.arguments, asking, options, tool_tokens))
+        except SgcError as error:
+            raise of_row(error, row, len(rows)) from error
+    return total

@@ -1,0 +1,158 @@
+"""What runs are predicted for: our engine with a model, or a provider's model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from sgc.caches import Plans, rules_of
+from sgc.endpoints import require_engine
+from sgc.errors import UsageError
+from sgc.ir.graph import Graph
+from sgc.predict.asking import Asking
+from sgc.predict.replies import Writer
+from sgc.predict.samples import Samples
+from sgc.runtime.executor.backend import Capabilities
+from sgc.runtime.executor.dry import Meter
+from sgc.runtime.executor.options import RunOptions
+
+
+class Target(Protocol):
+    """Whom a run would ask."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def planned(self, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> Graph:
+        """The program as a run for rows with these arguments would have it."""
+        ...
+
+    def writer(self) -> Writer: ...
+
+    def is_exact(self, samples: Samples) -> bool:
+        """Whether a log's tokens are those of this model."""
+        ...
+
+    def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
+        """A new one, which nothing has been asked."""
+        ...
+
+    def asking(self, graph: Graph) -> Asking:
+        """What the ceiling is made of."""
+        ...
+
+
+class EngineTarget:
+    """Our engine. model: a folder or a hub id, None for the default; pool_tokens: that it has room
+    for, None for as many as come.
+    """
+
+    def __init__(self, model: str | None = None, pool_tokens: int | None = None) -> None:
+        require_engine()
+        from sgc.predict.model import open_model
+
+        self._model = open_model(model)
+        self._pool_tokens = pool_tokens
+
+    @property
+    def name(self) -> str:
+        return self._model.capabilities.model
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._model.capabilities
+
+    def planned(self, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> Graph:
+        return graph
+
+    def writer(self) -> Writer:
+        from sgc.predict.writers import EngineWriter
+
+        return EngineWriter(self._model)
+
+    def is_exact(self, samples: Samples) -> bool:
+        logged = samples.capabilities.fingerprints.get("tokenizer")
+        return logged == self.capabilities.fingerprints["tokenizer"]
+
+    def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
+        from sgc.predict.engine_meter import EngineMeter
+
+        return EngineMeter(self._model, self._pool_tokens)
+
+    def asking(self, graph: Graph) -> Asking:
+        from sgc.predict.asking import EngineAsking
+
+        # A tokenizer may put a token of its own before a text.
+        return EngineAsking(self.capabilities, len(self._model.tokenizer.prefix_ids) + 1)
+
+
+class ProviderTarget:
+    """A provider's model. Raises UsageError for one whose prices are not known."""
+
+    def __init__(self, uri: str, prices: Path | None = None) -> None:
+        from sgc.runtime.executor.providers.connect import NO_KEY, parse_target
+        from sgc.runtime.executor.providers.models import as_of, facts_for
+        from sgc.runtime.executor.providers.prices import read_prices
+
+        found = parse_target(uri, key=NO_KEY)  # nobody is asked
+        if not found.model:
+            raise UsageError(f"no model is named in {uri}", hint="an estimate asks nobody: #MODEL")
+        self.facts = facts_for(found.provider, found.model, found.choices)
+        given = read_prices(prices, found.model) if prices is not None else None
+        if given is not None:
+            self.facts = replace(self.facts, prices=given)
+        self.prices_of = str(prices) if given is not None else f"the table of {as_of()}"
+        if self.facts.prices is None:
+            raise UsageError(
+                f"no prices of {found.model} are known",
+                hint='give --prices FILE, with {"MODEL": {"input": 1.0, "output": 2.0}}, dollars a '
+                "million tokens; ?like=MODEL says which model it is like",
+            )
+
+    @property
+    def name(self) -> str:
+        return self.facts.model
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        from sgc.runtime.executor.providers.backend import capabilities_of
+
+        return capabilities_of(self.facts)
+
+    def planned(self, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> Graph:
+        """With the marks that a batch of these rows gets (`sgc/caches.py`)."""
+        rules = rules_of(self.facts)
+        if rules is None or not rows or any(node.op == "cache" for node in graph.all_nodes()):
+            return graph
+        plans = Plans()
+        plans.announce(graph, list(rows))
+        return plans.marked(graph, rows[0], rules, math.inf)
+
+    def writer(self) -> Writer:
+        from sgc.predict.writers import RateWriter
+
+        return RateWriter(self.facts.bytes_per_token)
+
+    def is_exact(self, samples: Samples) -> bool:
+        return samples.capabilities.model == self.facts.model
+
+    def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
+        from sgc.predict.calibrate import rates_of
+        from sgc.predict.provider_meter import ProviderMeter
+
+        if samples is None or not self.is_exact(samples):
+            return ProviderMeter(self.facts)
+        return ProviderMeter(self.facts, rates_of(graph, self, options, samples))
+
+    def asking(self, graph: Graph) -> Asking:
+        from sgc.predict.asking import ProviderAsking
+
+        is_marked = any(node.op == "cache" for node in graph.all_nodes())
+        return ProviderAsking(self.capabilities, self.facts, is_marked)

@@ -1,0 +1,221 @@
+"""Code movement proposed by a model, validated on rows, and the command that does both."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from conftest import prompt_text
+
+import sgc
+from sgc.errors import UsageError
+from sgc.ir.file import load
+from sgc.ir.parser import parse
+from sgc.ir.printer import to_text
+from sgc.movement_model import by_model, question, read_order
+from sgc.movement_validation import greedy, validate
+from sgc.passes.movement import lines, move
+from sgc.passes.movement.propose import drafts
+from sgc.rows import InputRow
+
+PROGRAM = """sgir 1
+program @p(%x: text) {
+  %s0 = stream "p"
+  %s1 = const %s0 "Article: "
+  %s2 = append %s1 %x
+  %s3 = const %s2 "\\n\\nSummarize the article. Use plain words.\\n\\nSummary:"
+  %s4, %g = gen %s3 name="g" temperature=0.7
+  %s5 = const %s4 "\\n\\nTranslate the summary.\\n\\nFrench:"
+  %s6, %h = gen %s5 name="h"
+  publish %s6 "p" keys=["g", "h"] items=[%g, %h]
+  return %h
+}
+"""
+# 0 the article, 1 and 2 the sentences, 3 the cue, 4 gen g, 5 a sentence, 6 a cue, 7 gen h
+
+
+@pytest.fixture
+def program():
+    return parse(PROGRAM)
+
+
+def test_what_the_model_is_asked(program):
+    (draft,) = drafts(program)
+    asked = question(draft)
+    assert asked.endswith(
+        'Pieces:\n0 argument "Article: {x}"\n1 text "Summarize the article."\n'
+        '2 text "Use plain words."\n3 cue "Summary:"\n4 generation "gen g"\n'
+        '5 text "Translate the summary."\n6 cue "French:"\n7 generation "gen h"\nOrder:'
+    )
+
+
+def test_a_good_proposal_is_carried_out(program, scripted):
+    outcome = move(program, by_model(scripted(lambda p, s: " [1, 2, 0, 3, 4, 5, 6, 7]")))
+    assert not outcome.rejected
+    text = to_text(outcome.graph)
+    assert '"Summarize the article. Use plain words.\\n\\nArticle: "' in text
+    assert outcome.graph == move(program).graph, "as the rules do it"
+    assert "moved in front of the arguments" in "\n".join(lines(outcome))
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("I would move the instructions first.", "expected a JSON list of piece numbers"),
+        ("", "expected a JSON list of piece numbers, found ''"),
+        ("[1, 2, 0", "expected a JSON list of piece numbers"),
+        ('["1", "0"]', "expected a JSON list of piece numbers"),
+        ("[1, 0, 3, 4, 5, 6, 7]", "piece 2 is missing: 'Use plain words.'"),
+        ("[1, 1, 0, 2, 3, 4, 5, 6, 7]", "piece 1 is there 2 times"),
+        ("[1, 2, 0, 3, 4, 5, 6, 7, 8]", "there is no piece 8"),
+        ("[]", "piece 0 is missing"),
+        ("[5, 1, 2, 0, 3, 4, 6, 7]", "piece 5 crosses a barrier: gen g"),
+        ("[1, 2, 0, 4, 3, 5, 6, 7]", "piece 3 crosses a barrier: gen g"),
+        ("[3, 1, 2, 0, 4, 5, 6, 7]", "piece 3 begins the reply and must stay last"),
+        ("[0, 2, 1, 3, 4, 5, 6, 7]", "no text comes in front of the first argument"),
+    ],
+)
+def test_other_proposals_are_rejected_and_nothing_is_lost(program, scripted, reply, reason):
+    outcome = move(program, by_model(scripted(lambda p, s: reply)))
+    assert outcome.graph is program
+    (rejected,) = outcome.rejected
+    assert reason in rejected.reason
+    assert reason in "\n".join(lines(outcome))
+
+
+def test_a_label_cannot_be_parted_from_its_argument(program, scripted):
+    """Its label and delimiters have no number of their own."""
+    (draft,) = drafts(program)
+    assert draft.parts[0].text == "Article: {x}"
+    outcome = move(program, by_model(scripted(lambda p, s: "[1,2,0,3,4,5,6,7]")))
+    assert re.search(r"Article: \"\n.*append", to_text(outcome.graph))
+
+
+def test_a_long_stream_is_not_asked_about(scripted):
+    asked = []
+    long = PROGRAM.replace("Use plain words.", "Use plain words. " * 2000)
+    outcome = move(parse(long), by_model(scripted(lambda p, s: asked.append(p) or "")))
+    assert "longer than" in outcome.rejected[0].reason
+    assert not asked
+
+
+def test_the_last_list_counts():
+    assert read_order("First [0, 1], or rather: [1,0]. Done") == (1, 0)
+    assert read_order("[1.5]") is None
+    assert read_order("[" * 10_000) is None
+
+
+# -- validation --
+
+
+def rows(*texts):
+    return [InputRow(str(i), {"x": text}, i + 1) for i, text in enumerate(texts)]
+
+
+def test_validation_counts_rows_with_equal_variables(program, scripted):
+    seen = []
+
+    def reply(prompt, sampling):
+        seen.append(sampling.temperature)
+        text = prompt_text(prompt)
+        return " one" if "same" in text else f" {text.index('Article')}"
+
+    after = move(program).graph
+    found = validate(program, after, rows("same", "other"), scripted(reply))
+    assert (found.n_rows, found.n_equal) == (2, 1)
+    assert {(d.key, d.name) for d in found.differences} == {
+        ("1", "p[0].g"), ("1", "p[0].h"), ("1", "the returned value"),
+    }  # fmt: skip
+    assert set(seen) == {0.0}
+
+
+def test_every_draw_is_made_greedy(program):
+    assert "temperature=0.7" not in to_text(greedy(program))
+    assert to_text(greedy(program)).count("temperature=0.0") == 2
+
+
+# -- the command --
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    @sgc.function
+    def p(s, article):
+        s += "Article: " + article + "\n\nSummarize the article.\n\nSummary:"
+        s += sgc.gen("summary", max_tokens=8)
+
+    path = tmp_path / "p.sgir"
+    p.compile().save(path)
+    return path
+
+
+@pytest.fixture
+def opt(monkeypatch, capsys, scripted, tmp_path):
+    """Runs `sgc opt -p hoist_prefix` where every engine is a scripted one."""
+    from sgc.cli import hoist
+    from sgc.cli.opt import opt_program
+
+    def run(path, reply=lambda p, s: "", **options):
+        asked = []
+        monkeypatch.setattr(hoist, "connect", lambda uri: asked.append(uri) or scripted(reply))
+        monkeypatch.setattr(hoist, "resolve_backend", lambda endpoint: scripted(reply))
+        out = tmp_path / "out.sgir"
+        given = {"level": 1, "passes": "hoist_prefix", "show": "changed", "folder": None}
+        given |= {"kept": "all", "model": None, "rows": 2}
+        opt_program(path, out, **(given | options))
+        return load(out), capsys.readouterr().err, asked
+
+    return run
+
+
+def test_opt_shows_what_moved_and_what_stays(opt, compiled):
+    found, err, _ = opt(compiled)
+    assert '"Summarize the article.\\n\\nArticle: "' in to_text(found)
+    assert "moved in front of the arguments: 22 characters more in the constant prefix" in err
+    again, err, _ = opt(compiled, passes="fold_constants")
+    assert "moved" not in err
+    assert again == load(compiled)
+
+
+def test_opt_asks_a_model(opt, compiled):
+    found, err, asked = opt(
+        compiled, lambda p, s: "[1, 0, 2, 3]", proposer="model", engine="unix:x"
+    )
+    assert asked == ["unix:x"]
+    assert '"Summarize the article.\\n\\nArticle: "' in to_text(found)
+    assert found.receipts[-1].pass_name == "hoist_prefix"
+    found, err, _ = opt(compiled, lambda p, s: "[1, 0, 3, 2]", proposer="model", engine="unix:x")
+    assert found == load(compiled)
+    assert "rejected: piece 2 crosses a barrier: gen summary" in err
+
+
+def test_opt_validates(opt, compiled, tmp_path):
+    sample = tmp_path / "rows.jsonl"
+    sample.write_text("".join(json.dumps({"article": a}) + "\n" for a in ("same", "b", "same")))
+
+    def reply(prompt, sampling):
+        text = prompt_text(prompt)
+        return " one" if "same" in text else f" {text.index('Article')}"
+
+    found, err, _ = opt(compiled, reply, validate_rows=sample)
+    assert found == load(compiled)
+    assert "validated: 2 of 3 rows equal; the move is rejected (--min-equal 1)" in err
+    assert "row 1: p[0].summary was ' 0', is ' 24'" in err
+    found, err, _ = opt(compiled, reply, validate_rows=sample, min_equal=0.6)
+    assert found != load(compiled)
+    assert "validated: 2 of 3 rows equal; the move is kept" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"proposer": "model", "passes": None},
+        {"proposer": "model", "passes": "fold_constants,hoist_prefix"},
+        {"engine": "unix:x"},
+        {"min_equal": 0.5},
+    ],
+)
+def test_opt_refuses_what_cannot_be_meant(opt, compiled, options):
+    with pytest.raises(UsageError):
+        opt(compiled, **options)
