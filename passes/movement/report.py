@@ -22,7 +22,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
     for rejected in outcome.rejected:
         proposal = rejected.proposal
         yield f"{_place(proposal.draft.loc)}rejected: {rejected.reason}"
-        yield f"  proposed order: {list(proposal.order)}"
+        if proposal.is_move:
+            yield f"  proposed order: {list(proposal.order)}"
     for proposal in (*outcome.moved, *outcome.kept):
         yield from (_stays(proposal, stay) for stay in proposal.stays)
     yield from (f"stays: {_short(stay.text)}: {stay.reason}" for stay in outcome.untouched)

@@ -59,7 +59,7 @@ class Hoisting:
             is_kept = not rows or self._stands(graph, outcomes, rows, endpoint)
         for outcome in outcomes.values():
             for line in lines(outcome):
-                click.echo(line, err=True)
+                click.echo(line if is_kept else f"not done: {line}", err=True)
 
         def run(each: Graph) -> Graph:
             return outcomes[id(each)].graph if is_kept else each

@@ -23,7 +23,7 @@ from sgc.predict.bounded_nodes import Nodes
 from sgc.predict.bounds import Bound, known
 from sgc.predict.states import Made, Value, joined
 
-MAX_BLOCKS = 20_000  # that are followed; then a loop counts as one without a bound
+MAX_BLOCKS = 8_000  # that are followed; then a loop counts as one without a bound
 MAX_TURNS = 64  # of a loop without a bound that may still be seen to end
 
 Flow = Any  # a networkx graph of blocks by number
