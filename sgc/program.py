@@ -176,6 +176,7 @@ class Program:
         self, arguments: Mapping[str, Any], backend: Backend, options: RunOptions, key: str
     ) -> Row:
         """One run of a batch, to be made on the shared loop."""
+
         def start(program: Program) -> Coroutine[Any, Any, RunResult]:
             return program.start(backend, arguments, options, row=key)
 

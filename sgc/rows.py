@@ -63,7 +63,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _row(place: str, text: str, index: int, line: int) -> InputRow:
     try:
         found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{place}: expected a JSON object, found: {error}") from error
     if not isinstance(found, dict):
         raise UsageError(f"{place}: expected a JSON object, found {type(found).__name__}")

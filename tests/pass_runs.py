@@ -15,6 +15,7 @@ from typing import Any
 
 import random_control_runs as control
 from control_flow import outcome, replying
+from pass_graphs import enriched
 from random_control import Generator
 from random_programs import random_program
 
@@ -108,7 +109,8 @@ def check(case: Case | None, tally: Tally) -> None:
     if case is None:
         tally.n_untraced += 1
         return
-    before, twin = twins(keep(case.graph, KEEPS[case.seed % len(KEEPS)]))
+    graph = enriched(case.graph, case.seed) if case.seed % 2 else case.graph
+    before, twin = twins(keep(graph, KEEPS[case.seed % len(KEEPS)]))
     wanted = case.run(before)
     if isinstance(wanted[0], str):
         tally.errors[wanted[0].split(":")[0]] += 1
@@ -171,7 +173,8 @@ def run_cases(first: int, last: int, tally: Tally, every: int = 2) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for seed in range(first, last):
-                check(control_case(seed) if seed % every == 0 else straight_case(seed), tally)
+                is_control = seed // 2 % every == 0  # of either kind, plain and enriched ones
+                check(control_case(seed) if is_control else straight_case(seed), tally)
                 if seed % 250 == 249:
                     print(f"{seed + 1}: {tally}", flush=True)
     finally:

@@ -73,6 +73,19 @@ def _labels(segment: Segment, pieces: tuple[Piece, ...]) -> list[set[str]]:
     return found
 
 
+def twin_label(segment: Segment, pieces: tuple[Piece, ...]) -> str:
+    """A label that two arguments have: only their places tell them apart; "" if there is none."""
+    owners: dict[str, str] = {}
+    for piece in pieces:
+        start = piece.start
+        for slot in sorted(i for i in segment.slots if piece.start <= i < piece.end):
+            label = " ".join(re.findall(r"[a-z0-9]+", segment.text[start:slot].lower()))
+            start = slot + 1
+            if label and owners.setdefault(label, segment.slots[slot]) != segment.slots[slot]:
+                return label
+    return ""
+
+
 def _in_both_numbers(words: set[str]) -> frozenset[str]:
     words = words - LABEL_STOPS
     plain = {word.rstrip("s") for word in words if len(word) > 3}

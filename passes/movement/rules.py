@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from sgc.passes.movement.labels import argument_nouns, is_inline, shared_nouns
+from sgc.passes.movement.directives import is_anchored, speaks_of
+from sgc.passes.movement.labels import argument_nouns, is_inline, shared_nouns, twin_label
 from sgc.passes.movement.lines import split_lines
 from sgc.passes.movement.pieces import Kind, Piece
 from sgc.passes.movement.pointers import refers_back
@@ -19,9 +20,7 @@ from sgc.passes.movement.read import (
     LOCAL,
     MAX_BEFORE_CHARS,
     Setting,
-    is_anchored,
     refusal,
-    speaks_of,
 )
 from sgc.passes.movement.streams import Segment
 from sgc.passes.movement.vocabulary import GENERIC
@@ -80,6 +79,9 @@ def _reason_against_all(segment: Segment, pieces: tuple[Piece, ...], first: int)
         return "a delimiter is not closed"
     if any(_is_letter(line.text) for line in lines if not line.is_block):
         return "it looks like a letter"
+    twin = twin_label(segment, pieces)
+    if twin:
+        return f"two arguments are labelled {twin!r}, and only their places tell them apart"
     for piece in pieces[: first + 1]:
         order = _ORDERED.search(segment.text, piece.start, piece.end)
         if order:
@@ -119,6 +121,10 @@ class _Walk:
                     refusals += [Refusal(self.pieces[i], _NEEDED) for i in last]
             elif found := self._group_refusals(group, setting):
                 refusals += found
+                import os
+                if os.environ.get("STRICT"): 
+                    refusals += [Refusal(self.pieces[i], _TOGETHER) for i in range(group[-1]+1,len(self.pieces)) if self.pieces[i].kind is Kind.TEXT]
+                    break
             else:
                 moved += group
                 last = group

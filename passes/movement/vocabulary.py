@@ -119,7 +119,7 @@ TASK_LABELS = _words("""
 """)
 FORM_LABELS = _words("""
     format tone style length audience labels categories classes schema scale rubric language
-    intents examples example definitions persona criteria scoring
+    intents examples example definitions persona criteria scoring options choices
 """)
 TASK_TAGS = _words("""
     instruction instructions task rules requirements constraints guidelines format output_format

@@ -2,9 +2,10 @@
 
 A request that is greedy, or whose seed is the user's own, stands for one text: whoever asks for it
 while it is under way waits for it, whoever asks later gets its reply again, marked `from_shared`.
-So is scoring of choices. Each request is a task of its own, so that it outlives who asked first; it
-is cancelled with the last one that waits. A failure is nobody's but the first one's: the others ask
-for themselves. What is kept is bounded; what was dropped is asked again. Lives on one event loop.
+So is scoring of choices. Who comes first asks, as it would without the others: nearly all requests
+have none. Where it is cancelled, the next asks anew; a failure is the first one's alone, and the
+others ask for themselves. What is kept is bounded; what was dropped is asked again. Lives on one
+event loop.
 """
 
 from __future__ import annotations
@@ -33,7 +34,22 @@ MAX_BYTES = 64 * 1024 * 1024  # of what is kept, as far as it can be told
 R = TypeVar("R", Generated, Scored)
 OnDelta = Callable[[str], None]
 Replies = tuple[Any, ...]
-Ask = Callable[[OnDelta | None], Awaitable[Replies]]
+
+
+class _Key:
+    """What a request asks for, hashed once: a prompt is long, and is looked up several times."""
+
+    __slots__ = ("_hash", "parts")
+
+    def __init__(self, *parts: Hashable) -> None:
+        self.parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.parts == other.parts
 
 
 class SingleFlight:
@@ -43,7 +59,7 @@ class SingleFlight:
         self, backend: Backend, max_replies: int = MAX_REPLIES, max_bytes: int = MAX_BYTES
     ) -> None:
         self._backend = backend
-        self._flights: dict[Hashable, _Flight] = {}
+        self._flights: dict[_Key, _Flight] = {}
         self._kept = _Kept(max_replies, max_bytes)
 
     async def capabilities(self) -> Capabilities:
@@ -58,7 +74,7 @@ class SingleFlight:
         async def ask(told: OnDelta | None) -> tuple[Generated, ...]:
             return (await self._backend.generate(prompt, sampling, told),)
 
-        key = ("generate", prompt, _drawn_alike(sampling))
+        key = _Key("generate", prompt, _drawn_alike(sampling))
         return (await self._once(key, ask, on_delta))[0]
 
     async def generate_n(
@@ -70,7 +86,7 @@ class SingleFlight:
         async def ask(told: OnDelta | None) -> tuple[Generated, ...]:
             return await self._backend.generate_n(prompt, samplings)
 
-        key = ("generate_n", prompt, *map(_drawn_alike, samplings))
+        key = _Key("generate_n", prompt, *map(_drawn_alike, samplings))
         return await self._once(key, ask)
 
     async def score(
@@ -79,7 +95,7 @@ class SingleFlight:
         async def ask(told: OnDelta | None) -> tuple[Scored, ...]:
             return (await self._backend.score(prompt, choices, unconditional),)
 
-        return (await self._once(("score", prompt, choices, unconditional), ask))[0]
+        return (await self._once(_Key("score", prompt, choices, unconditional), ask))[0]
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         return await self._backend.commit_prefix(prompt, heads)
@@ -92,122 +108,128 @@ class SingleFlight:
 
     async def _once(
         self,
-        key: Hashable,
+        key: _Key,
         ask: Callable[[OnDelta | None], Awaitable[tuple[R, ...]]],
         on_delta: OnDelta | None = None,
     ) -> tuple[R, ...]:
-        replies = self._kept.get(key)
-        if replies is not None:
-            if on_delta is not None:
-                _tell(on_delta, _text_of(replies))
+        shown = None if on_delta is None else _Shown(on_delta)
+        while True:
+            replies: tuple[R, ...] | None = self._kept.get(key)
+            if replies is None:
+                flight = self._flights.get(key)
+                if flight is None:
+                    return await self._lead(key, ask, shown)
+                outcome = await flight.follow(shown)
+                if outcome is None:
+                    continue  # who asked has left: somebody else does
+                if isinstance(outcome, BaseException):
+                    if shown is not None and shown.n_told:  # what was shown is not begun anew
+                        raise _own(outcome)
+                    return await ask(on_delta)
+                replies = outcome
+            if shown is not None:
+                shown.finish(_text_of(replies))
             return _shared(replies)
-        flight = self._flights.get(key)
-        is_first = flight is None
-        if flight is None:
-            flight = self._begin(key, ask, on_delta is not None)
-        listener = _Listener(on_delta)
-        replies = await flight.join(listener)
-        if replies is None:
-            if is_first:
-                raise flight.error()
-            if listener.n_told:  # what was shown is not begun anew
-                raise _own(flight.error())
-            return await ask(on_delta)
-        if on_delta is not None and not is_first:
-            _tell(on_delta, _text_of(replies)[listener.n_told :])
-        return replies if is_first else _shared(replies)
 
-    def _begin(self, key: Hashable, ask: Ask, streams: bool) -> _Flight:
-        flight = _Flight(ask, streams)
-        self._flights[key] = flight
-
-        def end(task: asyncio.Task[Replies]) -> None:
-            if self._flights.get(key) is flight:
-                del self._flights[key]
-            if not task.cancelled() and task.exception() is None:
-                self._kept.put(key, task.result())
-
-        flight.task.add_done_callback(end)
-        flight.on_abandoned = lambda: self._flights.pop(key, None)
-        return flight
+    async def _lead(
+        self,
+        key: _Key,
+        ask: Callable[[OnDelta | None], Awaitable[tuple[R, ...]]],
+        shown: _Shown | None,
+    ) -> tuple[R, ...]:
+        """Asks, for all that come meanwhile."""
+        flight = self._flights[key] = _Flight(shown)
+        outcome: Replies | BaseException | None = None
+        try:
+            replies = await ask(None if shown is None else flight.say)
+            self._kept.put(key, replies)
+            outcome = replies
+            return replies
+        except Exception as error:
+            outcome = None if flight.has_left else error
+            raise
+        finally:
+            del self._flights[key]
+            flight.end(outcome)
 
 
-class _Listener:
-    """One who waits for a request. n_told: characters that it was shown."""
+class _Shown:
+    """What one who streams has been shown; a text that is begun again is told from there on."""
 
-    def __init__(self, on_delta: OnDelta | None) -> None:
-        self.on_delta = on_delta
+    def __init__(self, on_delta: OnDelta) -> None:
+        self._on_delta = on_delta
+        self._n_said = 0
         self.n_told = 0
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def begin(self) -> None:
+        """The text comes from its beginning."""
+        self._n_said = 0
 
     def tell(self, text: str) -> None:
-        """Shows text; an error of who is shown it is its own, and ends only its wait."""
-        if self.on_delta is None or self.failed.done():
-            return
-        self.n_told += len(text)
-        try:
-            self.on_delta(text)
-        except StopIteration as error:  # which no future may hold
-            self.failed.set_exception(RuntimeError(f"a callback raised {error!r}"))
-        except BaseException as error:
-            self.failed.set_exception(error)
+        self._n_said += len(text)
+        new = text[len(text) - max(0, self._n_said - self.n_told) :]
+        if new:
+            self.n_told = self._n_said
+            self._on_delta(new)
+
+    def finish(self, text: str) -> None:
+        """Tells what is missing of the whole text."""
+        self.begin()
+        self.tell(text)
 
 
 class _Flight:
-    """A request under way, and those who wait for it."""
+    """A request under way: who asked shows its text to those who wait, and ends their waiting."""
 
-    def __init__(self, ask: Ask, streams: bool) -> None:
-        self._streams = streams
+    def __init__(self, shown: _Shown | None) -> None:
+        self._shown = shown
         self._said: list[str] = []
-        self._listeners: dict[int, _Listener] = {}
-        self.on_abandoned: Callable[[], object] = lambda: None
-        self.task = asyncio.ensure_future(self._ask(ask))
+        self._waits: dict[asyncio.Future[Any], _Shown | None] = {}
+        self.has_left = False  # by an error of its own, which is nobody else's
+        if shown is not None:
+            shown.begin()
 
-    async def _ask(self, ask: Ask) -> Replies:
-        return await ask(self._say if self._streams else None)
-
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Text as it comes, to the others first: an error of who asked ends the request."""
         self._said.append(text)
-        for listener in list(self._listeners.values()):
-            listener.tell(text)
-
-    async def join(self, listener: _Listener) -> Replies | None:
-        """The replies; None if the request has failed. Leaving it last cancels the request."""
-        self._listeners[id(listener)] = listener
-        if self._said:
-            listener.tell("".join(self._said))
+        for wait, shown in self._waits.items():
+            _tell(wait, shown, text)
+        assert self._shown is not None
         try:
-            waits: list[asyncio.Future[Any]] = [self.task, listener.failed]
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if listener.failed.done():
-                listener.failed.result()
-        except GeneratorExit:  # the loop is gone, and nothing can be waited for
-            raise
+            self._shown.tell(text)
         except BaseException:
-            if self._leave(listener):  # what it holds of the backend is free when this ends
-                await asyncio.wait([self.task])
+            self.has_left = True
             raise
-        self._leave(listener)
-        is_lost = self.task.cancelled() or self.task.exception() is not None
-        return None if is_lost else self.task.result()
 
-    def _leave(self, listener: _Listener) -> bool:
-        """Whether nobody waits any more, so that the request is cancelled."""
-        listener.failed.cancel()
-        del self._listeners[id(listener)]
-        if self._listeners or self.task.done():
-            return False
-        self.on_abandoned()
-        self.task.cancel()
-        return True
+    async def follow(self, shown: _Shown | None) -> Replies | BaseException | None:
+        """What it came to: replies, its error, or None where who asked has left."""
+        wait: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waits[wait] = shown
+        try:
+            if shown is not None:
+                shown.begin()
+                _tell(wait, shown, "".join(self._said))
+            outcome: Replies | BaseException | None = await wait
+            return outcome
+        finally:
+            del self._waits[wait]
 
-    def error(self) -> BaseException:
-        """What the request failed with."""
-        if self.task.cancelled():  # from within: nobody has left it
-            return asyncio.CancelledError()
-        error = self.task.exception()
-        assert error is not None
-        return error
+    def end(self, outcome: Replies | BaseException | None) -> None:
+        for wait in self._waits:
+            if not wait.done():
+                wait.set_result(outcome)
+
+
+def _tell(wait: asyncio.Future[Any], shown: _Shown | None, text: str) -> None:
+    """Shows text; an error of who is shown it is its own, and ends only its wait."""
+    if shown is None or wait.done():
+        return
+    try:
+        shown.tell(text)
+    except StopIteration as error:  # which no future may hold
+        wait.set_exception(RuntimeError(f"a callback raised {error!r}"))
+    except BaseException as error:
+        wait.set_exception(error)
 
 
 class _Kept:
@@ -215,25 +237,25 @@ class _Kept:
 
     def __init__(self, max_replies: int, max_bytes: int) -> None:
         self._max_replies, self._max_bytes = max_replies, max_bytes
-        self._replies: OrderedDict[Hashable, tuple[Replies, int]] = OrderedDict()
+        self._replies: OrderedDict[_Key, tuple[Replies, int]] = OrderedDict()
         self._n_bytes = 0
 
-    def get(self, key: Hashable) -> Replies | None:
+    def get(self, key: _Key) -> Replies | None:
         found = self._replies.get(key)
         if found is None:
             return None
         self._replies.move_to_end(key)
         return found[0]
 
-    def put(self, key: Any, replies: Replies) -> None:
-        n_bytes = _n_bytes(key[1], replies)
+    def put(self, key: _Key, replies: Replies) -> None:
+        n_bytes = _n_bytes(key.parts[1], replies)
         self._n_bytes += n_bytes - self._replies.pop(key, (replies, 0))[1]
         self._replies[key] = (replies, n_bytes)
         while self._n_bytes > self._max_bytes or len(self._replies) > self._max_replies:
             self._n_bytes -= self._replies.popitem(last=False)[1][1]
 
 
-def _n_bytes(prompt: Prompt, replies: Replies) -> int:
+def _n_bytes(prompt: Any, replies: Replies) -> int:
     """About how much memory a reply and its request take."""
     total = 1024 + sum(4 * len(segment.text) for segment in prompt)
     total += sum(8 * len(getattr(segment, "ids", ())) for segment in prompt)
@@ -265,11 +287,6 @@ def _drawn_alike(sampling: Sampling) -> Sampling:
 
 def _text_of(replies: Replies) -> str:
     return replies[0].text if isinstance(replies[0], Generated) else ""
-
-
-def _tell(on_delta: OnDelta, text: str) -> None:
-    if text:
-        on_delta(text)
 
 
 def _shared(replies: tuple[R, ...]) -> tuple[R, ...]:

@@ -22,9 +22,7 @@ Event = dict[str, Any]
 def chrome_trace(result: RunResult) -> dict[str, Any]:
     """The trace of a run, as what is to be written as JSON."""
     paths = [stream.path for stream in result.streams]
-    return timeline(
-        result.program, paths, result.requests, result.tool_calls, result.prefetches
-    )
+    return timeline(result.program, paths, result.requests, result.tool_calls, result.prefetches)
 
 
 def timeline(

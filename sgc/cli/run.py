@@ -142,9 +142,7 @@ def run_program(
             keeping.endpoint(lambda: _open_endpoint(engine, model, limits), options.seed)
         )
         if rows is not None:
-            asked = RowsAsked(
-                rows, out, order, reorder_fields, max_concurrency, max_errors, quiet
-            )
+            asked = RowsAsked(rows, out, order, reorder_fields, max_concurrency, max_errors, quiet)
             run_rows(loaded, function, inputs, asked, endpoint, options)
             return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):

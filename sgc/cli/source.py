@@ -143,10 +143,11 @@ def _parse_value(text: str, type_: Type | None, what: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if type_.kind is Kind.JSON and not text.startswith(("[", "{", '"')):
             return text
-        raise UsageError(f"{what}: expected {type_} as JSON, found {text!r}") from error
+        shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
+        raise UsageError(f"{what}: expected {type_} as JSON, found {shown!r}") from error
 
 
 def parse_json_args(text: str | None) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def parse_json_args(text: str | None) -> dict[str, Any]:
         text = sys.stdin.read() if where == "-" else _read_text(Path(where))
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{where}: not valid JSON: {error}", hint="""e.g. --args '{"topic": "tea"}'"""
         ) from error

@@ -1,4 +1,4 @@
-"""The examples give the same greedy texts over gRPC and, through the `openai` package, over HTTP."""
+"""The examples give the same greedy texts over gRPC and, by the `openai` package, over HTTP."""
 
 from __future__ import annotations
 

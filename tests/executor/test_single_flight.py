@@ -148,13 +148,30 @@ def test_one_who_is_cancelled_leaves_the_others_alone(gone):
         for index in gone:
             tasks[index].cancel()
         await backend.step(2)
+        await backend.step(2)
         for index, task in enumerate(tasks):
             if index in gone:
                 with pytest.raises(asyncio.CancelledError):
                     await task
             else:
                 assert (await task).text == "one two"
-        assert (backend.n_asked, backend.n_cancelled) == (1, 0)
+        # Who comes next asks anew, where the one who asked has gone.
+        assert (backend.n_asked, backend.n_cancelled) == ((2, 1) if 0 in gone else (1, 0))
+
+    run(test)
+
+
+def test_a_text_that_somebody_else_begins_anew_is_told_on():
+    async def test(backend, flight):
+        seen: list[list[str]] = [[], []]
+        tasks = await start(flight, seen[0].append, seen[1].append)
+        await backend.step()
+        tasks[0].cancel()
+        await backend.step(2)
+        await backend.step(2)
+        assert (await tasks[1]).text == "one two"
+        assert seen == [["one "], ["one ", "two"]]
+        assert (backend.n_asked, backend.n_cancelled) == (2, 1)
 
     run(test)
 
@@ -229,7 +246,7 @@ def test_one_whose_callback_fails_ends_alone(kind):
         tasks = await start(flight, fail, seen.append)
         await backend.step()
         assert isinstance(tasks[0].exception(), RuntimeError if kind is StopIteration else kind)
-        await backend.step()
+        await backend.step(2)  # the other one asks anew
         assert (await tasks[1]).text == "".join(seen) == "one two"
 
     run(test)

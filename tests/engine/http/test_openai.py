@@ -56,7 +56,8 @@ def test_a_message_that_has_begun_is_gone_on_with(client: OpenAI) -> None:
     """Its prompt ends with what has begun: the suffix and the next beginning are left out."""
     messages = [*HELLO, {"role": "assistant", "content": "Sure:"}]
     more = {"continue_final_message": True, "add_generation_prompt": False}
-    going_on, anew = chat(client, messages=messages, extra_body=more), chat(client, messages=messages)
+    anew = chat(client, messages=messages)
+    going_on = chat(client, messages=messages, extra_body=more)
     assert 0 < going_on.usage.prompt_tokens < anew.usage.prompt_tokens
     assert going_on.choices[0].message.content != anew.choices[0].message.content
 

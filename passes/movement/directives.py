@@ -1,0 +1,143 @@
+"""Recognises instructions by their grammar, wherever they stand. English only."""
+
+from __future__ import annotations
+
+import re
+
+from sgc.passes.movement.vocabulary import ADVERBS, ANCHORS, MODALS, OUTPUTS, STYLE_VERBS, VERBS
+
+MAX_CONDITIONS = 3  # in front of one instruction
+
+MARK = re.compile(r"^\s*(?:[-*•–+]|\(?\d{1,2}[.)]|\(?[a-zA-Z][.)]|step \d+[:.)]?)\s+", re.I)
+_CONDITION = re.compile(
+    r"^(?:if|when|where|for|in|with|using|as|to|based on|from|given|without|within|while|unless|"
+    r"according to|by|under|on)\b[^,]*,\s+(?:then\s+)?(.+)$",
+    re.I | re.S,
+)
+SUBJECT = re.compile(
+    r"^(?:the|your|each|every|all|any|no|both|only|none of the|one|two|three|four|five|\d+)\s+(?:[\w'-]+\s+){0,3}?([\w'-]+)\s+"
+    r"(?:\w+ly\s+)?(must|should|shall|needs?|has|have|may|can|cannot|will|is|are|ought)\b",
+    re.I,
+)
+_SECOND = re.compile(
+    r"^(?:you're an?|you'll|you are (?!reading|seeing|looking)\w+ing an?|"
+    r"you (?:write|answer|translate|review|evaluate|grade|classify|summari[sz]e|generate|extract|"
+    r"respond to|reply to|rewrite|edit) (?!me|him|her|them|back)|you (?:are (?:an?|the|now|one|acting)|must|should|may|can|cannot|"
+    r"need|have to|will (?:act|answer|write|respond|reply|be acting))|"
+    r"(?:i (?:want|need|would like)|i'd like) you to (?!.*\b(?:me|my|i)\b)|there (?:should|must)|"
+    r"a good (?:answer|summary|response|reply)|"
+    r"you (?:represent|specialise|specialize|assist|work (?:as|for|in|at))|"
+    r"\w+ is an? (?:[\w-]+ ){0,3}(?:chatbot|assistant|bot|agent|tutor)\b|"
+    r"the (?:goal|task|aim|objective) is)\b",
+    re.I,
+)
+_PRONOUN_SUBJECT = re.compile(
+    r"^(?:it|they|this|these)(?: \w+)? (?:must|should|shall|needs? to|has to|have to|can|may)\b",
+    re.I,
+)
+_FRAGMENT = re.compile(
+    r"^(?:no|maximum|max|minimum|at most|at least|not more than|nothing else)\b(?:\W+\w+){0,8}\W*$|"
+    r"^[\w-]+ only[.!]?$",
+    re.I,
+)
+CHOICES = re.compile(
+    r"^(?:the )?(?:valid|possible|allowed|available|permitted|acceptable) \w+(?: \w+)?"
+    r"(?: are| is)?:?\s|"
+    r"^(?:the )?(?:\w+ )?(?:categories|labels|classes|options|violations|criteria|choices|"
+    r"values|levels|types|intents|tags|topics|scores|ratings)(?: \w+)? (?:are|include):?\s",
+    re.I,
+)
+_STATED = re.compile(r"^\w+(?: [\w-]+){0,2} (?:is|are|was|were|has|had|will|did|does)\b", re.I)
+DETERMINED = re.compile(
+    r"^\w+ (?:the|an?|all|each|every|any|one|two|three|only|in|with|as|using|whether|if|that|which|"
+    r"what|who|how|to|for|from|at|no|not|it|them|this|these|your|sure)\b",
+    re.I,
+)
+# What says how things must be, in a paragraph that was seen to be an instruction.
+_NORM = re.compile(
+    r"\b(?:should|must|needs? to|has to|have to|may not|shall|is one of|are one of|is either|"
+    r"counts? as)\b|"
+    r"^it is (?:ok|okay|fine|important|acceptable|essential|not necessary)\b|"
+    r"^(?:one|two|three|\d+) \w+(?: \w+)? per \w+",
+    re.I,
+)
+_NO_VERB = re.compile(
+    r"(?:\w*(?:ing|ed|ly|tion|ness|ment|[^s]s)|i|you|he|she|it|they|we|my|our|the|an?|this|that|"
+    r"these|those|there|some|many|most|few|all|no|none|each|every|both|any|in|on|at|for|from|with|"
+    r"by|of|to|as|about|under|over|if|when|while|where|because|since|although|though|who|what|"
+    r"which|how|why|one|two|three|today|yesterday|tomorrow|yes|\d.*)$",
+    re.I,
+)
+_DEFINITE = re.compile(r"\bthe\s+(?!answer\b|response\b|reply\b|output\b)[\w-]+|\w's\b", re.I)
+# "the guest book." names no guest; "the question truthfully." names the question.
+_COMPOUND = re.compile(r"(?<=\bthe )([a-z]+) (?!\w+ly\b)[a-z]+(?=[.;!?])")
+_ROLE = re.compile(
+    r"\b(?:act as|you are an?|your (?:task|job|goal)|i want you to|(?:one|any) of[^.]*:)", re.I
+)
+
+
+def is_anchored(text: str, nouns: frozenset[str]) -> bool:
+    """Whether a paragraph is about an argument or a reply, and not part of what is given."""
+    plain = _COMPOUND.sub(lambda found: found.group(1) if found.group(1) in ANCHORS else "", text)
+    return mentions(plain, nouns | ANCHORS) or bool(_ROLE.search(text))
+
+
+def speaks_of(text: str, nouns: frozenset[str]) -> bool:
+    """Whether it names an argument with "the", or asks for something to be made."""
+    named = re.findall(r"\b(?:the|each|every) ([\w-]+)(?: ([\w-]+))?", text.lower())
+    if any(word in nouns for pair in named for word in pair):
+        return True
+    return bool(re.match(r"(?:write|draft|compose|generate|create|produce|prepare)\b", text, re.I))
+
+
+def is_directive(text: str, is_loose: bool = False, depth: int = 0) -> bool:
+    text = plain(text)
+    words = re.findall(r"[\w'’-]+", text.lower())
+    while words and words[0] in ADVERBS:
+        words = words[1:]
+    if not words:
+        return False
+    patterns = (_SECOND, _FRAGMENT, CHOICES, _PRONOUN_SUBJECT)
+    stripped = " ".join(words)
+    is_verb = words[0] in VERBS or (is_loose and not _NO_VERB.match(words[0]))
+    is_order = is_verb and (DETERMINED.match(stripped) or not _STATED.match(stripped))
+    if is_order or any(pattern.match(text) for pattern in patterns):
+        return True
+    subject = SUBJECT.match(text)
+    if subject and (subject.group(1).lower() in OUTPUTS or text.lower().startswith("your")):
+        return True
+    if is_loose and _NORM.search(text):
+        return True
+    condition = _CONDITION.match(text)
+    if condition is None or depth == MAX_CONDITIONS:
+        return False
+    return is_directive(condition.group(1), is_loose, depth + 1)
+
+
+def plain(text: str) -> str:
+    """A sentence without marks of emphasis and of lists."""
+    text = MARK.sub("", text).strip("*_ \t\"'")
+    return re.sub(r"^(?:important|note|task|instructions?)[:!]\s+", "", text, flags=re.I)
+
+
+def is_persona(text: str) -> bool:
+    return bool(re.match(r"(?:you are|act as|imagine you are|pretend)\b", text, re.I))
+
+
+def stands_alone(text: str) -> bool:
+    """Whether it is about the reply alone, wherever it is said."""
+    text = plain(text)
+    words = re.findall(r"[\w'’-]+", text.lower())
+    while words and words[0] in ADVERBS:
+        words = words[1:]
+    if not words or _DEFINITE.search(text):
+        return False
+    is_about_reply = words[0] in STYLE_VERBS or bool(_FRAGMENT.match(text)) or is_persona(text)
+    is_about_yours = words[0] == "your" and any(word in MODALS for word in words[2:4])
+    return is_about_reply or is_about_yours
+
+
+def mentions(text: str, nouns: frozenset[str]) -> bool:
+    words = re.findall(r"[a-z][\w-]*", text.lower())
+    stems = tuple(noun for noun in nouns if len(noun) > 5)  # "config" names a configuration
+    return any(word in nouns or word.startswith(stems) for word in words)
