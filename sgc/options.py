@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sgc.errors import UsageError
+from sgc.errors import RunLogError, UsageError
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.run_log import RunLog
@@ -70,4 +70,9 @@ def _logged(log: Any) -> dict[str, Any]:
     if not isinstance(log, RunLog):
         raise UsageError(f"log takes a sgc.RunLog, found {log!r}", hint="sgc.RunLog.open(path)")
     header = log.header
-    return {} if header is None else {**header.options, "seed": header.seed}
+    if header is None:
+        return {}
+    unknown = header.options.keys() - OPTION_NAMES
+    if unknown:
+        raise RunLogError(f"{log.path} was written with options that are none: {sorted(unknown)}")
+    return {**header.options, "seed": header.seed}

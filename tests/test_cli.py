@@ -268,6 +268,7 @@ BAD = {
     "output is source": (["compile", TIP, "-o", "prog.py"], 2, "must not replace Python source"),
     "output is a folder": (["compile", TIP, "-o", "."], 2, "found the folder"),
     "no JSON number": (["run", "tip.sgir", "--args", '{"topic": NaN}'], 2, "NaN is no JSON"),
+    "too deep": (["run", "tip.sgir", "--args", "[" * 50_000], 2, "--args: not valid JSON"),
     "half a character": (["run", "tip.sgir", "--args", '{"topic": "\\ud800"}'], 2, "not valid Unicode"),
     "timeline nowhere": (["run", "tip.sgir", "--arg", "topic=a", "--trace", "no/such/t.json"], 2, "--trace no/such/t.json"),
     "unknown command": (["frobnicate"], 2, "No such command"),
@@ -339,6 +340,14 @@ def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
     assert "expected json as JSON" in err
     code, _, err = sgc_command("compile", path, "--bind", 'xs=["a"')
     assert code == 2
+
+
+def test_a_list_argument_that_is_too_deep(sgc_command, tmp_path):
+    prog = program(tmp_path, "@sgc.function\ndef p(s, x: list[str]):\n    s += sgc.join('', x)\n")
+    code, out, err = sgc_command("run", prog, "--model", "fake", "--arg", "x=" + "[" * 50_000)
+    assert (code, out) == (2, "")
+    assert "--arg x: expected list[text] as JSON" in err
+    assert len(err) < 500
 
 
 def test_output_follows_links_and_writes_into_pipes(sgc_command, tmp_path):

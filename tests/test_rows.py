@@ -30,6 +30,7 @@ def test_rows_have_keys_arguments_and_lines(tmp_path: Path) -> None:
         (b'{"custom_id": null}\n', ":1: custom_id must be a text or a number"),
         (b'{"x": 1}\n\xff\n', ":2: expected UTF-8"),
         (b"[" * 100_000, ":1: expected a JSON object"),
+        (b'{"x": ' + b"1" * 5000 + b"}\n", ":1: expected a JSON object"),
     ],
 )
 def test_what_is_no_row_is_refused_at_its_line(tmp_path: Path, text: bytes, message: str) -> None:

@@ -18,7 +18,7 @@ _PREPOSITION = re.compile(
     r"\b(?:to|of|for|about|from|on|in|with|by|against|into|at|within|around|after|before)\s+$", re.I
 )
 _CLAUSE = re.compile(
-    r"[,;]|\b(?:and|but|that|which|then|or|so|if|when|because|while|where|unless)\b", re.I
+    r"[,;:]|\b(?:and|but|that|which|then|or|so|if|when|because|while|where|unless)\b", re.I
 )
 
 
@@ -35,7 +35,8 @@ def is_resolved(text: str, word: re.Match[str], before: str, nouns: frozenset[st
     is_singular = word.group().lower() in ("it", "its", "it's", "itself")
     is_owner = word.group().lower() in ("its", "their")
     if names_before(text, word.start(), is_singular):
-        return is_owner or not _PREPOSITION.search(text[: word.start()])
+        earlier = text[: word.start()]
+        return is_owner or not _PREPOSITION.search(earlier) or _names_argument(earlier, nouns)
     if is_owner:
         earlier = text[: word.start()]
         if re.search(r"\b(?:with|by) $", earlier) and names_something(earlier, is_same=True):

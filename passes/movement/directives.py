@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from sgc.passes.movement.vocabulary import ADVERBS, ANCHORS, MODALS, OUTPUTS, STYLE_VERBS, VERBS
+from sgc.passes.movement.vocabulary import (
+    ADVERBS,
+    ANCHORS,
+    MODALS,
+    OUTPUTS,
+    STYLE_VERBS,
+    VERBS,
+    WORK,
+)
 
 MAX_CONDITIONS = 3  # in front of one instruction
 
@@ -14,16 +22,28 @@ _CONDITION = re.compile(
     r"according to|by|under|on)\b[^,]*,\s+(?:then\s+)?(.+)$",
     re.I | re.S,
 )
+_ADVERBS = re.compile(rf"^(?:(?:{'|'.join(sorted(ADVERBS))})\b,?\s+)+", re.I)
+# Conditions without a comma.
+_PLAIN_CONDITION = re.compile(
+    r"^(?:for|from|in) (?:each|every) (?:\w+ ){1,3}?(\w+ (?:the|an?|its)\b.*)$|"
+    r"^(?:if|when|unless) [^,]{1,80}? ((?:return|output|print|write|say|reply|respond)\b.*)$",
+    re.I | re.S,
+)
 SUBJECT = re.compile(
-    r"^(?:the|your|each|every|all|any|no|both|only|none of the|one|two|three|four|five|\d+)\s+(?:[\w'-]+\s+){0,3}?([\w'-]+)\s+"
+    r"^(?:(?:the|your|each|every|all|any|no|both|only|none of the|one|two|three|four|five|\d+)\s+"
+    r"(?:[\w'-]+\s+){0,3}?)?([\w'-]+)\s+"
     r"(?:\w+ly\s+)?(must|should|shall|needs?|has|have|may|can|cannot|will|is|are|ought)\b",
     re.I,
 )
 _SECOND = re.compile(
-    r"^(?:you're an?|you'll|you are (?!reading|seeing|looking)\w+ing an?|"
+    r"^(?:you're an?|you'll|you are \w+, (?:an?|the)|"
+    r"(?:imagine|pretend|suppose|assume) (?:that )?you(?:'re| are)|"
+    r"you are (?!reading|seeing|looking)\w+ing an?|"
     r"you (?:write|answer|translate|review|evaluate|grade|classify|summari[sz]e|generate|extract|"
-    r"respond to|reply to|rewrite|edit) (?!me|him|her|them|back)|you (?:are (?:an?|the|now|one|acting)|must|should|may|can|cannot|"
-    r"need|have to|will (?:act|answer|write|respond|reply|be acting))|"
+    r"respond to|reply to|rewrite|edit) (?!me|him|her|them|back)|"
+    r"you (?:are (?:an?|the|now|one|acting)|must|should|may|can|cannot|"
+    r"need|have to|will (?:act|answer|write|respond|reply|rate|grade|score|judge|evaluate|classify|"
+    r"translate|summari[sz]e|extract|analy[sz]e|review|generate|be acting))|"
     r"(?:i (?:want|need|would like)|i'd like) you to (?!.*\b(?:me|my|i)\b)|there (?:should|must)|"
     r"a good (?:answer|summary|response|reply)|"
     r"you (?:represent|specialise|specialize|assist|work (?:as|for|in|at))|"
@@ -36,6 +56,9 @@ _PRONOUN_SUBJECT = re.compile(
     re.I,
 )
 _FRAGMENT = re.compile(
+    r"^(?:(?:about|around|roughly|approximately|up to) \d+ \w+|"
+    r"(?:an?|a single|one|two|three|four|five|\d+) (?:short |long |full )?"
+    r"(?:word|sentence|paragraph|line|character|bullet point)s?(?: only| each)?)\.?$|"
     r"^(?:no|maximum|max|minimum|at most|at least|not more than|nothing else)\b(?:\W+\w+){0,8}\W*$|"
     r"^[\w-]+ only[.!]?$",
     re.I,
@@ -56,7 +79,7 @@ DETERMINED = re.compile(
 # What says how things must be, in a paragraph that was seen to be an instruction.
 _NORM = re.compile(
     r"\b(?:should|must|needs? to|has to|have to|may not|shall|is one of|are one of|is either|"
-    r"counts? as)\b|"
+    r"counts? as)\b|^an? [\w-]+(?: [\w-]+)? is [\w-]+ (?:if|when|unless)\b|"
     r"^it is (?:ok|okay|fine|important|acceptable|essential|not necessary)\b|"
     r"^(?:one|two|three|\d+) \w+(?: \w+)? per \w+",
     re.I,
@@ -68,7 +91,7 @@ _NO_VERB = re.compile(
     r"which|how|why|one|two|three|today|yesterday|tomorrow|yes|\d.*)$",
     re.I,
 )
-_DEFINITE = re.compile(r"\bthe\s+(?!answer\b|response\b|reply\b|output\b)[\w-]+|\w's\b", re.I)
+_DEFINITE = re.compile(r"\bthe\s+(?!answer\b|response\b|reply\b|output\b|\d)[\w-]+|\w's\b", re.I)
 # "the guest book." names no guest; "the question truthfully." names the question.
 _COMPOUND = re.compile(r"(?<=\bthe )([a-z]+) (?!\w+ly\b)[a-z]+(?=[.;!?])")
 _ROLE = re.compile(
@@ -79,7 +102,10 @@ _ROLE = re.compile(
 def is_anchored(text: str, nouns: frozenset[str]) -> bool:
     """Whether a paragraph is about an argument or a reply, and not part of what is given."""
     plain = _COMPOUND.sub(lambda found: found.group(1) if found.group(1) in ANCHORS else "", text)
-    return mentions(plain, nouns | ANCHORS) or bool(_ROLE.search(text))
+    if mentions(plain, ANCHORS) or _ROLE.search(text):
+        return True
+    words = set(re.findall(r"[a-z][\w-]*", text.lower()))
+    return mentions(plain, nouns) and (bool(words & WORK) or "?" in text)
 
 
 def speaks_of(text: str, nouns: frozenset[str]) -> bool:
@@ -108,10 +134,11 @@ def is_directive(text: str, is_loose: bool = False, depth: int = 0) -> bool:
         return True
     if is_loose and _NORM.search(text):
         return True
-    condition = _CONDITION.match(text)
+    text = _ADVERBS.sub("", text)
+    condition = _PLAIN_CONDITION.match(text) or _CONDITION.match(text)
     if condition is None or depth == MAX_CONDITIONS:
         return False
-    return is_directive(condition.group(1), is_loose, depth + 1)
+    return is_directive(condition[condition.lastindex or 0], is_loose, depth + 1)
 
 
 def plain(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from sgc.passes.movement.directives import is_directive
 from sgc.passes.movement.pieces import Kind, Piece
 from sgc.passes.movement.streams import SLOT, Segment
 from sgc.passes.movement.vocabulary import ADVERBS, DETERMINERS, LABEL_STOPS, READING, VERBS
@@ -12,6 +13,7 @@ from sgc.passes.movement.vocabulary import ADVERBS, DETERMINERS, LABEL_STOPS, RE
 _TAGS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _MARKS = (":", "=", "-", ">", "+", "|", "#", ".", "?", "!", "—", "–")
 _ANNOUNCED = re.compile(r"\b(?:here|this is|these are|following|given|consider|read|below)\b", re.I)
+_IF = re.compile(r"(?:if|when|whenever|unless|until|while|as long as)\b[^,]*" + SLOT, re.I)
 
 
 def is_inline(segment: Segment, piece: Piece) -> bool:
@@ -29,13 +31,30 @@ def is_inline(segment: Segment, piece: Piece) -> bool:
     return is_line and bool(re.search(r"\w", rest))
 
 
+def is_stated(segment: Segment, piece: Piece) -> bool:
+    """Whether an argument stands within a statement or a condition, no instruction or question.
+
+    "{x} opened the letter.", "Sign at gate {x}", "If {x} is even, ...": the next sentences may go
+    on with that.
+    """
+    text = _TAGS.sub(" ", segment.text[piece.start : piece.end])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any(_IF.match(line) for line in lines):
+        return True
+    return not any(
+        "?" in line or is_directive(line.replace(SLOT, "x")) or _is_instruction(line)
+        for line in lines
+    )
+
+
 def _is_instruction(line: str) -> bool:
     """Whether a label tells what to do, as "Summarize the text:" and not "Follow-up question:"."""
+    is_heading = line.lstrip().startswith("#") and SLOT not in line
     line = re.sub(r"^\W*[A-Za-z -]{1,30}:\s+(?=\S)", "", line)
     words = [word for word in re.findall(r"[a-z'-]+", line.lower()) if word not in ADVERBS]
     if not words or words[0] not in (VERBS | {"you", "your"}) - READING:
         return False
-    is_label = line.rstrip(f"\"'“‘([ {SLOT}").endswith((":", "#"))
+    is_label = is_heading or line.rstrip(f"\"'“‘([ {SLOT}").endswith((":", "#"))
     return len(words) > 3 or not is_label or bool(DETERMINERS & set(words))
 
 
@@ -51,7 +70,10 @@ def _is_unlabelled(label: str) -> bool:
 def argument_nouns(segment: Segment, pieces: tuple[Piece, ...]) -> frozenset[str]:
     """What the arguments are called: the words of their labels and names, in both numbers."""
     words = {word for names in _labels(segment, pieces) for word in names}
-    for name in segment.slots.values():
+    spans = [(p.start, p.end) for p in pieces if p.kind is Kind.ARGUMENT]
+    for slot, name in segment.slots.items():
+        if not any(low <= slot < high for low, high in spans):
+            continue
         words.update(re.findall(r"[a-z]{2,}", name.lower()))
     return _in_both_numbers(words)
 
@@ -74,16 +96,23 @@ def _labels(segment: Segment, pieces: tuple[Piece, ...]) -> list[set[str]]:
 
 
 def twin_label(segment: Segment, pieces: tuple[Piece, ...]) -> str:
-    """A label that two arguments have: only their places tell them apart; "" if there is none."""
+    """A label that two arguments have, or one and the cue: only places tell them apart; or ""."""
     owners: dict[str, str] = {}
     for piece in pieces:
         start = piece.start
         for slot in sorted(i for i in segment.slots if piece.start <= i < piece.end):
-            label = " ".join(re.findall(r"[a-z0-9]+", segment.text[start:slot].lower()))
+            label = _plain(segment.text[start:slot])
             start = slot + 1
             if label and owners.setdefault(label, segment.slots[slot]) != segment.slots[slot]:
                 return label
+        text = segment.text[piece.start : piece.end]
+        if piece.kind is Kind.CUE and "```" not in text and _plain(text) in owners:
+            return _plain(text)
     return ""
+
+
+def _plain(label: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", label.lower()))
 
 
 def _in_both_numbers(words: set[str]) -> frozenset[str]:

@@ -15,12 +15,14 @@ TRIPLE = re.compile(r'("""|\'\'\')')
 TAG = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?(?<!/)>|\[([A-Za-z][\w -]{0,30})\]")
 PAIRS = {"<<<": ">>>", "{{": "}}", "«": "»", "“": "”", "‘‘": "’’"}
 BEGIN = re.compile(
-    r"^\W*(?:(?:BEGIN|START)(?: OF)? |(?:Begin(?:ning)?|Start) of (?:the )?)([\w ]+?)\W*$"
+    r"^\W*(?:(?:BEGIN|START)(?: OF)? |(?:The )?(?:Begin(?:ning)?|Start) of (?:the )?)"
+    r"([\w '’]+?)\W*$"
 )
 END = re.compile(
-    r"^\W*(?:(?:END|STOP)(?: OF)?\b[A-Z ]*|End of (?:the )?[\w ]{1,40}|[A-Z ]+ ENDS?)\W*$"
+    r"^\W*(?:(?:END|STOP)(?: OF)?\b[A-Z ]*|(?:The )?End of (?:the )?[\w '’]{1,40}|"
+    r"[A-Z ]+ ENDS?)\W*$"
 )
-RULE = re.compile(r"^\s*([-=*_#~+.])(?:\s?\1){2,}\s*$")
+RULE = re.compile(r"^\s*([-=*_#~+.>])(?:\s?\1){2,}\s*$")
 HEADING = re.compile(r"^\s*(#{1,6})\s+\S.*$")
 TITLE = re.compile(r"^\s*(\*\*[^*\n]{1,60}\*\*:?|[A-Z][A-Z0-9 /&'-]{2,50}:?|==+ .{1,50} ==+)\s*$")
 ITEM = re.compile(
@@ -137,7 +139,7 @@ def _closings(line: str) -> Iterator[tuple[re.Pattern[str], str]]:
             yield re.compile(re.escape(right)), "bracket"
     begin = BEGIN.match(line)
     if begin:
-        end = rf"^\W*(?:end|stop)(?: of)?(?: the)? {re.escape(begin.group(1))}\W*$"
+        end = rf"^\W*(?:the )?(?:end|stop)(?: of)?(?: the)? {re.escape(begin.group(1))}\W*$"
         yield re.compile(end, re.I | re.M), "bracket"
     opens = line.strip()[:1]
     if opens in ("{", "[") and line.count(opens) > line.count(_CLOSES[opens]):

@@ -41,7 +41,8 @@ _BACK = re.compile(
     r"i(?:'ve| have) (?:just )?\w+|will (?:be given|see|receive|get|read|find)|"
     r"the said|the mentioned|the quoted|the whole thing|the entire thing|the thing|"
     r"do so|if so|so do|doing so|to do so|if not(?=[ ,])|vice versa|"
-    r"(?:one|two|three|four|five|some|any|few|many|\d+) more(?! than)|more (?:examples?|ideas?|of)|"
+    r"(?:one|two|three|four|five|some|any|few|many|\d+) more(?! than)|"
+    r"(?<!or )more (?:examples?|ideas?|of)|"
     r"carry on|go on|keep (?:going|writing)|keep (?:the|a) \w+ going|pick up (?:where|from)|"
     r"(?:leaves|left) off|"
     r"under (?:it|this|that|the (?:text|passage|document|input))|"
@@ -51,7 +52,12 @@ _BACK = re.compile(
 )
 _GOES_ON = re.compile(
     r"(?:^|\b(?:to|and|please|then|must|should|now)\s+)"
-    r"(?:continue|resume|proceed|finish(?! with)|complete(?= (?:the|this|my)))\b",
+    r"(?:continue|resume|proceed|extend|finish(?! (?:with|your|the (?:reply|answer|response))\b)|"
+    r"complete(?= (?:the|this|my))|"
+    r"(?:write|give|tell|add|compose) (?:the|a) (?:rest|sequel|continuation|ending|second \w+|"
+    r"next))\b|"
+    r"\b(?:a|an) (?:different|alternative|better|new) (?:answer|response|reply|one|example)\b"
+    r"(?! than)",
     re.I,
 )
 _REPORTED = re.compile(
@@ -62,13 +68,15 @@ _REPORTED = re.compile(
 _REMIND = re.compile(r"(?:^|\bplease |\band |\balways )(?:remember|recall)\b|\bforget\b", re.I)
 _WE = re.compile(r"\b(?:we|us(?<!US)|our|ours|let's|we're|we've)\b", re.I)
 _FORWARD = re.compile(
-    r"\b(?:below|following|(?:as|what|that|which) follows|(?<!one )(?<!\ba )next|here|"
+    r"\b(?:below(?! \d)|following|(?:as|what|that|which) follows|(?<!one )(?<!\ba )"
+    r"next(?! (?:years?|months?|weeks?|days?|steps)\b)|here|"
     r"hereafter)\b",
     re.I,
 )
 _SAME = re.compile(
     r"(?<!have the )(?<!has the )(?<!share the )(?<!express the )(?<!mean the )(?<!convey the )"
-    r"(?<!refer to the )(?<!describe the )"
+    r"(?<!stay the )(?<!remain the )(?<!remains the )(?<!be the )(?<!refer to the )"
+    r"(?<!describe the )"
     r"\bsame\b(?![^.,;]*\bas\b)",
     re.I,
 )
@@ -97,7 +105,8 @@ _ORDER = re.compile(
     re.I,
 )
 _INITIAL = re.compile(
-    r"(?:then|also|and|but|or|so|yet|next|finally|lastly|afterwards?|otherwise|else|instead|however|"
+    r"(?:(?:only|just|please|kindly|even|right) )?(?:then|also|and|but|or|so|yet|next|finally|"
+    r"lastly|afterwards?|otherwise|else|instead|however|"
     r"therefore|thus|hence|additionally|furthermore|moreover|in addition|besides|likewise|"
     r"conversely|still|meanwhile|once|when (?:done|finished|you(?:'re| are) (?:done|finished))|"
     r"second(?:ly)?|third(?:ly)?|fourth|after|alternatively|accordingly|consequently|because|"
@@ -106,12 +115,18 @@ _INITIAL = re.compile(
     r"if (?:yes|no|so|true|false)(?=,)|in (?:any|either|all|both|neither) cases?|"
     r"(?:in|by) contrast|on the (?:contrary|other hand|one hand)|apart from|"
     r"to (?:conclude|finish|begin with|start with|sum up|close)|moving on|end of|"
-    r"with [^,]* in mind|(?:(?:as|in|for) (?:a|the|your)|your) (?:first|second|third|next|final|last) "
-    r"(?:step|task|job|part|assignment)|(?:ok|okay|now|well|great|good|thanks|thank you)(?=[,.!]))\b",
+    r"in (?:turn|response|reply|return|fact|closing|summary|conclusion|light of|the end)(?=[ ,])|"
+    r"(?:as a|to) follow[- ]up|to summarize(?=,)|by the way|step (?:two|three|four)|"
+    r"put differently|"
+    r"when (?:you(?:'re| are) )?ready|while reading|given what|on (?:second thought|reflection)|"
+    r"for (?:the moment|a change|once)|"
+    r"with [^,]* in mind|(?:(?:as|in|for) (?:a|the|your)|your) "
+    r"(?:first|second|third|next|final|last) (?:step|task|job|part|assignment)|"
+    r"(?:ok|okay|now|well|great|good|thanks|thank you)(?=[,.!]))\b",
     re.I,
 )
 _ADDS = re.compile(
-    r"\b(?:as well|too|also|instead(?! of)|either|neither)\s*[.!?;)]?$|\balso\b", re.I
+    r"\b(?:as well|too|also|instead(?! of)|either|neither|otherwise)\s*[.!?;)]?$|\balso\b", re.I
 )
 _THERE = re.compile(
     r"\bthere\b(?! (?:is|are|was|were|should|must|may|can|isn't|aren't|will)\b)", re.I
@@ -120,10 +135,12 @@ _DEMONSTRATIVE = re.compile(
     r"\b(this|these|those)\b\s*(?:(?:two|three|four|five|six|\d+)\s+)?([\w-]*)", re.I
 )
 _LISTS = re.compile(r"\w,\s.*\bor\b|\w or \w", re.I)  # what "these words" may then mean
-_LISTED_NOUNS = re.compile(r"(?:word|label|option|categor|value|choice|class|answer)(?:s|es|ies)$", re.I)
+_LISTED_NOUNS = re.compile(
+    r"(?:word|label|option|categor|value|choice|class|answer)(?:s|es|ies)$", re.I
+)
 _THAT = re.compile(
-    r"(?:^|\b(?:on|of|with|from|in|by|for|like|about|do|than|all|to|after|before|given|at|into)\s+)"
-    r"that\b",
+    r"(?:^|\b(?:on|of|with|from|in|by|for|like|about|do|than|all|to|after|before|given|at|into|why|"
+    r"how|if|because|whether|when|since)\s+)that\b",
     re.I,
 )
 _THAT_NOUN = re.compile(

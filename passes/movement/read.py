@@ -41,7 +41,14 @@ _COUNTED = re.compile(r"^\W*[A-Za-z]+\.? (\d{1,2})[.:)]")
 _LABEL = re.compile(r"^\**([A-Za-z][A-Za-z /_-]{1,40})\**:\**\s+(?=\S)")
 _UNDERLINE = re.compile(r"^[-=]{3,}[ \t]*(?:\n|$)")
 _TAGGED = re.compile(r"^<([A-Za-z][\w.-]*)[^<>]*>(.*)</\1>\s*$", re.S | re.I)
-_CODE = re.compile(r"^\s*(?:--|//|/\*|\||>|\$|%)")
+_CODE = re.compile(r"^\s*(?:--|//|/\*|\||>|\$|%|[\w.]+\()|^(?:\".*\"|'.*'|“.*”)$", re.S)
+# "Prompt for the skill:", "Review of the film:" are no instructions.
+_NOUN_HEAD = re.compile(
+    r"^(?:answer|comment|copy|design|draft|guess|label|list|message|note|order|outline|plan|prompt|"
+    r"query|question|reply|report|request|review|summary|test|title) "
+    r"(?:of|for|from|by|about|given|to the)\b",
+    re.I,
+)
 # What tells "Answer with one of" from "Answer key", "Order the items" from "Order numbers are".
 _IN_SENTENCE = re.compile(
     r" (?:the|a|an|one|with|in|into|as|using|of|these|this|following|only|your|from|to|and|by)\b",
@@ -62,9 +69,10 @@ class Setting:
     """Where a piece stands.
 
     nouns: what the arguments are called; generic: and what any argument may be; shared: those of
-    several of them; before: what leads directly before it; is_inline: an argument stands within an
-    instruction; is_between: another argument follows; is_loose: its paragraph was seen to be about
-    an argument, so that an unknown verb will do.
+    several of them; before: what leads directly before it; is_inline: an argument stands within a
+    sentence; is_stated: and that is neither an instruction nor a question; is_between: another
+    argument follows; is_loose: its paragraph was seen to be about an argument, so that an unknown
+    verb will do.
     """
 
     nouns: frozenset[str]
@@ -72,6 +80,7 @@ class Setting:
     shared: frozenset[str] = frozenset()
     before: str = ""
     is_inline: bool = False
+    is_stated: bool = False
     is_between: bool = False
     is_loose: bool = False
 
@@ -87,6 +96,8 @@ def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) ->
     number = _NUMBER.match(text.lstrip("#* "))
     if number and (number.group(3) or int(number.group(1) or number.group(2)) != 1):
         return "it goes on with a numbering"
+    if text.endswith(",") or re.fullmatch(r"\w+(?: \w+)?", text):
+        return "it is no whole sentence"
     if _CODE.match(text):
         return "it looks like code, a quotation or a table"
     if is_whole:
@@ -101,7 +112,7 @@ def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) ->
         and not is_persona(text)
     ):
         return LOCAL
-    if setting.is_inline and not stands_alone(text):
+    if setting.is_inline and (setting.is_stated or not stands_alone(text)):
         return "it may go on with what is said before it"
     return ""
 
@@ -180,7 +191,7 @@ def _of_lines(text: str, is_heading: bool, setting: Setting) -> str:
         known = "form"
     rest = _UNDERLINE.sub("", rest)
     if known and rest.strip():
-        return _of_content(rest, setting, known == "form")
+        return _of_content(rest, setting, known == "form", title)
     if is_heading:
         return "its heading is none that the rules know"
     return _of_announced(head, rest, setting)
@@ -189,7 +200,7 @@ def _of_lines(text: str, is_heading: bool, setting: Setting) -> str:
 def _of_announced(head: str, rest: str, setting: Setting) -> str:
     """A sentence that ends with a colon, and what it announces."""
     reason = _pointing(head, setting, announces=bool(rest.strip()))
-    is_known = is_directive(head) or CHOICES.match(head + " ")
+    is_known = (is_directive(head) and not _NOUN_HEAD.match(head)) or CHOICES.match(head + " ")
     if not reason and not (is_known or _is_about_named(head, setting.before)):
         reason = "it is not recognised as an instruction"
     return reason or _of_content(rest, setting, True, head)

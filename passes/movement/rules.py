@@ -9,10 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 
-from sgc.passes.movement.directives import is_anchored, speaks_of
-from sgc.passes.movement.labels import argument_nouns, is_inline, shared_nouns, twin_label
+from sgc.passes.movement.directives import is_anchored, mentions, speaks_of
+from sgc.passes.movement.labels import (
+    argument_nouns,
+    is_inline,
+    is_stated,
+    shared_nouns,
+    twin_label,
+)
 from sgc.passes.movement.lines import split_lines
 from sgc.passes.movement.pieces import Kind, Piece
 from sgc.passes.movement.pointers import refers_back
@@ -23,7 +29,7 @@ from sgc.passes.movement.read import (
     refusal,
 )
 from sgc.passes.movement.streams import Segment
-from sgc.passes.movement.vocabulary import GENERIC
+from sgc.passes.movement.vocabulary import ANSWERING, ASKED, ENDS_PHRASE, GENERIC
 
 _ORDERED = re.compile(
     r"\b(?:after|afterwards?|at the (?:end|bottom)|beneath|underneath|follows?|finally|followed by|"
@@ -39,6 +45,7 @@ _SIGN_OFF = re.compile(
 )
 _UNRELATED = "it names neither an argument nor what to answer, and may be part of what is given"
 _TOGETHER = "it is together with text that stays"
+_BEHIND = "text before it stays, and it may speak of that"
 _NEEDED = "what follows it stays, and may speak of it"
 
 
@@ -79,9 +86,12 @@ def _reason_against_all(segment: Segment, pieces: tuple[Piece, ...], first: int)
         return "a delimiter is not closed"
     if any(_is_letter(line.text) for line in lines if not line.is_block):
         return "it looks like a letter"
+    for piece in pieces:
+        if piece.kind is not Kind.CUE and _has_open_quote(segment.text[piece.start : piece.end]):
+            return "a quotation is not closed"
     twin = twin_label(segment, pieces)
     if twin:
-        return f"two arguments are labelled {twin!r}, and only their places tell them apart"
+        return f"{twin!r} is there twice, and only places tell the two apart"
     for piece in pieces[: first + 1]:
         order = _ORDERED.search(segment.text, piece.start, piece.end)
         if order:
@@ -101,11 +111,10 @@ class _Walk:
         self.led = {_normal(self._text(piece)) for piece in pieces[:first]}
         self.last_argument = max(i for i, p in enumerate(pieces) if p.kind is Kind.ARGUMENT)
         self.has_heading = any(piece.heading_level for piece in pieces[:first])
-        self.has_local = False  # something was said for the argument before it alone
         self.levels = {p.heading_level for p in pieces if p.kind is Kind.ARGUMENT}
 
     def sorted(self) -> tuple[list[int], list[Refusal]]:
-        """What moves, in order, and why the rest stays."""
+        """What moves, in order, and why the rest stays: nothing moves past text that stays."""
         moved: list[int] = []
         refusals: list[Refusal] = []
         setting = Setting(self.nouns, GENERIC, self.shared)
@@ -113,18 +122,18 @@ class _Walk:
         for group in self._groups():
             piece = self.pieces[group[0]]
             if piece.kind is Kind.ARGUMENT:
-                setting = replace(setting, is_inline=is_inline(self.segment, piece))
+                inline = is_inline(self.segment, piece)
+                stated = inline and is_stated(self.segment, piece)
+                setting = replace(setting, is_inline=inline, is_stated=stated)
                 last = []
             elif piece.kind is Kind.CUE:
                 if last and refers_back(self._text(piece)):
                     moved = [i for i in moved if i not in last]
                     refusals += [Refusal(self.pieces[i], _NEEDED) for i in last]
             elif found := self._group_refusals(group, setting):
-                refusals += found
-                import os
-                if os.environ.get("STRICT"): 
-                    refusals += [Refusal(self.pieces[i], _TOGETHER) for i in range(group[-1]+1,len(self.pieces)) if self.pieces[i].kind is Kind.TEXT]
-                    break
+                behind = [p for p in self.pieces[group[-1] + 1 :] if p.kind is Kind.TEXT]
+                refusals += [*found, *(Refusal(p, _BEHIND) for p in behind)]
+                break
             else:
                 moved += group
                 last = group
@@ -146,7 +155,9 @@ class _Walk:
         if not (setting.is_inline or is_anchored(whole, self.nouns | GENERIC)):
             return [Refusal(self.pieces[i], _UNRELATED) for i in group]
         found: list[Refusal] = []
-        is_between = self.has_local or group[0] < self.last_argument
+        is_between = group[0] < self.last_argument
+        if is_between and not self._speaks_of_later(whole, group[-1] + 1):
+            return [Refusal(self.pieces[i], LOCAL) for i in group]
         paragraph = None
         for i in group:
             piece = self.pieces[i]
@@ -161,9 +172,19 @@ class _Walk:
             is_loose = setting.is_loose or (not reason and self._is_anchor(piece, setting))
             setting = replace(setting, before=before, is_between=False, is_loose=is_loose)
         if found:
-            self.has_local |= any(refusal.reason == LOCAL for refusal in found)
             found += [Refusal(p, _TOGETHER) for p in self._others(group, found)]
         return found
+
+    def _speaks_of_later(self, text: str, start: int) -> bool:
+        """Whether text between arguments names one behind it, and not only what it asks for.
+
+        "Summarize the article." in front of "Summary: {summary}" tells how the summary came about.
+        """
+        nouns = argument_nouns(self.segment, self.pieces[start:])
+        named = re.findall(r"\b(?:the|each|every|any)(?=((?: [\w'-]+){1,3}))", text.lower())
+        phrases = (takewhile(lambda w: w not in ENDS_PHRASE, each.split()) for each in named)
+        is_named = any(word.removesuffix("'s") in nouns for phrase in phrases for word in phrase)
+        return is_named or (bool(nouns & ASKED) and mentions(text, ANSWERING))
 
     def _others(self, group: list[int], found: list[Refusal]) -> list[Piece]:
         refused = {refusal.piece for refusal in found}
@@ -190,6 +211,11 @@ class _Walk:
 
     def _text(self, piece: Piece) -> str:
         return self.segment.text[piece.start : piece.end]
+
+
+def _has_open_quote(text: str) -> bool:
+    """Whether quotation marks do not come in pairs: what is quoted may go on in another piece."""
+    return text.count('"') % 2 == 1 or text.count("“") != text.count("”")
 
 
 def _is_letter(line: str) -> bool:

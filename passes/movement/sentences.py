@@ -9,7 +9,7 @@ from sgc.passes.movement.vocabulary import OPENERS
 
 _END = re.compile(r"[.!?。！？][\"'”’)\]*_]*(?=\s+\S)")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|vs|cf|mr|mrs|ms|dr|prof|fig|approx|incl|resp|u\.s|u\.k|jr|sr)"
+    r"(?:\b(?:e\.g|i\.e|vs|cf|mr|mrs|ms|dr|prof|fig|approx|incl|max|min|resp|u\.s|u\.k|jr|sr)"
     r"|^\s*\d{1,2}|\n\s*\d{1,2})\.$",
     re.I,
 )

@@ -13,11 +13,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sgc.errors import ProgramError, SgcError, UnsupportedParameter, UsageError
+from sgc.errors import (
+    BackendError,
+    ProgramError,
+    SgcError,
+    UnsupportedParameter,
+    UsageError,
+)
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.ops import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
-from sgc.runtime.executor.backend import Generated, Prompt, Sampling, Usage
+from sgc.runtime.executor.backend import Generated, Prompt, Sampling, Scored, Usage
 from sgc.runtime.executor.blocks import Unset
 from sgc.runtime.executor.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.last_use import last_use
@@ -308,6 +314,15 @@ def _cache(run: Instance, node: Node) -> Results:
     return (state.append(Piece(PieceKind.MARK, "", ttl=node.text("ttl"))),)
 
 
+def _check_scored(scored: Scored, n_choices: int) -> None:
+    """A log, a recording or a cache may hold the reply to other choices."""
+    chosen, n_scored = scored.chosen, len(scored.choices)
+    if chosen is not None and chosen >= n_choices:
+        raise BackendError(f"the reply names choice {chosen}, of {n_choices} that were asked for")
+    if chosen is None and n_scored != n_choices:
+        raise BackendError(f"the reply scores {n_scored} choices, not the {n_choices} asked for")
+
+
 async def _select(run: Instance, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     choices: tuple[str, ...] = run.field(node, "choices")
@@ -325,6 +340,7 @@ async def _select(run: Instance, node: Node) -> Results:
     with last_use(node, state, prompt):
         scored = await backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
+    _check_scored(scored, len(choices))
     meta = None
     if scored.chosen is not None:
         index = scored.chosen

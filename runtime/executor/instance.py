@@ -364,20 +364,25 @@ class Instance:
     def _finish_if_done(self) -> None:
         if self._returned is None or self._n_open or self.finished.done():
             return
-        (ret_value,) = self._returned
+        try:
+            result = self._result(self._returned[0])
+        except BaseException as error:  # in a task it would be lost, and the run never end
+            self.fail(None, error)
+        else:
+            self.finished.set_result(result)
+
+    def _result(self, ret_value: Any) -> RunResult:
         requests = tuple(sorted(self.requests, key=lambda request: request.start_s))
         wall_s = time.monotonic() - self._start_s
-        self.finished.set_result(
-            RunResult(
-                program=self.program,
-                streams=self._published(),
-                ret_value=ret_value,
-                stats=Stats.of(requests, wall_s, self.prefetches, self.failed_prefetches),
-                seed=self.options.seed,
-                requests=requests,
-                tool_calls=self.tools.made(),
-                prefetches=tuple(self.prefetches),
-            )
+        return RunResult(
+            program=self.program,
+            streams=self._published(),
+            ret_value=ret_value,
+            stats=Stats.of(requests, wall_s, self.prefetches, self.failed_prefetches),
+            seed=self.options.seed,
+            requests=requests,
+            tool_calls=self.tools.made(),
+            prefetches=tuple(self.prefetches),
         )
 
     def _published(self) -> tuple[StreamResult, ...]:

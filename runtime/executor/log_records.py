@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sgc.runtime.executor.backend import (
     Capabilities,
@@ -32,6 +32,10 @@ from sgc.runtime.executor.log_file import Json
 from sgc.runtime.executor.plain import canonical
 
 MAX_PROMPT_CHARS = 20_000  # of a prompt's end, kept for people; the fingerprint is of all of it
+_MAX_TOKENS = 1 << 48
+_MAX_SPENT = 1e11  # seconds, dollars
+
+T = TypeVar("T")
 
 
 def fingerprint(*parts: Any) -> str:
@@ -81,7 +85,23 @@ def usage_json(usage: Usage) -> Json:
 
 def usage_of(found: Json) -> Usage:
     """Marked as from the log: it was spent when that was written."""
-    return Usage(**found, from_log=True)
+    usage = Usage(**found, from_log=True)
+    for row in fields(usage):
+        _check_spent(row.name, row.default, getattr(usage, row.name))
+    return usage
+
+
+def _check_spent(name: str, default: Any, value: Any) -> None:
+    """Sums are made of what a usage says, and what is no number would end the run in them."""
+    if isinstance(default, bool):
+        is_one = isinstance(value, bool)
+    elif isinstance(default, int):
+        is_one = type(value) is int and 0 <= value < _MAX_TOKENS
+    else:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_one = value is default or (is_number and 0 <= value <= _MAX_SPENT)
+    if not is_one:
+        raise TypeError(f"expected a usage's {name}, found {value!r}")
 
 
 def generated_json(reply: Generated) -> Json:
@@ -104,22 +124,46 @@ def generated_of(found: Json) -> Generated:
     logprobs = found["logprobs"]
     return Generated(
         text=_text(found["text"]),
-        ids=tuple(found["ids"]),
-        kept_ids=tuple(found["kept_ids"]),
+        ids=_ids(found["ids"]),
+        kept_ids=_ids(found["kept_ids"]),
         tail=_text(found["tail"]),
         finish_reason=FinishReason(found["finish_reason"]),
-        matched=found["matched"],
+        matched=_matched(found["matched"]),
         usage=usage_of(found["usage"]),
         logprobs=None if logprobs is None else _logprobs_of(logprobs),
-        extra=found["extra"],
+        extra=instance_of(found["extra"], dict),
         head=_text(found["head"]),
     )
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, found {value!r}")
+def instance_of(value: Any, kind: type[T]) -> T:
+    """The value; raises TypeError where a log has something else."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"expected {kind.__name__}, found {str(value)[:80]!r}")
     return value
+
+
+def _matched(value: Any) -> str | int | None:
+    return value if value is None or isinstance(value, str) else instance_of(value, int)
+
+
+def _text(value: Any) -> str:
+    return instance_of(value, str)
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(map(_text, instance_of(values, list)))
+
+
+def _flag(value: Any) -> bool:
+    return instance_of(value, bool)
+
+
+def _ids(value: Any) -> tuple[int, ...]:
+    ids = tuple(value)
+    if not all(type(each) is int and each >= 0 for each in ids):
+        raise TypeError("expected token ids")
+    return ids
 
 
 def scored_json(reply: Scored) -> Json:
@@ -141,14 +185,17 @@ def scored_json(reply: Scored) -> Json:
 def scored_of(found: Json) -> Scored:
     choices = tuple(
         ChoiceScore(
-            tuple(choice["ids"]),
+            _ids(choice["ids"]),
             tuple(map(_known_number, choice["logprobs"])),
             tuple(choice["texts"]),
             tuple(map(_number_of, choice["unconditional"])),
         )
         for choice in found["choices"]
     )
-    return Scored(choices, usage_of(found["usage"]), found.get("chosen"), found.get("how", ""))
+    chosen = found.get("chosen")
+    if chosen is not None and instance_of(chosen, int) < 0:
+        raise ValueError(f"there is no choice {chosen}")
+    return Scored(choices, usage_of(found["usage"]), chosen, _text(found.get("how", "")))
 
 
 def _number_json(value: float | None) -> float | str | None:
@@ -224,26 +271,27 @@ def capabilities_json(found: Capabilities) -> Json:
 
 def capabilities_of(found: Json) -> Capabilities:
     chat: Mapping[str, Any] = found["chat"]
+    pool_tokens = found.get("pool_tokens")
     return Capabilities(
         model=_text(found["model"]),
         chat=ChatFormat(
-            roles={name: RoleFormat(*role) for name, role in chat["roles"].items()},
-            default_system=chat["default_system"],
-            stop=tuple(chat["stop"]),
-            system_in_user=chat["system_in_user"],
-            image_token=chat["image_token"],
+            roles={name: RoleFormat(*_texts(role)) for name, role in chat["roles"].items()},
+            default_system=_text(chat["default_system"]),
+            stop=_texts(chat["stop"]),
+            system_in_user=_flag(chat["system_in_user"]),
+            image_token=_text(chat["image_token"]),
         ),
-        max_context=found["max_context"],
-        special_tokens=tuple(found["special_tokens"]),
-        max_in_flight=found["max_in_flight"],
-        fingerprints=found["fingerprints"],
-        refuses=frozenset(found["refuses"]),
-        unconditional=found["unconditional"],
-        images=found["images"],
-        checked=frozenset(found.get("checked", ())),  # of older logs, none
-        scores=found.get("scores", True),
-        tells_stop=found.get("tells_stop", True),
-        speculates=found.get("speculates", False),
-        takes_messages=found.get("takes_messages", False),
-        pool_tokens=found.get("pool_tokens"),
+        max_context=instance_of(found["max_context"], int),
+        special_tokens=_texts(found["special_tokens"]),
+        max_in_flight=instance_of(found["max_in_flight"], int),
+        fingerprints={name: _text(each) for name, each in found["fingerprints"].items()},
+        refuses=frozenset(_texts(found["refuses"])),
+        unconditional=_flag(found["unconditional"]),
+        images=_flag(found["images"]),
+        checked=frozenset(_texts(found.get("checked", []))),  # of older logs, none
+        scores=_flag(found.get("scores", True)),
+        tells_stop=_flag(found.get("tells_stop", True)),
+        speculates=_flag(found.get("speculates", False)),
+        takes_messages=_flag(found.get("takes_messages", False)),
+        pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
     )

@@ -7,11 +7,12 @@ from typing import Any
 from sgc.errors import RunLogError
 from sgc.ir.graph import Loc
 from sgc.runtime.executor.log_file import Json
-from sgc.runtime.executor.log_records import usage_of
+from sgc.runtime.executor.log_records import instance_of, usage_of
 from sgc.runtime.executor.record import Request, ToolCall
 from sgc.runtime.executor.run_log import RunLog
 from sgc.runtime.executor.timeline import timeline
 
+_MAX_TIME_S = 1e11  # since 1970
 REQUESTS = ("generate", "score", "commit")
 
 
@@ -27,7 +28,7 @@ def log_trace(log: RunLog) -> dict[str, Any]:
                 requests.append(_request(record, prefix))
             elif record["kind"] == "tool":
                 calls.append(_call(record))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunLogError(f"{log.path} has a malformed record: {error}") from error
     return timeline(header.program if header is not None else "", [], requests, calls)
 
@@ -37,16 +38,23 @@ def _request(record: Json, prefix: str) -> Request:
     usage = usage_of(reply if record["kind"] == "commit" else reply["usage"])
     return Request(
         record["kind"], record["name"], prefix + record["path"], record["ordinal"], (),
-        _loc(record), record["start_s"], record["end_s"], usage,
+        _loc(record), *_times_s(record), usage,
     )  # fmt: skip
 
 
 def _call(record: Json) -> ToolCall:
     return ToolCall(
         record["name"], record["ordinal"], record["effect"], "", _loc(record),
-        record["start_s"], record["end_s"], record["error"], is_logged=True,
+        *_times_s(record), record["error"], is_logged=True,
         path=record.get("path", ""),
     )  # fmt: skip
+
+
+def _times_s(record: Json) -> tuple[float, float]:
+    start_s, end_s = (instance_of(record[name], float) for name in ("start_s", "end_s"))
+    if not 0 <= start_s <= end_s <= _MAX_TIME_S:
+        raise ValueError(f"it takes the time from {start_s} to {end_s}")
+    return start_s, end_s
 
 
 def _loc(record: Json) -> Loc | None:

@@ -173,7 +173,7 @@ class Replayer:
         found = self._file.find(("backend",)) or {}
         try:
             return capabilities_of(found["capabilities"])
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunLogError(f"{self.path}: what the backend was is not told: {error}") from error
 
     async def generate(

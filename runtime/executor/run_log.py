@@ -21,11 +21,17 @@ from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageEr
 from sgc.ir.graph import Guard
 from sgc.runtime.executor.backend import Capabilities
 from sgc.runtime.executor.log_file import Json, Key, LogFile
-from sgc.runtime.executor.log_records import capabilities_json, capabilities_of, fingerprint
+from sgc.runtime.executor.log_records import (
+    capabilities_json,
+    capabilities_of,
+    fingerprint,
+    instance_of,
+)
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.plain import plain_copy
 
 ON_UNKNOWN = ("stop", "retry", "skip")
+_HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class RunLog:
         self.is_replay = file.is_read_only
         self._file = file
         self._checked: tuple[Header, Capabilities] | None = None
+        self._changed: dict[str, str] = {}  # arguments that are not as they were, by row
         # Times in a log are of the wall clock: the monotonic one ends with the machine.
         self._clock_s = time.time() - time.monotonic()
 
@@ -106,11 +113,15 @@ class RunLog:
         found = self._file.find(key)
         if found is not None and found.get("fingerprint") != fingerprint:
             logged = f"{found['kind']} {found.get('name') or ''}".rstrip()
+            changed = self._changed.get(str(found.get("row")))
             raise NonDeterministicProgram(
                 f"the program comes to {what}, where its log has another request: {logged} at "
                 f"{found.get('line') or 'an unknown line'}",
                 where=where,
-                hint="it depends on what changes from run to run (time, randomness, files, its own "
+                hint=f"arguments of this row are not those of the log: {changed}; begin a new log, "
+                "or give them as they were"
+                if changed
+                else "it depends on what changes from run to run (time, randomness, files, its own "
                 "text); begin a new log, or undo the change",
             )
         return found
@@ -127,16 +138,16 @@ class RunLog:
         if found is None:
             return None
         try:
-            return Header(*(found[name] for name in ("name", "fingerprint", "seed", "options")))
-        except KeyError as error:
-            raise RunLogError(f"{self.path}: the program's record has no {error}") from error
+            return Header(*(instance_of(found[name], kind) for name, kind in _HEADER.items()))
+        except (KeyError, TypeError) as error:
+            raise RunLogError(f"{self.path}: the program's record is malformed: {error}") from error
 
     def capabilities(self) -> Capabilities:
         """What the backend was that the log's replies came from."""
         found = self.find("backend") or {}
         try:
             return capabilities_of(found["capabilities"])
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunLogError(f"{self.path}: what the backend was is not told: {error}") from error
 
     def rows(self) -> list[str]:
@@ -146,7 +157,10 @@ class RunLog:
     def arguments(self, row: str) -> Json | None:
         """A row's arguments; None where they were no plain data."""
         found = self.find("row", row)
-        return None if found is None else found.get("arguments")
+        arguments = None if found is None else found.get("arguments")
+        if arguments is not None and not isinstance(arguments, dict):
+            raise RunLogError(f"{self.path}: the arguments of row {row} are no object")
+        return arguments
 
     # -- writing --------------------------------------------------------------------------
 
@@ -163,8 +177,16 @@ class RunLog:
             else:
                 self._check_program(before, header, capabilities)
             self._checked = (header, capabilities)
+        self._note_changes(row, self.arguments(row) or {}, _plain_or_none(arguments) or {})
         if self.find("row", row) is None and not self.is_replay:
             self.append({"kind": "row", "row": row, "arguments": _plain_or_none(arguments)})
+
+    def _note_changes(self, row: str, before: Json, now: Json) -> None:
+        """Keeps which arguments are not as they were, to be told where a request differs."""
+        both = before.keys() & now.keys()  # a compiled program does not have those it fixed
+        changed = sorted(name for name in both if before[name] != now[name])
+        if changed:
+            self._changed[row] = ", ".join(changed)
 
     def _begin_program(self, header: Header, capabilities: Capabilities) -> None:
         self.append({"kind": "backend", "capabilities": capabilities_json(capabilities)})

@@ -120,6 +120,7 @@ def run_program(
     if trace_file is not None:
         check_writable(trace_file, "--trace")
     if out is not None:
+        _refuse_input(out, rows, Path(program))
         check_writable(out, "--out")
     printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
     with ExitStack() as held:
@@ -193,6 +194,13 @@ def check_writable(path: Path, option: str) -> None:
             pass
     except OSError as error:
         raise UsageError(f"{option} {path}: {error.strerror}") from error
+
+
+def _refuse_input(out: Path, *read: Path | None) -> None:
+    """Results would be written over what they were made from."""
+    for path in read:
+        if path is not None and path.exists() and out.exists() and out.samefile(path):
+            raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
 
 
 def load_program(program: str, interpret: bool, level: int, check: bool) -> Program | Function:

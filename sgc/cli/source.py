@@ -17,6 +17,8 @@ from sgc.ir.types import Kind, Type
 from sgc.session import innermost_user_line
 from sgc.tools import Tool, tools_in
 
+_MAX_SHOWN = 200  # characters of an argument that is none
+
 
 def is_source(target: str) -> bool:
     """Whether it names Python source, `PROG.py[:FUNCTION]`, and no compiled program."""

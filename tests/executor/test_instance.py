@@ -11,7 +11,7 @@ import pytest
 
 import sgc
 from sgc.endpoints import Endpoint
-from sgc.errors import ArgumentError, ContextExceeded, ProgramError
+from sgc.errors import ArgumentError, BackendError, ContextExceeded, ProgramError
 from sgc.runtime.executor.backend import ChoiceScore, Generated, Usage
 from sgc.runtime.executor.choices import METHODS, pick
 from sgc.runtime.executor.executor import run_graph
@@ -211,3 +211,30 @@ def test_ten_thousand_nodes_do_not_recurse():
 def test_endpoint_is_a_context_manager():
     with Endpoint(SlowBackend()) as endpoint:
         assert forked.run(x="a", backend=endpoint)["t"] == "r"
+
+
+def test_a_reply_that_cannot_be_summed_ends_the_run():
+    """What fails after the last node fails the run; in its task it would be lost."""
+
+    class Odd(ScriptedBackend):
+        async def generate(self, prompt, sampling, on_delta=None):
+            found = await super().generate(prompt, sampling, on_delta)
+            return replace(found, usage=replace(found.usage, prompt_tokens="many"))
+
+    backend = Endpoint(Odd(lambda prompt, sampling: "r"))
+    for run in (forked.run_once, forked.compile().run_once):
+        with pytest.raises(ProgramError, match="TypeError"):
+            run({"x": "a"}, RunOptions(seed=1), backend)
+
+
+def test_scores_of_other_choices_are_an_error():
+    class Other(ScriptedBackend):
+        async def score(self, prompt, choices, unconditional=False):
+            return await super().score(prompt, choices[:1], unconditional)
+
+    @sgc.function
+    def chosen(s):
+        s += "a" + sgc.select("x", ["b", "c"])
+
+    with pytest.raises(BackendError, match="scores 1 choices, not the 2 asked for"):
+        chosen.run(backend=Endpoint(Other(lambda prompt, sampling: "r"))).sync()

@@ -222,9 +222,23 @@ def test_a_line_that_was_cut_off_is_left_out(path):
             one.run(q="a", t=0.0, backend=endpoint).sync()
 
 
-def test_a_malformed_reply_is_an_error(path):
+MALFORMED = [
+    ('"finish_reason":"stop"', '"finish_reason":"x"'),
+    ('"matched":null', '"matched":[]'),
+    ('"extra":{}', '"extra":[]'),
+    ('"ids":[', '"ids":[null,'),
+    ('"usage":{}', '"usage":{"cached_tokens":[1]}'),
+    ('"usage":{}', '"usage":{"computed_tokens":-1}'),
+    ('"usage":{}', '"usage":{"decode_s":Infinity}'),
+    ('"usage":{}', '"usage":{"cost_usd":"1"}'),
+]
+
+
+@pytest.mark.parametrize(("was", "becomes"), MALFORMED)
+def test_a_malformed_reply_is_an_error(path, was, becomes):
     recorded(path, one, q="a", t=0.0)
-    path.write_text(path.read_text().replace('"finish_reason":"stop"', '"finish_reason":"x"'))
+    assert was in path.read_text()
+    path.write_text(path.read_text().replace(was, becomes))
     with sgc.replay(path) as endpoint, pytest.raises(RunLogError, match="a reply is malformed"):
         one.run(q="a", t=0.0, backend=endpoint).sync()
 

@@ -505,6 +505,53 @@ def test_a_malformed_reply_is_an_error_with_its_place(path, name):
         agent.run("why", backend=Endpoint(Counting()), log=log).sync()
 
 
+def test_other_arguments_of_a_row_are_told(path):
+    with RunLog.open(path) as log:
+        agent.run("why", backend=Endpoint(Counting()), log=log, seed=1).sync()
+    with RunLog.open(path) as log, pytest.raises(NonDeterministicProgram) as caught:
+        agent.run("how", backend=Endpoint(Counting()), log=log).sync()
+    assert "arguments of this row are not those of the log: q;" in str(caught.value)
+
+
+DAMAGES = [
+    ('"seed":1', '"seed":"1"'),
+    ('"options":{}', '"options":{"a":1}'),
+    ('"options":{}', '"options":[]'),
+    ('"arguments":{', '"arguments":7,"other":{'),
+    ('"max_context":', '"max_context":[],"other":'),
+    ('"special_tokens":[]', '"special_tokens":[[]]'),
+    ('"pool_tokens":null', '"pool_tokens":true'),
+]
+
+
+@pytest.mark.parametrize(("was", "becomes"), DAMAGES)
+def test_what_was_written_by_hand_is_an_error(path, was, becomes):
+    with RunLog.open(path) as log:
+        agent.run("why", backend=Endpoint(Counting()), log=log, seed=1).sync()
+    assert was in path.read_text()
+    path.write_text(path.read_text().replace(was, becomes))
+    with pytest.raises(RunLogError):
+        replayed(path)
+
+
+def replayed(path):
+    with RunLog.read(path) as log:
+        agent.run(
+            **log.arguments(log.rows()[0]), backend=Endpoint(ReplayBackend(log)), log=log
+        ).sync()
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"), [("start_s", "NaN"), ("end_s", "1e300"), ("line", "4")]
+)
+def test_a_timeline_of_times_that_are_none(path, was, becomes):
+    with RunLog.open(path) as log:
+        agent.run("why", backend=Endpoint(Counting()), log=log, seed=1).sync()
+    path.write_text(path.read_text().replace(f'"{was}":', f'"{was}":{becomes},"other":'))
+    with RunLog.read(path) as log, pytest.raises(RunLogError, match="malformed record"):
+        log_trace(log)
+
+
 # -- replies come back as they were ---------------------------------------------------------------
 
 TEXTS = st.text(st.characters(codec=None), max_size=8)  # lone surrogates too

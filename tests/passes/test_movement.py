@@ -260,7 +260,7 @@ def random_body(rng: random.Random) -> str:
             add("append", rng.choice(("%x", "%y")))
             const(rng.choice(BEHIND))
             for _ in range(rng.randrange(4)):
-                const(rng.choice(TAILS + TAILS[:1] * 10))  # often one that may lead
+                const(rng.choice(TAILS + TAILS[:1] * 20))  # often one that may lead
         const(rng.choice(CUES))
         if has_role:
             add("role_end", '"user"')

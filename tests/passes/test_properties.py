@@ -42,7 +42,7 @@ def test_random_programs_before_and_after():
 def test_many_random_programs_before_and_after():
     first, last = map(int, os.environ.get("SEEDS", "0:10000").split(":"))
     tally = runs.Tally()
-    runs.run_cases(first, last, tally, every=4)
+    runs.run_cases(first, last, tally, every=10)
     print(tally)
     assert tally.n_untraced < tally.n_programs / 5
 

@@ -105,6 +105,14 @@ def test_fields_are_reordered_when_asked(rows_command):
     assert "  8 rows: brand, stars, text" in err
 
 
+def test_results_do_not_replace_what_is_read(rows_command, tmp_path):
+    (tmp_path / "link.jsonl").symlink_to("rows.jsonl")
+    for out in ("rows.jsonl", "link.jsonl"):
+        code, lines, err = rows_command("rate.py", to=out)
+        assert (code, lines) == (2, ROWS)
+        assert f"--out {out} is what is read, rows.jsonl" in err
+
+
 def test_failed_rows_are_told_and_the_others_go_on(rows_command, tmp_path):
     write(tmp_path / "rows.jsonl", [{"text": "1"}, {"text": "no"}, {"text": "3"}])
     code, lines, err = rows_command("fail.py", to="out.jsonl")
