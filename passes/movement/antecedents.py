@@ -36,21 +36,21 @@ def is_resolved(text: str, word: re.Match[str], before: str, nouns: frozenset[st
     is_owner = word.group().lower() in ("its", "their")
     if names_before(text, word.start(), is_singular):
         earlier = text[: word.start()]
-        return is_owner or not _PREPOSITION.search(earlier) or _names_argument(earlier, nouns)
+        return is_owner or not _PREPOSITION.search(earlier) or names_argument(earlier, nouns)
     if is_owner:
         earlier = text[: word.start()]
         if re.search(r"\b(?:with|by) $", earlier) and names_something(earlier, is_same=True):
             return True
-        if _names_argument(earlier, nouns):
+        if names_argument(earlier, nouns):
             return True
     if _PREPOSITION.search(text[: word.start()]):
         return False
     if word.group().lower() in ("its", "their", "his", "her", "theirs", "hers", "he", "she", "him"):
-        return _names_argument(before, nouns)
+        return names_argument(before, nouns)
     return names_something(before, is_singular)
 
 
-def _names_argument(text: str, nouns: frozenset[str]) -> bool:
+def names_argument(text: str, nouns: frozenset[str]) -> bool:
     return any(re.search(rf"\bthe (?:\w+ )?{re.escape(noun)}\b", text, re.I) for noun in nouns)
 
 

@@ -59,7 +59,8 @@ _FRAGMENT = re.compile(
     r"^(?:(?:about|around|roughly|approximately|up to) \d+ \w+|"
     r"(?:an?|a single|one|two|three|four|five|\d+) (?:short |long |full )?"
     r"(?:word|sentence|paragraph|line|character|bullet point)s?(?: only| each)?)\.?$|"
-    r"^(?:no|maximum|max|minimum|at most|at least|not more than|nothing else)\b(?:\W+\w+){0,8}\W*$|"
+    r"^(?:no|maximum|max|minimum|at most|at least|not more than|nothing else)\b"
+    r"(?:\W+(?!shall|must|may|is|are|was|were|has|have|will|can)\w+){0,8}\W*$|"
     r"^[\w-]+ only[.!]?$",
     re.I,
 )
@@ -92,8 +93,9 @@ _NO_VERB = re.compile(
     re.I,
 )
 _DEFINITE = re.compile(r"\bthe\s+(?!answer\b|response\b|reply\b|output\b|\d)[\w-]+|\w's\b", re.I)
-# "the guest book." names no guest; "the question truthfully." names the question.
-_COMPOUND = re.compile(r"(?<=\bthe )([a-z]+) (?!\w+ly\b)[a-z]+(?=[.;!?])")
+# "the guest book." names no guest; "the question truthfully." and "the log lines." name theirs.
+_COMPOUND = re.compile(r"(?<=\bthe )([a-z]+) (?!\w+ly\b)([a-z]+)(?=[.;!?])")
+_MADE = re.compile(r"\bmake the ([\w-]+) (?:more|less|sound|read|\w+er)\b", re.I)
 _ROLE = re.compile(
     r"\b(?:act as|you are an?|your (?:task|job|goal)|i want you to|(?:one|any) of[^.]*:)", re.I
 )
@@ -101,8 +103,16 @@ _ROLE = re.compile(
 
 def is_anchored(text: str, nouns: frozenset[str]) -> bool:
     """Whether a paragraph is about an argument or a reply, and not part of what is given."""
-    plain = _COMPOUND.sub(lambda found: found.group(1) if found.group(1) in ANCHORS else "", text)
+    known = {1: ANCHORS, 2: nouns - ANCHORS}
+
+    def named(found: re.Match[str]) -> str:
+        return " ".join(found.group(i) for i, words in known.items() if found.group(i) in words)
+
+    plain = _COMPOUND.sub(named, text)
     if mentions(plain, ANCHORS) or _ROLE.search(text):
+        return True
+    made = _MADE.search(text)
+    if made and made.group(1).lower() in nouns:
         return True
     words = set(re.findall(r"[a-z][\w-]*", text.lower()))
     return mentions(plain, nouns) and (bool(words & WORK) or "?" in text)

@@ -279,8 +279,13 @@ def _is_cue(segment: Segment, piece: Piece) -> bool:
 
 
 def _is_unfinished_instruction(segment: Segment, piece: Piece) -> bool:
-    """A line that only lacks its full stop, with nothing that goes on from it directly."""
-    words = segment.text[piece.start : piece.end].lower().split()
+    """A line that only lacks its full stop, with nothing that goes on from it directly.
+
+    Behind a form in closed braces nothing goes on.
+    """
+    text = segment.text[piece.start : piece.end]
+    words = text.lower().split()
     is_apart = not segment.is_prompt or "\n" in segment.text[piece.end :]
     is_instruction = words[0] in VERBS | ADVERBS and len(words) > 3
-    return is_apart and is_instruction and words[-1][-1].isalnum()
+    is_form = text.endswith("}") and text.count("{") == text.count("}")
+    return is_instruction and (is_form or (is_apart and text[-1].isalnum()))

@@ -54,8 +54,9 @@ _GOES_ON = re.compile(
     r"(?:^|\b(?:to|and|please|then|must|should|now)\s+)"
     r"(?:continue|resume|proceed|extend|finish(?! (?:with|your|the (?:reply|answer|response))\b)|"
     r"complete(?= (?:the|this|my))|"
-    r"(?:write|give|tell|add|compose) (?:the|a) (?:rest|sequel|continuation|ending|second \w+|"
-    r"next))\b|"
+    r"(?:write|give|tell|add|compose) (?:(?:the|a) (?:rest|sequel|continuation|ending|second \w+|"
+    r"next)|(?:part|chapter|episode|scene|act|verse|stanza) (?:two|three|four|five|[2-9])))\b|"
+    r"\b(?:begin|start) (?:\w+ )?where\b|"
     r"\b(?:a|an) (?:different|alternative|better|new) (?:answer|response|reply|one|example)\b"
     r"(?! than)",
     re.I,
@@ -76,7 +77,7 @@ _FORWARD = re.compile(
 _SAME = re.compile(
     r"(?<!have the )(?<!has the )(?<!share the )(?<!express the )(?<!mean the )(?<!convey the )"
     r"(?<!stay the )(?<!remain the )(?<!remains the )(?<!be the )(?<!refer to the )"
-    r"(?<!describe the )"
+    r"(?<!describe the )(?<!ask the )(?<!say the )"
     r"\bsame\b(?![^.,;]*\bas\b)",
     re.I,
 )

@@ -60,7 +60,11 @@ _EACH = re.compile(
     r"ends|needs)\b",
     re.I,
 )
-_QUESTION = re.compile(r"^(?:what|which|who|how|why|where|when|is|are|does|do|did|can|was)\b", re.I)
+_QUESTION = re.compile(
+    r"^(?:(?:in|to|of|for|from|on|with|by) (?:what|which|whom|whose)|"
+    r"what|which|who|how|why|where|when|is|are|does|do|did|can|was)\b",
+    re.I,
+)
 LOCAL = "it may be meant for the argument before it alone"
 
 

@@ -20,6 +20,7 @@ from sgc.passes.movement.labels import (
     twin_label,
 )
 from sgc.passes.movement.lines import split_lines
+from sgc.passes.movement.others import is_asked_for, may_go_on, sign_of_others
 from sgc.passes.movement.pieces import Kind, Piece
 from sgc.passes.movement.pointers import refers_back
 from sgc.passes.movement.read import (
@@ -46,6 +47,7 @@ _SIGN_OFF = re.compile(
 _UNRELATED = "it names neither an argument nor what to answer, and may be part of what is given"
 _TOGETHER = "it is together with text that stays"
 _BEHIND = "text before it stays, and it may speak of that"
+_GOES_ON = "it may go on with the argument, which is called what instructions are"
 _NEEDED = "what follows it stays, and may speak of it"
 
 
@@ -92,11 +94,19 @@ def _reason_against_all(segment: Segment, pieces: tuple[Piece, ...], first: int)
     twin = twin_label(segment, pieces)
     if twin:
         return f"{twin!r} is there twice, and only places tell the two apart"
+    if pieces[-1].kind is Kind.CUE and not _is_cue_asked_for(segment, pieces):
+        return "the reply's label names nothing that is asked for: the text may be what is given"
     for piece in pieces[: first + 1]:
         order = _ORDERED.search(segment.text, piece.start, piece.end)
         if order:
             return f"{order.group()!r} in front of the argument speaks of what comes when"
     return ""
+
+
+def _is_cue_asked_for(segment: Segment, pieces: tuple[Piece, ...]) -> bool:
+    cue = segment.text[pieces[-1].start : pieces[-1].end]
+    asked = " ".join(segment.text[p.start : p.end] for p in pieces if p.kind is Kind.TEXT)
+    return is_asked_for(cue, asked, argument_nouns(segment, pieces))
 
 
 class _Walk:
@@ -154,6 +164,12 @@ class _Walk:
         # Of text behind an instruction with an argument in it, `refusal` asks more than that.
         if not (setting.is_inline or is_anchored(whole, self.nouns | GENERIC)):
             return [Refusal(self.pieces[i], _UNRELATED) for i in group]
+        sign = sign_of_others(whole, self._text_before(group[0]), self.nouns)
+        if sign:
+            reason = f"{sign!r} may be said to somebody else, in what is given"
+            return [Refusal(self.pieces[i], reason) for i in group]
+        if may_go_on(self._first_paragraph(group), self.nouns):
+            return [Refusal(self.pieces[i], _GOES_ON) for i in group]
         found: list[Refusal] = []
         is_between = group[0] < self.last_argument
         if is_between and not self._speaks_of_later(whole, group[-1] + 1):
@@ -208,6 +224,15 @@ class _Walk:
             return "it repeats what is said in front of the argument"
         is_heading = piece.heading_level > 0
         return refusal(text, setting, is_whole=piece.is_whole, is_heading=is_heading)
+
+    def _first_paragraph(self, group: list[int]) -> str:
+        pieces = [self.pieces[i] for i in group]
+        first = [piece for piece in pieces if piece.paragraph == pieces[0].paragraph]
+        return " ".join(map(self._text, first))
+
+    def _text_before(self, number: int) -> str:
+        names = " ".join(name.replace("_", " ") for name in self.segment.slots.values())
+        return f"{names} {self.segment.text[: self.pieces[number].start]}"
 
     def _text(self, piece: Piece) -> str:
         return self.segment.text[piece.start : piece.end]

@@ -110,11 +110,11 @@ WORK = _words("""
     interpret judge justify label list localise localize locate map mark mask match mention modify
     name narrate normalise normalize note order outline output paraphrase parse phrase pick point
     polish predict prepare print produce proofread propose prove provide quote rank rate read
-    reason recast recommend redact refactor refer reformat reformulate rely rephrase reply report
-    represent research respond restate return reverse review revise reword rewrite route say score
-    segment select separate shorten simplify solve sort specify split spot state stick structure
-    suggest summarise summarize tag tell title tokenize transcribe transform translate
-    transliterate treat underline use verify write
+    reason recast recommend redact refactor refer reformat reformulate rely remove rephrase replace
+    reply report represent research respond restate return reverse review revise reword rewrite
+    route say score segment select separate shorten simplify solve sort specify split spot state
+    stick structure suggest summarise summarize tag tell title tokenize transcribe transform
+    translate transliterate treat underline use verify write
 """)
 
 # How something is said, not what: "it" after "Use a formal tone" is something else.
@@ -164,6 +164,27 @@ GENERIC = _words("""
 LABEL_STOPS = _words("""
     the a an of to in is are and or here this that these those following below my your for with
     read given by on as from it be into one two three four first second third
+""")
+# What is the model's own, besides its answer.
+YOURS = _words("""
+    aim approach argument arguments assessment assumptions audience best calculation calculations
+    character choice choices claim claims confidence creativity critique estimate evaluation
+    evidence expertise findings goal guess imagination instructions interpretation job judgement
+    judgment knowledge objective opinion opinions own persona prediction predictions priority
+    purpose readers recommendation recommendations role selection solution sources suggestion
+    suggestions task thinking thought thoughts time tools training view voice work working
+""")
+# What is itself written as instructions to somebody.
+DIRECTING = _words("""
+    agenda assignment competition contest drill exam examination exercise game guide handbook
+    handout homework lesson manual notice policy procedure prompt readme rules script sign survey
+    todo to-do tutorial warning worksheet
+""")
+# A reply may be called that, whatever was asked.
+REPLY_LABELS = _words("""
+    a ai analysis answer assistant bot changes code conclusion feedback final findings fix json
+    judgement judgment label labels model output rating reasoning regex reply response result
+    results review score si solution summary tag tags thought thoughts verdict
 """)
 DETERMINERS = _words("the a an this these into in to as my your")
 # Where a noun with its adjectives ends.

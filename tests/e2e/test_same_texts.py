@@ -23,7 +23,7 @@ def load_bench() -> ModuleType:
 def test_the_examples_over_both_faces_of_one_engine() -> None:
     bench = load_bench()
     assert {path.stem for path in bench.EXAMPLES.glob("*.py")} == set(bench.ARGUMENTS)
-    with EmbeddedEngine(None, ["--http", "0"]) as engine:
+    with EmbeddedEngine(None, ["--http", "0", "--max-running", "1"]) as engine:
         said = engine.stderr_tail.splitlines()
         http = next(x.removeprefix("HTTP on ") for x in said if x.startswith("HTTP on "))
         urls = {bench.GRPC: engine.uri, bench.OPENAI: f"openai+{http}/v1#sgc-tiny"}

@@ -73,7 +73,7 @@ def hinted(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(40), pytest.param(range(40, 600), marks=pytest.mark.slow)], ids=str
+    "seeds", [range(20), pytest.param(range(20, 600), marks=pytest.mark.slow)], ids=str
 )
 def test_of_a_straight_line_what_is_fetched_is_asked_with(seeds: range, scripted: Any) -> None:
     n_hinted = sum(n_prefetched(seed, scripted) > 0 for seed in seeds)
@@ -110,7 +110,7 @@ def modules(seeds: range) -> Iterator[tuple[Any, Graph]]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(6), pytest.param(range(6, 300), marks=pytest.mark.slow)], ids=str
+    "seeds", [range(4), pytest.param(range(4, 300), marks=pytest.mark.slow)], ids=str
 )
 def test_with_control_flow_nothing_else_changes(seeds: range) -> None:
     n_programs = n_hinted = n_asked_with = n_fetched = 0

@@ -19,7 +19,7 @@ from sgc.ir.parser import parse
 from sgc.passes.base import Preserves
 from sgc.passes.pipeline import PASSES, run_pass
 
-N_PROGRAMS, N_GRAPHS = 30, 40
+N_PROGRAMS, N_GRAPHS = 18, 20
 # Passes that change what a random program rarely has; their own tests make them fire.
 RARE = {"fold_flow", "forward_params", "start_early", "insert_prefetch", "tighten_max_tokens"}
 

@@ -398,7 +398,7 @@ def check(seed: int) -> int:
 
 
 def test_random_programs_give_the_same(recwarn):
-    assert sum(map(check, range(30))) > 20
+    assert sum(map(check, range(16))) > 8
 
 
 @pytest.mark.slow
@@ -407,7 +407,7 @@ def test_ten_thousand_random_programs_give_the_same(recwarn):
 
 
 def test_random_graphs_stay_sound():
-    for seed in range(150):
+    for seed in range(60):
         before = random_graph(seed, 30)
         after = share_equal(before)
         verify(after)

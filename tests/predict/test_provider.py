@@ -83,7 +83,6 @@ def test_expected_within_a_tenth_and_never_above_the_ceiling(
     ("name", "model", "n"),
     [
         ("checked", "gpt-4o", 24),
-        ("straight", "claude-sonnet-4-5", 24),
         *[pytest.param(*case, N_ROWS, marks=pytest.mark.slow) for case in cases()],
     ],
 )
