@@ -350,7 +350,7 @@ def random_program(r):
 
 def test_random_programs_give_the_same_fused():
     n_answered = 0
-    for seed in range(40):
+    for seed in range(20):
         r = random.Random(seed)
         function = random_program(r)
         graph = function.compile(check=False).graph
@@ -365,4 +365,4 @@ def test_random_programs_give_the_same_fused():
                 n_answered += found.stats.answered_ahead
             assert runs[1] == runs[0], f"seed {seed}, fused"
             assert runs[2] == runs[0], f"seed {seed}, annotated"
-    assert n_answered > 100
+    assert n_answered > 50
