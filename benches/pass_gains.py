@@ -63,7 +63,7 @@ def configurations(is_billed: bool) -> Iterator[tuple[str, Callable[[Graph], Gra
 
 
 def run(workload: Workload, graph: Graph, endpoint: Any) -> Counts:
-    program = Program(graph)
+    program = Program(graph, level=0)  # without the sharing at run time: what the pass alone does
     start_s = time.perf_counter()
     states = program.run_batch(
         workload.rows, backend=endpoint, seed=1, temperature=0, order="given",
