@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from sgc.ir.graph import Node
-from sgc.ir.ops import (
-    ANY_VALUE,
-    ANYTHING,
-    OP_TABLE_VERSION,
-    PRINTABLE,
-    SAMPLING,
-    TABLE,
-    FieldSpec,
-    Flag,
-    OpSpec,
-)
+from sgc.ir.op_specs import ANY_VALUE, ANYTHING, PRINTABLE, FieldSpec, Flag, OpSpec
+from sgc.ir.ops import OP_TABLE_VERSION, TABLE
 from sgc.ir.printer import operand_text
+from sgc.ir.sampling import SAMPLING
 from sgc.ir.types import Kind
 
 _HEAD = f"""# The ops

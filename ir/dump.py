@@ -16,7 +16,7 @@ from typing import Any
 from sgc.ir.analysis import consumed, dependencies
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, Value
 from sgc.ir.literals import escape, value_ref
-from sgc.ir.ops import Flag
+from sgc.ir.op_specs import Flag
 from sgc.ir.printer import loc_text, operand_text, type_text
 from sgc.ir.types import Kind
 

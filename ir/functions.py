@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sgc.ir.ops import ANY_VALUE, NUMERIC, PRINTABLE, TEXTUAL
+from sgc.ir.op_specs import ANY_VALUE, NUMERIC, PRINTABLE, TEXTUAL
 from sgc.ir.types import Kind
 
 BOOLS = frozenset({Kind.BOOL})

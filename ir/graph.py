@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sgc.ir.ops import OPS, TERMINATORS, OpSpec
+from sgc.ir.op_specs import OpSpec
+from sgc.ir.ops import OPS, TERMINATORS
 from sgc.ir.types import Type
 
 Scalar = str | int | float | bool | None

@@ -7,78 +7,22 @@ language, its golden file. Semantics live in the executor, not here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
+from sgc.ir.op_specs import (
+    ANY_VALUE,
+    ANYTHING,
+    PRINTABLE,
+    REQUIRED,
+    STREAMS,
+    TEXTUAL,
+    FieldSpec,
+    Flag,
+    OpSpec,
+)
+from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
 OP_TABLE_VERSION = 6
-
-Default = str | int | float | bool | None | tuple[str, ...]
-
-REQUIRED = object()
-
-TEXTUAL = frozenset({Kind.TEXT, Kind.CHOICE})
-NUMERIC = frozenset({Kind.INT, Kind.FLOAT})
-ANY_VALUE = frozenset(Kind) - {Kind.STREAM}
-PRINTABLE = ANY_VALUE - {Kind.MEDIA, Kind.LIST}
-STREAMS = frozenset({Kind.STREAM})
-ANYTHING = frozenset(Kind)
-
-
-class Flag(Enum):
-    PURE = "pure"  # no effect; equal operands give equal results
-    STOCHASTIC = "stochastic"  # asks a model; deterministic only when greedy or seeded
-    APPENDS = "appends text"  # takes a stream state and gives the next one
-    HOST = "host"  # runs code of the host that the file only names
-    OUTPUT = "output"  # makes something part of the program's result
-    HINT = "hint"  # changes nothing but when something is computed, and where it is kept
-    TERMINATOR = "terminator"  # ends a block
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
-    """One field of an op.
-
-    kinds: what an operand may be. is_list: the operand is a tuple of such. static: literals
-    only. consumes: uses up a stream state. positional: printed without its name.
-    """
-
-    name: str
-    kinds: frozenset[Kind]
-    default: object = REQUIRED
-    is_list: bool = False
-    static: bool = False
-    consumes: bool = False
-    positional: bool = False
-    unit: str = ""
-    doc: str = ""
-
-    @property
-    def is_required(self) -> bool:
-        return self.default is REQUIRED
-
-
-@dataclass(frozen=True, slots=True)
-class OpSpec:
-    """A row. results: kinds of the results in order, None for one of any kind but a stream;
-    `variadic`: the last one may repeat.
-    """
-
-    name: str
-    doc: str
-    fields: tuple[FieldSpec, ...]
-    results: tuple[Kind | None, ...]
-    flags: frozenset[Flag]
-    sample: str
-    variadic_results: bool = False
-
-    def field(self, name: str) -> FieldSpec:
-        for row in self.fields:
-            if row.name == name:
-                return row
-        raise KeyError(f"op {self.name} has no field {name}")
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -94,49 +38,9 @@ def _texts(name: str, doc: str = "", default: object = REQUIRED) -> FieldSpec:
     return FieldSpec(name, TEXTUAL, default, is_list=True, doc=doc)
 
 
-def _option(name: str, kind: Kind, doc: str, unit: str = "", is_list: bool = False) -> FieldSpec:
-    """A sampling parameter: None means the run's default."""
-    kinds = frozenset({kind}) | (NUMERIC if kind is Kind.FLOAT else frozenset())
-    if kind is Kind.TEXT:
-        kinds |= TEXTUAL
-    return FieldSpec(name, kinds, default=None, is_list=is_list, unit=unit, doc=doc)
-
-
 # A hint on what samples, for engines that keep prompts.
 _LAST = _static("last", Kind.BOOL, "nothing goes on from here: what it alone needs may go first",
                 default=False)  # fmt: skip
-
-SAMPLING = (
-    _option("max_tokens", Kind.INT, "at most this many tokens", "tokens"),
-    _option("min_tokens", Kind.INT, "no end of sequence or stop before", "tokens"),
-    _option("temperature", Kind.FLOAT, "below 1e-5 is greedy"),
-    _option("top_p", Kind.FLOAT, "smallest set of tokens with this much probability"),
-    _option("top_k", Kind.INT, "the k likeliest tokens; -1 is all"),
-    _option("min_p", Kind.FLOAT, "tokens at least this likely relative to the likeliest"),
-    _option("frequency_penalty", Kind.FLOAT, "subtracted per occurrence in the output"),
-    _option("presence_penalty", Kind.FLOAT, "subtracted once if in the output"),
-    _option("repetition_penalty", Kind.FLOAT, "divides scores of tokens seen before"),
-    _option("stop", Kind.TEXT, "strings that end it; they are not part of the text", is_list=True),
-    _option("stop_token_ids", Kind.INT, "token ids that end it", is_list=True),
-    _option("ignore_eos", Kind.BOOL, "go on past the end-of-sequence token"),
-    _option("seed", Kind.INT, "of this generation alone; default: from the run's seed"),
-    _option("stop_regex", Kind.TEXT, "patterns that end it like stop strings", is_list=True),
-    _option("regex", Kind.TEXT, "the text must match this pattern as a whole"),
-    _option("json_schema", Kind.TEXT, "the text must be JSON of this schema"),
-    _option("ebnf", Kind.TEXT, "the text must be of this grammar"),
-    _option("dtype", Kind.TEXT, "int, float, str or bool: a pattern for each"),
-    _option("logit_bias", Kind.TEXT, "JSON: token id to what is added to its score"),
-    _option("keep_stop", Kind.BOOL, "the stop string that ended it is part of the text"),
-    _option(
-        "heal",
-        Kind.BOOL,
-        "re-decides the prompt's last tokens, if text ends it inside what could be one token",
-    ),
-    _option("return_logprob", Kind.BOOL, "log-probabilities come with the text"),
-    _option("logprob_start_len", Kind.INT, "from this prompt position on, the prompt's too"),
-    _option("top_logprobs_num", Kind.INT, "likeliest alternatives at each position"),
-    _option("return_text_in_logprobs", Kind.BOOL, "each token's text as well"),
-)
 
 _PURE = frozenset({Flag.PURE})
 _APPENDS = frozenset({Flag.APPENDS})
@@ -250,8 +154,8 @@ TABLE: tuple[OpSpec, ...] = (
                 default="token_length_normalized",
             ),
             _LAST,
-            _option("temperature", Kind.FLOAT, "below 1e-5 takes the best; else draws"),
-            _option("seed", Kind.INT, "of this draw alone"),
+            option("temperature", Kind.FLOAT, "below 1e-5 takes the best; else draws"),
+            option("seed", Kind.INT, "of this draw alone"),
         ),
         (Kind.STREAM, Kind.CHOICE),
         _SAMPLES,

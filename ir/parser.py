@@ -25,7 +25,8 @@ from sgc.ir.graph import (
 )
 from sgc.ir.limits import MAX_DEPTH
 from sgc.ir.literals import WORDS, read_number, value_ref
-from sgc.ir.ops import OPS, OpSpec
+from sgc.ir.op_specs import OpSpec
+from sgc.ir.ops import OPS
 from sgc.ir.printer import ENTRY_BLOCK, TEXT_VERSION, implied_types
 from sgc.ir.tokens import Token
 from sgc.ir.types import Kind, Type

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Node, Operand, Param, Receipt, Ref, Value
 from sgc.ir.literals import escape, label, name_text, quote, scalar_text, value_ref, word_text
-from sgc.ir.ops import OpSpec
+from sgc.ir.op_specs import OpSpec
 from sgc.ir.types import TEXT, Kind, Type, list_of
 
 TEXT_VERSION = 1

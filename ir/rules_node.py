@@ -10,7 +10,7 @@ from sgc.ir.breach import Breach
 from sgc.ir.graph import Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.limits import MAX_DEPTH
 from sgc.ir.literals import value_ref
-from sgc.ir.ops import ANY_VALUE, FieldSpec
+from sgc.ir.op_specs import ANY_VALUE, FieldSpec
 from sgc.ir.printer import operand_text, type_text
 from sgc.ir.rules_graph import Context
 from sgc.ir.types import Kind, Type

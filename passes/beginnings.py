@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sgc.ir.analysis import consumed
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value
 from sgc.ir.limits import MAX_NESTING
-from sgc.ir.ops import Flag
+from sgc.ir.op_specs import Flag
 from sgc.passes.rewriting import jump_args
 from sgc.passes.waits import NEVER, Waits
 

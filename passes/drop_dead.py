@@ -17,7 +17,15 @@ from sgc.ir.analysis import consumed
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.liveness import Liveness
-from sgc.passes.rewriting import closed, handing_on, jump_args, renamed, with_blocks, with_nodes
+from sgc.passes.rewriting import (
+    closed,
+    handing_on,
+    jump_args,
+    reached,
+    renamed,
+    with_blocks,
+    with_nodes,
+)
 
 
 def drop_dead(graph: Graph) -> Graph:
@@ -90,13 +98,7 @@ def _forking(graph: Graph, alive: Liveness) -> set[str]:
             before.setdefault(node.results[0].name, []).extend(consumed(node))
             if node.op == "fork" and any(c.name in alive.names for c in node.results[1:]):
                 queue += consumed(node)
-    found: set[str] = set()
-    while queue:
-        name = queue.pop()
-        if name not in found:
-            found.add(name)
-            queue += before.get(name, ())
-    return found
+    return reached(queue, before)
 
 
 PASS = Pass(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from sgc.ir.graph import Graph, Node
-from sgc.ir.ops import Flag
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import with_blocks, with_nodes
 

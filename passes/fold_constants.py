@@ -12,25 +12,23 @@ from dataclasses import replace
 
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.rewriting import closed, renamed
 
 
 def fold_constants(graph: Graph) -> Graph:
     uses = Counter(name for node in graph.nodes() for name in node.refs())
-    renamed: dict[str, str] = {}
-    folded = [_fold_block(block, uses, renamed) for block in graph.blocks]
-    for name, before in renamed.items():
-        while before in renamed:
-            before = renamed[before]
-        renamed[name] = before
+    left_out: dict[str, Operand] = {}
+    folded = [_fold_block(block, uses, left_out) for block in graph.blocks]
+    names = closed(left_out)
     # What a block leaves out, others may have used.
     blocks = tuple(
-        replace(block, nodes=tuple(_rename(node, renamed) for node in block.nodes))
+        replace(block, nodes=tuple(renamed(node, names) for node in block.nodes))
         for block in folded
     )
     return graph if blocks == graph.blocks else replace(graph, blocks=blocks)
 
 
-def _fold_block(block: Block, uses: Counter[str], renamed: dict[str, str]) -> Block:
+def _fold_block(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> Block:
     kept: list[Node | None] = []
     at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
     for node in block.nodes:
@@ -47,7 +45,7 @@ def _fold_block(block: Block, uses: Counter[str], renamed: dict[str, str]) -> Bl
         if node.op == "const":
             at[node.results[0].name] = len(kept)
         kept.append(node)
-    nodes = _drop_empty([node for node in kept if node is not None], renamed)
+    nodes = _drop_empty([node for node in kept if node is not None], left_out)
     return replace(block, nodes=tuple(nodes))
 
 
@@ -85,31 +83,17 @@ def _is_text(operand: Operand | None) -> bool:
     return isinstance(operand, Lit) and isinstance(operand.value, str)
 
 
-def _drop_empty(nodes: list[Node], renamed: dict[str, str]) -> list[Node]:
+def _drop_empty(nodes: list[Node], left_out: dict[str, Operand]) -> list[Node]:
     """Removes constants without text; the state after them is the state before."""
     kept: list[Node] = []
     for node in nodes:
         if node.op == "const" and not node.text("text"):
             before = node.get("stream")
             assert isinstance(before, Ref)
-            renamed[node.results[0].name] = renamed.get(before.name, before.name)
+            left_out[node.results[0].name] = left_out.get(before.name, before)
         else:
             kept.append(node)
     return kept
-
-
-def _rename(node: Node, renamed: dict[str, str]) -> Node:
-    if not renamed or not any(name in renamed for name in node.refs()):
-        return node
-    return replace(node, fields=tuple((key, _renamed(op, renamed)) for key, op in node.fields))
-
-
-def _renamed(operand: Operand, renamed: dict[str, str]) -> Operand:
-    if isinstance(operand, Ref):
-        return Ref(renamed.get(operand.name, operand.name))
-    if isinstance(operand, tuple):
-        return tuple(_renamed(item, renamed) for item in operand)
-    return operand
 
 
 PASS = Pass(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from sgc.ir.analysis import successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, make_node
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.rewriting import closed, jump_args, renamed, with_blocks, with_nodes
+from sgc.passes.rewriting import closed, jump_args, reached, renamed, with_blocks, with_nodes
 
 # What gives values whose use fails.
 _MAY_FAIL = frozenset({"unset", "map", "winner", "winner_value"})
@@ -90,16 +90,10 @@ def _is_bound(jump: Node) -> bool:
 
 def _reached(graph: Graph) -> Graph:
     after = {block.name: successors(block.nodes[-1]) for block in graph.blocks}
-    reached = {graph.blocks[0].name}
-    queue = list(reached)
-    while queue:
-        for name in after[queue.pop()]:
-            if name not in reached:
-                reached.add(name)
-                queue.append(name)
-    if len(reached) == len(graph.blocks):
+    found = reached([graph.blocks[0].name], after)
+    if len(found) == len(graph.blocks):
         return graph
-    return with_blocks(graph, (block for block in graph.blocks if block.name in reached))
+    return with_blocks(graph, (block for block in graph.blocks if block.name in found))
 
 
 def _joined(graph: Graph) -> Graph:

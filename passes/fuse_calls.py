@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
-from sgc.ir.ops import SAMPLING
+from sgc.ir.sampling import SAMPLING
 from sgc.passes.base import Pass, Preserves
 
 BYTES_A_TOKEN = 2  # of constant text, at the least: what is asked for is a bound, not a wish

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sgc.ir.graph import Graph, Lit, Node, Receipt, Ref, operand_refs
 from sgc.passes.base import Preserves
-from sgc.passes.rewriting import jump_args, with_blocks, with_nodes
+from sgc.passes.rewriting import jump_args, reached, with_blocks, with_nodes
 
 KEEPS = ("all", "main", "returns")
 
@@ -74,11 +74,4 @@ def _main_states(graph: Graph) -> set[str]:
             stream = node.get("stream")
             assert isinstance(stream, Ref)
             after.setdefault(stream.name, []).append(node.results[0].name)
-    found: set[str] = set()
-    queue = [first.results[0].name]
-    while queue:
-        name = queue.pop()
-        if name not in found:
-            found.add(name)
-            queue += after.get(name, ())
-    return found
+    return reached([first.results[0].name], after)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sgc.ir.graph import Graph, Lit, Node, Ref
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.rewriting import jump_args, with_blocks, with_nodes
+from sgc.passes.rewriting import jump_args, reached, with_blocks, with_nodes
 
 _ASKS = frozenset({"gen", "gen_n", "select"})
 
@@ -57,13 +57,7 @@ def _asked_from(graph: Graph) -> set[str]:
         for value in node.results:
             if value.type.is_stream:
                 before.setdefault(value.name, []).extend(continued)
-    found: set[str] = set()
-    while queue:
-        name = queue.pop()
-        if name not in found:
-            found.add(name)
-            queue += before.get(name, ())
-    return found
+    return reached(queue, before)
 
 
 def _is_committed(node: Node) -> bool:

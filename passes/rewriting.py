@@ -67,3 +67,15 @@ def handing_on(jump: Node, is_kept: Sequence[bool]) -> Node:
     args = tuple(arg for arg, kept in zip(jump_args(jump), is_kept, strict=True) if kept)
     fields = tuple(field for field in jump.fields if field[0] != "args")
     return replace(jump, fields=fields).with_fields(**({"args": args} if args else {}))
+
+
+def reached(names: Iterable[str], after: Mapping[str, Iterable[str]]) -> set[str]:
+    """The names, and all that are reached from them, however many steps it takes."""
+    found: set[str] = set()
+    queue = list(names)
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += after.get(name, ())
+    return found

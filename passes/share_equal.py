@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, make_node
-from sgc.ir.ops import Flag
+from sgc.ir.op_specs import Flag
 from sgc.ir.rules_graph import Context
 from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves

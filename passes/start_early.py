@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from sgc.ir.graph import Block, Graph, Node
-from sgc.ir.ops import Flag
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.flow import Regions
 from sgc.passes.rewriting import with_blocks, with_nodes

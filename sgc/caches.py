@@ -21,6 +21,7 @@ from sgc.passes.base import Pass
 from sgc.passes.caching.rules import CacheRules, Expected
 from sgc.passes.pipeline import run_pass
 from sgc.passes.place_caches import for_rules
+from sgc.runtime.executor.wrapping import Wrapping
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.backend import Backend
@@ -198,9 +199,9 @@ def announce_rows(backend: Backend, rows: list[tuple[Graph, Mapping[str, Any]]])
 
 def provider_of(backend: Any) -> Any:
     """The backend with facts of a model, under what is around it; None for that of an engine."""
-    while backend is not None and not hasattr(backend, "facts"):
-        backend = getattr(backend, "_backend", None)
-    return backend
+    while isinstance(backend, Wrapping):
+        backend = backend.inner
+    return backend if hasattr(backend, "facts") else None
 
 
 def has_marks(graph: Graph) -> bool:

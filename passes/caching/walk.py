@@ -13,7 +13,7 @@ from functools import cached_property
 
 from sgc.ir.analysis import consumed, successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, operand_refs
-from sgc.ir.ops import Flag
+from sgc.ir.op_specs import Flag
 from sgc.passes.caching.rules import CacheRules, Expected
 from sgc.passes.caching.tree import ROOT, PromptTree
 

@@ -21,7 +21,7 @@ from sgc.errors import (
     UsageError,
 )
 from sgc.ir.graph import Node, Ref, operand_refs
-from sgc.ir.ops import SAMPLING
+from sgc.ir.sampling import SAMPLING
 from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Generated, Prompt, Sampling, Scored, Usage
 from sgc.runtime.executor.blocks import Unset
@@ -317,10 +317,13 @@ def _cache(run: Instance, node: Node) -> Results:
 def _check_scored(scored: Scored, n_choices: int) -> None:
     """A log, a recording or a cache may hold the reply to other choices."""
     chosen, n_scored = scored.chosen, len(scored.choices)
-    if chosen is not None and chosen >= n_choices:
-        raise BackendError(f"the reply names choice {chosen}, of {n_choices} that were asked for")
+    hint = "where replies are kept, in a log, a recording or a cache, begin a new one"
+    if chosen is not None and not 0 <= chosen < n_choices:
+        message = f"the reply names choice {chosen}, of {n_choices} that were asked for"
+        raise BackendError(message, hint=hint)
     if chosen is None and n_scored != n_choices:
-        raise BackendError(f"the reply scores {n_scored} choices, not the {n_choices} asked for")
+        message = f"the reply scores {n_scored} choices, not the {n_choices} asked for"
+        raise BackendError(message, hint=hint)
 
 
 async def _select(run: Instance, node: Node) -> Results:

@@ -36,24 +36,25 @@ from sgc.runtime.executor.log_records import (
 )
 from sgc.runtime.executor.record import Request
 from sgc.runtime.executor.run_log import RunLog
+from sgc.runtime.executor.wrapping import Wrapping
 
 T = TypeVar("T")
 
 
-class LoggedBackend:
-    """The backend for one draw, or one commit. ordinal: among the draws of the stream `path`."""
+class LoggedBackend(Wrapping):
+    """The backend for one draw, or one commit. ordinal: among the draws of the stream `path`.
+
+    A prefetch is not written: a hint changes nothing that a log keeps.
+    """
 
     def __init__(
         self, backend: Backend, log: RunLog, row: str, path: str, ordinal: int, name: str, line: str
     ) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._log = log
         self._place = {"row": row, "path": path, "ordinal": ordinal}
         self._told = {"name": name, "line": line}
         self._number = 0
-
-    async def capabilities(self) -> Capabilities:
-        return await self._backend.capabilities()
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -65,7 +66,7 @@ class LoggedBackend:
                 on_delta(found.text)
             return found
         start_s = time.monotonic()
-        reply = await self._backend.generate(prompt, sampling, on_delta)
+        reply = await self.inner.generate(prompt, sampling, on_delta)
         self._write(request, generated_json(reply), start_s)
         return reply
 
@@ -77,7 +78,7 @@ class LoggedBackend:
         missing = [i for i, reply in enumerate(replies) if reply is None]
         if missing:
             start_s = time.monotonic()
-            asked = await self._backend.generate_n(prompt, [samplings[i] for i in missing])
+            asked = await self.inner.generate_n(prompt, [samplings[i] for i in missing])
             for i, reply in zip(missing, asked, strict=True):
                 self._write(requests[i], generated_json(reply), start_s)
                 replies[i] = reply
@@ -92,7 +93,7 @@ class LoggedBackend:
         if found is not None:
             return found
         start_s = time.monotonic()
-        reply = await self._backend.score(prompt, choices, unconditional)
+        reply = await self.inner.score(prompt, choices, unconditional)
         self._write(request, scored_json(reply), start_s)
         return reply
 
@@ -102,16 +103,9 @@ class LoggedBackend:
         if found is not None:
             return found
         start_s = time.monotonic()
-        usage = await self._backend.commit_prefix(prompt, heads)
+        usage = await self.inner.commit_prefix(prompt, heads)
         self._write(request, usage_json(usage), start_s)
         return usage
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Is not written: a hint changes nothing that a log keeps."""
-        return await self._backend.prefetch(prompt)
-
-    async def close(self) -> None:
-        """The backend is its run's to close."""
 
     def _generation(self, prompt: Prompt, sampling: Sampling) -> Json:
         return self._request("generate", prompt, {"sampling": sampling_parts(sampling)})

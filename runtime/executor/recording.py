@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sgc.errors import RunLogError, UsageError
 from sgc.runtime.executor.backend import (
@@ -37,6 +37,7 @@ from sgc.runtime.executor.log_records import (
 )
 from sgc.runtime.executor.not_recorded import not_recorded
 from sgc.runtime.executor.request_keys import generation_key, score_key
+from sgc.runtime.executor.wrapping import Wrapping
 
 FORM = Form(
     "sgc_recording", 1, "a recording",
@@ -46,11 +47,11 @@ FORM = Form(
 R = TypeVar("R", Generated, Scored)
 
 
-class Recorder:
+class Recorder(Wrapping):
     """A backend whose replies are written to a new file."""
 
     def __init__(self, backend: Backend, file: LogFile) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._file = file
         self._counts: Counter[str] = Counter()
 
@@ -68,7 +69,7 @@ class Recorder:
         self._file.append({"kind": "run", "seed": seed})
 
     async def capabilities(self) -> Capabilities:
-        found = await self._backend.capabilities()
+        found = await self.inner.capabilities()
         if self._file.find(("backend",)) is None:
             self._file.append({"kind": "backend", "capabilities": capabilities_json(found)})
         return found
@@ -76,14 +77,14 @@ class Recorder:
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
     ) -> Generated:
-        reply = await self._backend.generate(prompt, sampling, on_delta)
+        reply = await self.inner.generate(prompt, sampling, on_delta)
         self._write_generated(prompt, sampling, reply)
         return reply
 
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        replies = await self._backend.generate_n(prompt, samplings)
+        replies = await self.inner.generate_n(prompt, samplings)
         for sampling, reply in zip(samplings, replies, strict=True):
             self._write_generated(prompt, sampling, reply)
         return replies
@@ -91,25 +92,15 @@ class Recorder:
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        reply = await self._backend.score(prompt, choices, unconditional)
+        reply = await self.inner.score(prompt, choices, unconditional)
         key = score_key(prompt, choices, unconditional)
         asked = {"choices": choices, "unconditional": unconditional}
         self._write("score", key, key, prompt, asked, scored_json(reply))
         return reply
 
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self._backend.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._backend.prefetch(prompt)
-
     async def close(self) -> None:
         """The backend is its endpoint's to close."""
         self._file.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """What else an endpoint asks of the backend."""
-        return getattr(self._backend, name)
 
     def _write_generated(self, prompt: Prompt, sampling: Sampling, reply: Generated) -> None:
         keys = _generation_keys(prompt, sampling)

@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sgc.runtime.executor.backend import (
     Backend,
-    Capabilities,
     Generated,
     Prompt,
     Sampling,
     Scored,
-    Usage,
 )
 from sgc.runtime.executor.log_file import Json
 from sgc.runtime.executor.log_records import (
@@ -30,6 +28,7 @@ from sgc.runtime.executor.log_records import (
     scored_of,
 )
 from sgc.runtime.executor.request_keys import generation_key, score_key
+from sgc.runtime.executor.wrapping import Wrapping
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.result_store import ResultStore
@@ -37,29 +36,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ResultCache:
+class ResultCache(Wrapping):
     """The backend with a store before it, which is closed with this."""
 
     def __init__(self, backend: Backend, store: ResultStore) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._store = store
         self._scope = str(getattr(backend, "scope", "engine"))
-
-    async def capabilities(self) -> Capabilities:
-        return await self._backend.capabilities()
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
     ) -> Generated:
         if not sampling.is_deterministic:
-            return await self._backend.generate(prompt, sampling, on_delta)
+            return await self.inner.generate(prompt, sampling, on_delta)
         key = await self._key(generation_key(prompt, sampling))
         found = await self._found(key, generated_of)
         if found is not None:
             if on_delta is not None and found.text:
                 on_delta(found.text)
             return _cached(found)
-        reply = await self._backend.generate(prompt, sampling, on_delta)
+        reply = await self.inner.generate(prompt, sampling, on_delta)
         await self._store.put(key, generated_json(reply))
         return reply
 
@@ -67,13 +63,13 @@ class ResultCache:
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
         if not all(sampling.is_deterministic for sampling in samplings):
-            return await self._backend.generate_n(prompt, samplings)
+            return await self.inner.generate_n(prompt, samplings)
         keys = [await self._key(generation_key(prompt, each)) for each in samplings]
         replies = [await self._found(key, generated_of) for key in keys]
         missing = [n for n, reply in enumerate(replies) if reply is None]
         found = [None if reply is None else _cached(reply) for reply in replies]
         if missing:
-            asked = await self._backend.generate_n(prompt, [samplings[n] for n in missing])
+            asked = await self.inner.generate_n(prompt, [samplings[n] for n in missing])
             for n, reply in zip(missing, asked, strict=True):
                 await self._store.put(keys[n], generated_json(reply))
                 found[n] = reply
@@ -86,26 +82,16 @@ class ResultCache:
         found = await self._found(key, scored_of)
         if found is not None:
             return _cached(found)
-        reply = await self._backend.score(prompt, choices, unconditional)
+        reply = await self.inner.score(prompt, choices, unconditional)
         await self._store.put(key, scored_json(reply))
         return reply
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self._backend.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._backend.prefetch(prompt)
 
     async def close(self) -> None:
         """The backend is its endpoint's to close."""
         await asyncio.to_thread(self._store.close)
 
-    def __getattr__(self, name: str) -> Any:
-        """What else an endpoint asks of the backend."""
-        return getattr(self._backend, name)
-
     async def _key(self, request: str) -> str:
-        found = await self._backend.capabilities()
+        found = await self.inner.capabilities()
         return fingerprint(self._scope, found.model, dict(found.fingerprints), request)
 
     async def _found(self, key: str, decode: Callable[[Json], T]) -> T | None:

@@ -20,13 +20,12 @@ from typing import Any, TypeVar
 from sgc.errors import SgcError
 from sgc.runtime.executor.backend import (
     Backend,
-    Capabilities,
     Generated,
     Prompt,
     Sampling,
     Scored,
-    Usage,
 )
+from sgc.runtime.executor.wrapping import Wrapping
 
 MAX_REPLIES = 16_384
 MAX_BYTES = 64 * 1024 * 1024  # of what is kept, as far as it can be told
@@ -52,27 +51,24 @@ class _Key:
         return isinstance(other, _Key) and self.parts == other.parts
 
 
-class SingleFlight:
+class SingleFlight(Wrapping):
     """A backend that asks another one for equal requests once."""
 
     def __init__(
         self, backend: Backend, max_replies: int = MAX_REPLIES, max_bytes: int = MAX_BYTES
     ) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._flights: dict[_Key, _Flight] = {}
         self._kept = _Kept(max_replies, max_bytes)
-
-    async def capabilities(self) -> Capabilities:
-        return await self._backend.capabilities()
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         if not sampling.is_deterministic:
-            return await self._backend.generate(prompt, sampling, on_delta)
+            return await self.inner.generate(prompt, sampling, on_delta)
 
         async def ask(told: OnDelta | None) -> tuple[Generated, ...]:
-            return (await self._backend.generate(prompt, sampling, told),)
+            return (await self.inner.generate(prompt, sampling, told),)
 
         key = _Key("generate", prompt, _drawn_alike(sampling))
         return (await self._once(key, ask, on_delta))[0]
@@ -81,10 +77,10 @@ class SingleFlight:
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
         if not all(sampling.is_deterministic for sampling in samplings):
-            return await self._backend.generate_n(prompt, samplings)
+            return await self.inner.generate_n(prompt, samplings)
 
         async def ask(told: OnDelta | None) -> tuple[Generated, ...]:
-            return await self._backend.generate_n(prompt, samplings)
+            return await self.inner.generate_n(prompt, samplings)
 
         key = _Key("generate_n", prompt, *map(_drawn_alike, samplings))
         return await self._once(key, ask)
@@ -93,18 +89,9 @@ class SingleFlight:
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         async def ask(told: OnDelta | None) -> tuple[Scored, ...]:
-            return (await self._backend.score(prompt, choices, unconditional),)
+            return (await self.inner.score(prompt, choices, unconditional),)
 
         return (await self._once(_Key("score", prompt, choices, unconditional), ask))[0]
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self._backend.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._backend.prefetch(prompt)
-
-    async def close(self) -> None:
-        """The backend is its endpoint's to close; what is under way has nobody that waits."""
 
     async def _once(
         self,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from sgc.errors import CutOff, JoinFailed, UnsupportedParameter
 from sgc.ir.graph import Node, Ref, operand_refs
-from sgc.ir.ops import OPS, Flag
+from sgc.ir.op_specs import Flag
+from sgc.ir.ops import OPS
 from sgc.runtime.executor.stream import StreamState
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgc.errors import UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
-from sgc.ir.ops import SAMPLING
+from sgc.ir.sampling import SAMPLING
 from sgc.predict.asking import Asking, Cost
 from sgc.predict.bounds import Bound, attempted, computed, gathered, known
 from sgc.predict.states import Made, Stream, Value, joined

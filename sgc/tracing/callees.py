@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.ir import types
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.limits import MAX_CALLED, MAX_NESTING
-from sgc.ir.ops import TEXTUAL
+from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.tracing.guards import plain
 from sgc.tracing.stops import INTERPRET, stop

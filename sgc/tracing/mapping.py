@@ -15,7 +15,7 @@ from sgc import calls
 from sgc.errors import ArgumentError, UnknownVariable
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
-from sgc.ir.ops import TEXTUAL
+from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.mapping import KnownStates, MapCall, MappedState, MappedStates, plain_items
 from sgc.runtime.executor.map_places import call_path

@@ -15,7 +15,8 @@ from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
-from sgc.ir.ops import OPS, TEXTUAL, Flag
+from sgc.ir.op_specs import TEXTUAL, Flag
+from sgc.ir.ops import OPS
 from sgc.joins import refuse_test, tested
 from sgc.runtime.executor.media import Media
 from sgc.session import (
@@ -570,7 +571,8 @@ class TraceSession(Session):
 
 
 def _numeric_fields() -> dict[str, dict[str, types.Type]]:
-    from sgc.ir.ops import NUMERIC, OPS
+    from sgc.ir.op_specs import NUMERIC
+    from sgc.ir.ops import OPS
 
     found: dict[str, dict[str, types.Type]] = {}
     for op in ("gen", "gen_n", "select"):

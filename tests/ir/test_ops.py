@@ -8,7 +8,8 @@ import pytest
 
 from sgc.ir.docs_table import ops_markdown
 from sgc.ir.graph import Graph, Lit, Node
-from sgc.ir.ops import ANYTHING, OPS, REQUIRED, TABLE, TERMINATORS, FieldSpec, Flag, OpSpec
+from sgc.ir.op_specs import ANYTHING, REQUIRED, FieldSpec, Flag, OpSpec
+from sgc.ir.ops import OPS, TABLE, TERMINATORS
 from sgc.ir.parser import parse, parse_node
 from sgc.ir.types import Kind
 from sgc.ir.verify import find_breaches

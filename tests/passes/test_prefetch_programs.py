@@ -134,5 +134,5 @@ def test_with_control_flow_nothing_else_changes(seeds: range) -> None:
                 any(prompt.startswith(text) for prompt in backend.asked)
                 for text in backend.prefetched
             )
-    assert n_hinted > n_programs // 3
+    assert n_hinted >= n_programs // 3
     assert n_asked_with > n_fetched // 4, "else it is of arms that were not taken"
