@@ -10,6 +10,7 @@ import pytest
 from sgc.endpoints import Endpoint, Runtime
 from sgc.runtime.executor.backend import Prompt, Sampling
 from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.tracing import check
 
 
 def prompt_text(prompt: Prompt) -> str:
@@ -19,6 +20,13 @@ def prompt_text(prompt: Prompt) -> str:
 def echo_length(prompt: Prompt, sampling: Sampling) -> str:
     """A reply that tells prompts apart."""
     return f" reply {len(prompt_text(prompt))}"
+
+
+@pytest.fixture(autouse=True)
+def _short_checks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling checks a trace on few replies, but where a test is of the check itself."""
+    if "full_check" not in request.keywords:
+        monkeypatch.setattr(check, "MAX_ROUNDS", 6)
 
 
 @pytest.fixture

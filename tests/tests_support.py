@@ -5,10 +5,14 @@ At -O0 the requests too; above, passes may ask less. -O3 may change prompts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sgc.endpoints import Endpoint
 from sgc.functions import Function
+from sgc.passes.pipeline import optimize
+from sgc.program import Program
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 
@@ -24,17 +28,27 @@ def asked(result: RunResult) -> list[tuple[object, ...]]:
     return sorted((r.identity() for r in result.requests), key=repr)
 
 
+def at_levels(function: Function, **bind: Any) -> list[Program]:
+    """The program as it was traced, and after the passes of a level and of the next."""
+    traced = function.compile(opt_level=0, **bind)
+    made = [replace(traced, graph=optimize(traced.graph, level), level=level) for level in (1, 2)]
+    return [traced, *made]
+
+
 def run_both(
-    function: Function, endpoint: Endpoint, bind: dict[str, Any] | None = None, **arguments: Any
+    function: Function,
+    endpoint: Endpoint,
+    bind: dict[str, Any] | None = None,
+    programs: Sequence[Program] = (),
+    **arguments: Any,
 ) -> RunResult:
-    """The result, the same in every way the program can be run."""
+    """The result, the same in every way the program can be run. programs: `at_levels`."""
     options = RunOptions(seed=7)
     bind = bind or {}
     interpreted = function.run_once({**bind, **arguments}, options, endpoint)
-    for level in (0, 1, 2):
-        program = function.compile(opt_level=level, **bind)
+    for program in programs or at_levels(function, **bind):
         compiled = program.run_once(arguments, options, endpoint)
         assert results(compiled) == results(interpreted)
-        if level == 0:
+        if program.level == 0:
             assert asked(compiled) == asked(interpreted)
     return interpreted

@@ -53,13 +53,11 @@ MIN_ROUNDS = 4
 MAX_ASKED = 300  # generations of one run: a loop may go on until a reply that never comes
 
 
-def check_trace(
-    function: Function, graph: Graph, bound: Mapping[str, Any], max_rounds: int = MAX_ROUNDS
-) -> None:
+def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
     refuse_own_thread(shared.loop)
     own = _own_texts(function) or NASTY
-    n_rounds = min(2 * max(len(NASTY), len(own)), max_rounds)  # they take turns
+    n_rounds = min(2 * max(len(NASTY), len(own)), MAX_ROUNDS)  # they take turns
     n_rounds = min(n_rounds, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
     for number in range(n_rounds):
         # Neighbouring parameters get neighbouring texts: words of one constant, say.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests_support import asked, results
+from tests_support import asked, at_levels, results
 from transformers import AutoTokenizer
 
 import sgc
@@ -64,19 +64,31 @@ def test_every_example_is_tested():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(ARGUMENTS)
 
 
-@pytest.mark.parametrize("options", [GREEDY, SAMPLED], ids=["greedy", "seeded"])
+each_way = pytest.mark.parametrize(
+    ("engine", "options"),
+    [
+        pytest.param("fake", GREEDY, id="fake-greedy"),
+        pytest.param("default", SAMPLED, id="default-seeded"),
+        pytest.param("fake", SAMPLED, id="fake-seeded", marks=pytest.mark.slow),
+        pytest.param("default", GREEDY, id="default-greedy", marks=pytest.mark.slow),
+    ],
+    indirect=["engine"],
+)
+
+
+@each_way
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_compiled_equals_interpreted(engine: Runtime, tmp_path: Path, name, options):
     module, arguments = load_module(name), ARGUMENTS[name]
     function, tools = getattr(module, name), [getattr(module, t) for t in TOOLS.get(name, ())]
     interpreted = function.run_once(arguments, options, engine)
-    for level in (0, 1, 2):
-        path = tmp_path / f"{level}.sgir"
-        function.compile(opt_level=level, check=level == 0).save(path)
+    for made in at_levels(function):
+        path = tmp_path / f"{made.level}.sgir"
+        made.save(path)
         program = sgc.load(path, allow_tools=tools)
         compiled = program.run_once(arguments, options, engine)
         assert results(compiled) == results(interpreted)
-        if level == 0:
+        if made.level == 0:
             assert asked(compiled) == asked(interpreted)
     assert interpreted.text()
     assert all(stream.text for stream in interpreted.streams)
@@ -145,7 +157,7 @@ def run_and_count(engine: Runtime, name: str, options: RunOptions) -> tuple[RunR
     return result, after - before
 
 
-@pytest.mark.parametrize("options", [GREEDY, SAMPLED], ids=["greedy", "seeded"])
+@each_way
 @pytest.mark.parametrize("name", COUNTED)
 def test_each_shared_prefix_is_computed_once(engine: Runtime, name, options):
     result, positions = run_and_count(engine, name, options)

@@ -265,6 +265,7 @@ def padded_marked(s, x):
     s += f"{inner:>12}"
 
 
+@pytest.mark.full_check
 @pytest.mark.parametrize(
     "body",
     [

@@ -362,6 +362,7 @@ def test_compiled_is_interpreted(row, scripted):
         assert ours == theirs, arguments
 
 
+@pytest.mark.full_check
 @pytest.mark.parametrize("row", rows(REFUSED))
 def test_what_is_refused_names_its_line_and_a_way_out(row):
     program, line = made(row)
@@ -377,6 +378,7 @@ def test_what_is_refused_names_its_line_and_a_way_out(row):
     assert line <= int(where) < line + n_lines, caught.value
 
 
+@pytest.mark.full_check
 @pytest.mark.parametrize("row", rows(REFUSED))
 def test_what_is_refused_is_interpreted_and_says_why(row, scripted):
     """Called rather than compiled, a program runs all the same; the values of lists are known."""

@@ -52,6 +52,7 @@ def stop_number(s, x):
     s += x + sgc.gen("g", stop=5)
 
 
+@pytest.mark.full_check
 @pytest.mark.parametrize(
     "body",
     [

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from control_flow import agree
-from tests_support import run_both
+from tests_support import at_levels, run_both
 
 import sgc
 from sgc.errors import TraceError
@@ -70,10 +70,13 @@ def splits(s, x):
     return rest
 
 
-@pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("program", [parses, reads_json, splits], ids=lambda p: p.name)
-def test_programs_on_replies(program, reply, scripted):
-    run_both(program, scripted(lambda prompt, sampling: reply), x="q")
+def test_programs_on_replies(program, scripted):
+    programs = at_levels(program)
+    for reply in REPLIES:
+        run_both(
+            program, scripted(lambda prompt, sampling, reply=reply: reply), programs=programs, x="q"
+        )
 
 
 def test_a_choice_is_looked_up_in_dicts_and_sets(scripted):
