@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,10 @@ from sgc.endpoints import Endpoint, Runtime
 from sgc.runtime.executor.backend import Prompt, Sampling
 from sgc.runtime.executor.scripted import ScriptedBackend
 from sgc.tracing import check
+
+# Tests run side by side, one on each core: more threads would wait for each other. For torch,
+# which reads it when it is imported, in this process and in those begun here.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def prompt_text(prompt: Prompt) -> str:

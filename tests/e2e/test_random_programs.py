@@ -11,7 +11,7 @@ from sgc.runtime.executor.options import RunOptions
 from sgc.tracing.tracer import trace
 
 ARGUMENTS = {"x": "Tea ", "y": " is\n", "n": 5}
-N_SCRIPTED = 60
+N_SCRIPTED = 30
 N_ENGINE = 8
 
 

@@ -146,7 +146,7 @@ def _same(ours: Any, theirs: Any) -> bool:
 def test_functions_are_pythons(name):
     python, strategies = CASES[name]
 
-    @settings(max_examples=150, deadline=None, derandomize=True)
+    @settings(max_examples=60, deadline=None, derandomize=True)
     @given(st.tuples(*strategies))
     def check(args):
         try:

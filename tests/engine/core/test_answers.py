@@ -81,7 +81,7 @@ def assert_right(requests: list, outcomes: dict, answers: dict) -> None:
         assert usage.computed_tokens >= 0
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=20, deadline=None, database=None)
 @given(
     seed=st.integers(0, 10**6),
     chunk=st.sampled_from([1, 2, 7, 64, 512]),

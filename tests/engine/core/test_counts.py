@@ -77,7 +77,7 @@ def _prompts(rng, known: list) -> list:
     return out
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=20, deadline=None, database=None)
 @given(
     seed=st.integers(0, 10**6),
     chunk=st.sampled_from([1, 3, 16, 512]),

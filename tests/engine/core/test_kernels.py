@@ -115,7 +115,7 @@ def ragged_batches(draw) -> tuple[Ragged, int]:
     st.booleans(),
     st.sampled_from([torch.float32, torch.bfloat16]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_batch_agrees_with_the_reference(
     batch, n_heads, thresholds, joined, window, softcap, has_sinks, dtype
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from engine.core import cache_fuzz, engine_fuzz, planted_bugs
 from engine.core.planted_bugs import BUGS
 
-N_OPERATIONS, N_ENGINES = 3000, 30
+N_OPERATIONS, N_ENGINES = 2000, 30
 make_case = cache(engine_fuzz.make_case)
 
 

@@ -24,7 +24,7 @@ from sgc.runtime.executor.backend import Sampling, TextRun
 from sgc.runtime.executor.engine_backend import EngineBackend
 
 SEED = 5
-N_OF_A_KIND = 30
+N_OF_A_KIND = 15
 N_HOSTILE = 100
 LONGEST_S = 5.0  # all take under 1 s on an idle machine
 

@@ -406,7 +406,7 @@ def longest_gap(times: list[float]) -> float:
 @pytest.mark.parametrize("field", ["regex", "stop_regex", "pattern"])
 def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field) -> None:
     """Another client's stream goes on, word for word, and the engine answers rightly after it."""
-    calm = Sampling(1500, temperature=1.0, seed=1, ignore_eos=True)
+    calm = Sampling(700, temperature=1.0, seed=1, ignore_eos=True)
 
     def sampling(i: int, pattern: str) -> Sampling:
         if field == "regex":
@@ -424,7 +424,7 @@ def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field)
             stream = asyncio.create_task(
                 quiet.generate(HELLO, calm, lambda text: times.append(time.monotonic()))
             )
-            patterns = list(hostile(36, seed=4))
+            patterns = list(hostile(18, seed=4))
             calls = [loud.generate(HELLO, sampling(i, p)) for i, p in enumerate(patterns)]
             flood = asyncio.gather(*calls, return_exceptions=True)
             found = await asyncio.wait_for(flood, 10)
@@ -441,7 +441,7 @@ def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field)
                         assert re.fullmatch(pattern, each.text)
                 else:
                     assert isinstance(each, BackendError), each
-            assert n_answered > 10
+            assert n_answered > 5
             again = await quiet.generate(HELLO, Sampling(40, seed=5, regex="(?:yes|no)!"))
             assert again.text in ("yes!", "no!")
             assert (await loud.generate(HELLO, calm)).ids == expected.ids
