@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent / "passes"))
 
-from programs import Workload, workloads
+from workloads import Workload, workloads
 
 import sgc
 from sgc.ir.graph import Graph
