@@ -17,7 +17,6 @@ import platform
 import statistics
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,14 +79,12 @@ def run(workload: Workload, graph: Graph, endpoint: Any) -> Counts:
     )
 
 
-def flush(http: str) -> None:
-    request = urllib.request.Request(http + "/flush_cache", data=b"", method="POST")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        answer.read()
-
-
 def measure(
-    workload: Workload, graphs: dict[str, Graph], http: str, endpoint: Any, reps: int
+    workload: Workload,
+    graphs: dict[str, Graph],
+    flush: Callable[[], object],
+    endpoint: Any,
+    reps: int,
 ) -> dict[str, dict[str, Any]]:
     """For each configuration; those with the graph of -O0 are not run again."""
     plain = graphs["-O0"]
@@ -95,7 +92,7 @@ def measure(
     for _ in range(reps):
         for name, graph in graphs.items():
             if name == "-O0" or graph != plain:
-                flush(http)
+                flush()
                 taken.setdefault(name, []).append(run(workload, graph, endpoint))
     found: dict[str, dict[str, Any]] = {}
     for name in graphs:
@@ -190,11 +187,11 @@ def main() -> None:
                 continue
             graphs = graphs_of(workload, is_billed=False)
             run(workload, graphs["-O0"], own)  # what is loaded and compiled once
-            found[workload.name] = measure(workload, graphs, http, own, arguments.reps)
+            found[workload.name] = measure(workload, graphs, own.flush_cache, own, arguments.reps)
             if "three" in workload.name:
                 graphs = graphs_of(workload, is_billed=True)
                 name = f"{workload.name}, billed by request"
-                found[name] = measure(workload, graphs, http, billed, arguments.reps)
+                found[name] = measure(workload, graphs, own.flush_cache, billed, arguments.reps)
     report(found)
     if arguments.out:
         from importlib.metadata import version
