@@ -1,7 +1,9 @@
-"""Random programs with more in them for passes to do: bounds, patterns, stops and long texts.
+"""Random programs with more in them for passes to do: bounds, patterns, stops and long texts, and
+detours.
 
 What a random program says is short and plain, so that passes for long prompts and constrained
-generations would have nothing to do in it. Here some of its nodes get what they look for.
+generations would have nothing to do in it. Here some of its nodes get what they look for. Nor does
+the tracer make blocks, tests and parameters that say nothing: other passes do, and files may.
 """
 
 from __future__ import annotations
@@ -9,7 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir import types
+from sgc.ir.analysis import successors
+from sgc.ir.graph import Block, Graph, Lit, Node, Ref, Value, make_node
+from sgc.ir.types import Kind
+from sgc.passes.rewriting import jump_args, renamed
 
 RULES = "Be brief. Say what you know, and no more than that. " * 30
 # Most scripted replies are of this pattern; it is shorter than the bound beside it.
@@ -44,3 +50,77 @@ def _richer(node: Node, style: str, rng: Random) -> Node:
     if style == "patterns" and not given.keys() & {"stop_regex", "logprobs"}:
         return node.with_fields(regex=Lit(PATTERN), max_tokens=Lit(BOUND))
     return node
+
+
+# -- detours --
+
+
+def roundabout(graph: Graph, seed: int) -> Graph:
+    """The same program with blocks cut in two, tests that tell nothing, and parameters that are
+    arguments of the program.
+    """
+    rng = Random(f"roundabout {seed}")
+    for number in range(rng.randrange(1, 4)):
+        graph = _cut(graph, f"cut_{number}", rng)
+    graph = _tested(graph, rng)
+    for number in range(rng.randrange(1, 4)):
+        graph = _handed_on(graph, f"given_{number}", rng)
+    return graph
+
+
+def _cut(graph: Graph, name: str, rng: Random) -> Graph:
+    block = rng.choice(graph.blocks)
+    at = rng.randrange(len(block.nodes))
+    jump = make_node("jump", target=Lit(name))
+    first = replace(block, nodes=(*block.nodes[:at], jump))
+    return _with(graph, block, first, Block(name, (), block.nodes[at:]))
+
+
+def _tested(graph: Graph, rng: Random) -> Graph:
+    """A jump becomes a test, of a literal or of a comparison of two, whose arms go on alike."""
+    jumping = [block for block in graph.blocks if _is_plain_jump(block.nodes[-1])]
+    block = rng.choice(jumping)
+    arms = [Block(name, (), block.nodes[-1:]) for name in ("arm_yes", "arm_no")]
+    compared = rng.random() < 0.5
+    test = Value("tested", types.BOOL)
+    args = (Lit("a"), Lit(rng.choice("ab")))
+    nodes = (make_node("compute", (test,), fn=Lit("eq"), args=args),) if compared else ()
+    branch = make_node(
+        "branch",
+        test=Ref(test.name) if compared else Lit(rng.random() < 0.5),
+        then=Lit("arm_yes"),
+        orelse=Lit("arm_no"),
+    )
+    return _with(graph, block, replace(block, nodes=(*block.nodes[:-1], *nodes, branch)), *arms)
+
+
+def _handed_on(graph: Graph, name: str, rng: Random) -> Graph:
+    """A block takes an argument of the program as a parameter, and uses it as that."""
+    others = {n for b in graph.blocks if b.nodes[-1].op != "jump" for n in successors(b.nodes[-1])}
+    free = [block for block in graph.blocks[1:] if block.name not in others]
+    texts = [param.value for param in graph.params if param.value.type.kind is Kind.TEXT]
+    if not free or not texts:
+        return graph
+    block, text = rng.choice(free), rng.choice(texts)
+    made = []
+    for each in graph.blocks:
+        nodes = list(each.nodes)
+        if each.name == block.name:
+            nodes = [renamed(node, {text.name: Ref(name)}) for node in nodes]
+        last = nodes[-1]
+        if last.op == "jump" and last.text("target") == block.name:
+            nodes[-1] = last.with_fields(args=(*jump_args(last), Ref(text.name)))
+        params = each.params
+        if each.name == block.name:
+            params = (*params, Value(name, text.type))
+        made.append(Block(each.name, params, tuple(nodes)))
+    return replace(graph, blocks=tuple(made))
+
+
+def _is_plain_jump(node: Node) -> bool:
+    return node.op == "jump" and {key for key, _ in node.fields} <= {"target", "args"}
+
+
+def _with(graph: Graph, block: Block, *instead: Block) -> Graph:
+    at = graph.blocks.index(block)
+    return replace(graph, blocks=(*graph.blocks[:at], *instead, *graph.blocks[at + 1 :]))

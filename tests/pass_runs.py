@@ -15,7 +15,7 @@ from typing import Any
 
 import random_control_runs as control
 from control_flow import outcome, replying
-from pass_graphs import enriched
+from pass_graphs import enriched, roundabout
 from random_control import Generator
 from random_programs import random_program
 
@@ -110,6 +110,8 @@ def check(case: Case | None, tally: Tally) -> None:
         tally.n_untraced += 1
         return
     graph = enriched(case.graph, case.seed) if case.seed % 2 else case.graph
+    if case.seed % 3 == 0:
+        graph = roundabout(graph, case.seed)
     before, twin = twins(keep(graph, KEEPS[case.seed % len(KEEPS)]))
     wanted = case.run(before)
     if isinstance(wanted[0], str):

@@ -80,7 +80,9 @@ DETERMINED = re.compile(
 # What says how things must be, in a paragraph that was seen to be an instruction.
 _NORM = re.compile(
     r"\b(?:should|must|needs? to|has to|have to|may not|shall|is one of|are one of|is either|"
-    r"counts? as)\b|^an? [\w-]+(?: [\w-]+)? is [\w-]+ (?:if|when|unless)\b|"
+    r"counts? as)\b|^(?:[\w-]+ ){1,3}(?:are|is) (?:not )?(?:allowed|permitted|accepted|welcome)\b|"
+    r"^the (?:field|key|property|attribute|column|marker)s? \S+ (?:is|are|contains?|holds?|has)\b|"
+    r"^an? [\w-]+(?: [\w-]+)? is [\w-]+ (?:if|when|unless)\b|"
     r"^it is (?:ok|okay|fine|important|acceptable|essential|not necessary)\b|"
     r"^(?:one|two|three|\d+) \w+(?: \w+)? per \w+",
     re.I,

@@ -13,6 +13,8 @@ from sgc.passes.movement.vocabulary import ADVERBS, DETERMINERS, LABEL_STOPS, RE
 _TAGS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _MARKS = (":", "=", "-", ">", "+", "|", "#", ".", "?", "!", "—", "–")
 _ANNOUNCED = re.compile(r"\b(?:here|this is|these are|following|given|consider|read|below)\b", re.I)
+# Who the model is to be, and not what is done, as in "You are given {x}".
+_PERSONA = re.compile(r"\W*(?:you are (?!\w+(?:ing|ed|en|wn)\b)|act as|your name is)", re.I)
 _IF = re.compile(r"(?:if|when|whenever|unless|until|while|as long as)\b[^,]*" + SLOT, re.I)
 
 
@@ -41,10 +43,17 @@ def is_stated(segment: Segment, piece: Piece) -> bool:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any(_IF.match(line) for line in lines):
         return True
+    if is_persona(segment, piece):
+        return False
     return not any(
         "?" in line or is_directive(line.replace(SLOT, "x")) or _is_instruction(line)
         for line in lines
     )
+
+
+def is_persona(segment: Segment, piece: Piece) -> bool:
+    """Whether an argument is part of who the model is: "You are {x}, the guide of {y}."."""
+    return bool(_PERSONA.match(segment.text[piece.start : piece.end].lstrip()))
 
 
 def _is_instruction(line: str) -> bool:

@@ -152,6 +152,12 @@ _THAT_NOUN = re.compile(
 _PRONOUN = re.compile(
     r"\b(it|its|it's|itself|they|them|their|theirs|themselves|he|him|his|she|her|hers)\b", re.I
 )
+# What is named in the same sentence: "keep names as they are", "helps, harms, or does neither".
+_KEPT = re.compile(
+    r"\b(?:keep|leave|copy|preserve|retain|reproduce|quote)\b[^.;:]*?\b(as (?:they are|it is))\b",
+    re.I,
+)
+_ALTERNATIVE = re.compile(r"(?<=, )or (?:(?:does|do|is|are) )?neither\b", re.I)
 _BARE = re.compile(
     r"\b(each|one(?! or (?:two|more))|ones|both|either|neither)\b"
     r"(?=\s*[.,;!?)]|\s+(?:is|are|was|should|must|in|with|by|as|on|using|and|or)\b|\s*$)",
@@ -166,6 +172,9 @@ def pointer(sentence: str, before: str, nouns: frozenset[str], *, announces: boo
     announces: its colon is followed by constant text, which words like "following" then mean.
     """
     text = _LISTED.sub(" ", QUOTED.sub(" QQ ", sentence))
+    text = _ALTERNATIVE.sub("or QQ", text)
+    if kept := _KEPT.search(text):
+        text = text[: kept.start(1)] + text[kept.end(1) :]
     head, colon, tail = text.partition(":")
     has_list = announces or (bool(colon) and bool(tail.strip()))
     for found in _fixed(text, before):

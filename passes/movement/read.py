@@ -26,6 +26,7 @@ from sgc.passes.movement.pointers import pointer
 from sgc.passes.movement.vocabulary import (
     FORM_LABELS,
     FORM_TAGS,
+    OUTPUTS,
     TASK_LABELS,
     TASK_TAGS,
     VERBS,
@@ -51,7 +52,8 @@ _NOUN_HEAD = re.compile(
 )
 # What tells "Answer with one of" from "Answer key", "Order the items" from "Order numbers are".
 _IN_SENTENCE = re.compile(
-    r" (?:the|a|an|one|with|in|into|as|using|of|these|this|following|only|your|from|to|and|by)\b",
+    r" (?:the|a|an|one|with|in|into|as|using|of|these|this|following|only|your|from|to|and|by|"
+    r"json|yaml|xml|csv|html|sql|markdown)\b",
     re.I,
 )
 # How the parts of a reply are, once it is known that there is one.
@@ -74,9 +76,9 @@ class Setting:
 
     nouns: what the arguments are called; generic: and what any argument may be; shared: those of
     several of them; before: what leads directly before it; is_inline: an argument stands within a
-    sentence; is_stated: and that is neither an instruction nor a question; is_between: another
-    argument follows; is_loose: its paragraph was seen to be about an argument, so that an unknown
-    verb will do.
+    sentence; is_stated: and that is neither an instruction nor a question; is_persona: and says who
+    the model is; is_between: another argument follows; is_loose: its paragraph was seen to be about
+    an argument, so that an unknown verb will do.
     """
 
     nouns: frozenset[str]
@@ -85,6 +87,7 @@ class Setting:
     before: str = ""
     is_inline: bool = False
     is_stated: bool = False
+    is_persona: bool = False
     is_between: bool = False
     is_loose: bool = False
 
@@ -116,7 +119,8 @@ def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) ->
         and not is_persona(text)
     ):
         return LOCAL
-    if setting.is_inline and (setting.is_stated or not stands_alone(text)):
+    stands = stands_alone(text) or (setting.is_persona and not mentions(text, setting.nouns))
+    if setting.is_inline and (setting.is_stated or not stands):
         return "it may go on with what is said before it"
     return ""
 
@@ -167,6 +171,8 @@ def _pointing(text: str, setting: Setting, *, announces: bool = False) -> str:
 
 def _known_label(label: str) -> str:
     words = re.sub(r"[^a-z ]", " ", label.lower()).split()
+    if len(words) > 3 and words[1] == "for" and words[-1] in OUTPUTS:
+        words = words[:1]  # "Rules for the translation:"
     if len(words) > 3 or (len(words) > 1 and words[0] in VERBS - {"output", "answer", "response"}):
         return ""
     if {"example", "examples"} & set(words):

@@ -15,6 +15,7 @@ from sgc.passes.movement.directives import is_anchored, mentions, speaks_of
 from sgc.passes.movement.labels import (
     argument_nouns,
     is_inline,
+    is_persona,
     is_stated,
     shared_nouns,
     twin_label,
@@ -134,7 +135,8 @@ class _Walk:
             if piece.kind is Kind.ARGUMENT:
                 inline = is_inline(self.segment, piece)
                 stated = inline and is_stated(self.segment, piece)
-                setting = replace(setting, is_inline=inline, is_stated=stated)
+                persona = inline and is_persona(self.segment, piece)
+                setting = replace(setting, is_inline=inline, is_stated=stated, is_persona=persona)
                 last = []
             elif piece.kind is Kind.CUE:
                 if last and refers_back(self._text(piece)):

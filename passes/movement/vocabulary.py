@@ -139,6 +139,7 @@ TASK_LABELS = _words("""
 FORM_LABELS = _words("""
     format tone style length audience labels categories classes schema scale rubric language
     intents examples example definitions persona criteria scoring options choices
+    queues departments severities priorities sentiments topics tags statuses emotions
 """)
 TASK_TAGS = _words("""
     instruction instructions task rules requirements constraints guidelines format output_format
@@ -163,7 +164,7 @@ GENERIC = _words("""
 # Of a label's words, those that are no name for what follows.
 LABEL_STOPS = _words("""
     the a an of to in is are and or here this that these those following below my your for with
-    read given by on as from it be into one two three four first second third
+    read given by on as from it be into you are one two three four first second third
 """)
 # What is the model's own, besides its answer.
 YOURS = _words("""
