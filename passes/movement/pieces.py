@@ -37,6 +37,14 @@ class Kind(Enum):
     CUE = "cue"  # the beginning of the reply: stays where it is, before what comes next
 
 
+# What the reply is to be made of, with its headings.
+_OUTLINE = re.compile(
+    r"\b(?:these|following|this) (?:\w+ )?"
+    r"(?:sections?|headings?|structure|format|outline|layout|template|parts)\b[^.]*:$",
+    re.I,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Part of a segment's text, without the white space around it.
@@ -57,7 +65,7 @@ class Piece:
 def cut(segment: Segment) -> tuple[Piece, ...]:
     """The pieces of a segment in order; together they are its text but for white space."""
     slots = frozenset(segment.slots)
-    lines = _merged_rules(split_lines(segment.text, slots))
+    lines = _merged_outlines(_merged_rules(split_lines(segment.text, slots)))
     pieces = [piece for part in _sections(lines) for piece in _of_section(segment, slots, *part)]
     return tuple(_with_cue(segment, _with_labels(segment, pieces)))
 
@@ -201,6 +209,28 @@ def _merged_rules(lines: list[Line]) -> list[Line]:
             del found[first:]
         found.append(line)
     return found
+
+
+def _merged_outlines(lines: list[Line]) -> list[Line]:
+    """Lines with the headings that an instruction asks for made one block: they head nothing."""
+    found: list[Line] = []
+    i = 0
+    while i < len(lines):
+        found.append(lines[i])
+        i, first = i + 1, i + 1
+        if lines[first - 1].has_value or not _OUTLINE.search(lines[first - 1].text):
+            continue
+        while i < len(lines) and _is_of_outline(lines[i], is_first=i == first):
+            i += 1
+        if i > first:
+            found.append(_joined(lines[first:i]))
+    return found
+
+
+def _is_of_outline(line: Line, is_first: bool) -> bool:
+    if line.has_value:
+        return False
+    return line.heading_level > 0 or (not is_first and not line.n_blank)
 
 
 def _is_title(before: Line, line: Line) -> bool:

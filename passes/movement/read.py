@@ -158,7 +158,7 @@ def _of_sentence(text: str, setting: Setting, *, announces: bool = False) -> str
 
 def _is_about_named(text: str, before: str) -> bool:
     """Whether it says how something must be that is named in the text before it."""
-    subject = SUBJECT.match(plain(text))
+    subject = SUBJECT.match(plain(text).replace("`", ""))
     return subject is not None and bool(
         re.search(rf"\b{re.escape(subject.group(1))}\b", before, re.I)
     )

@@ -45,6 +45,12 @@ _SIGN_OFF = re.compile(
     r"(?:(?:best|kind|warm|many) )?(?:regards|wishes|thanks|sincerely|cheers|yours)[\w ]{0,12},?$",
     re.I,
 )
+_CLOSING = re.compile(
+    r"(?:(?:that|this) (?:was|is)|here ends) (?:the end of )?the "
+    r"(?:(?:whole|full|entire|complete) )?\w+\.$",
+    re.I,
+)
+_CLOSING_REASON = "it says that the argument ends"
 _UNRELATED = "it names neither an argument nor what to answer, and may be part of what is given"
 _TOGETHER = "it is together with text that stays"
 _BEHIND = "text before it stays, and it may speak of that"
@@ -131,6 +137,11 @@ class _Walk:
         setting = Setting(self.nouns, GENERIC, self.shared)
         last: list[int] = []  # what moves from directly before
         for group in self._groups():
+            if self._closes(group[0]):
+                refusals.append(Refusal(self.pieces[group[0]], _CLOSING_REASON))
+                group = group[1:]
+            if not group:
+                continue
             piece = self.pieces[group[0]]
             if piece.kind is Kind.ARGUMENT:
                 inline = is_inline(self.segment, piece)
@@ -150,6 +161,11 @@ class _Walk:
                 moved += group
                 last = group
         return moved, refusals
+
+    def _closes(self, number: int) -> bool:
+        """Whether it says that the argument before it is over, as a delimiter would."""
+        is_behind = self.pieces[number - 1].kind is Kind.ARGUMENT if number else False
+        return is_behind and bool(_CLOSING.match(self._text(self.pieces[number])))
 
     def _groups(self) -> Iterator[list[int]]:
         """Arguments and cues by themselves, all text between two of them together."""
