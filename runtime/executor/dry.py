@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from sgc.runtime.executor.backend import (
@@ -22,23 +22,8 @@ from sgc.runtime.executor.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.place import Place
 from sgc.runtime.executor.single_flight import SingleFlight
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A draw of a program, or a commit, and one of its requests, as a run's log names them.
-
-    row: its key; path: of the stream; ordinal: among the stream's draws; number: among the draw's
-    requests; name, line: of the program.
-    """
-
-    row: str = ""
-    path: str = ""
-    ordinal: int = 0
-    name: str = ""
-    line: str = ""
-    number: int = 0
 
 
 class Replies(Protocol):

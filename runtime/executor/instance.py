@@ -19,11 +19,11 @@ from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.births import Births
 from sgc.runtime.executor.blocks import Flow, Unset, flow_of, unset_error, walk
-from sgc.runtime.executor.dry import DryBackend, Place
 from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
-from sgc.runtime.executor.logged import LoggedBackend, log_as
+from sgc.runtime.executor.logged import Logged, log_as
 from sgc.runtime.executor.map_places import COUNTED, Called, MapPlace, Maps
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.place import Place, Placed
 from sgc.runtime.executor.plan import Plan, plan_of
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
 from sgc.runtime.executor.speculation import Speculation
@@ -54,6 +54,9 @@ class Instance:
         self.program = program
         self.base = path
         self.backend = backend
+        self._placed: Placed | None = backend if isinstance(backend, Placed) else None
+        if self._placed is None and options.log is not None:
+            self._placed = Logged(backend, options.log)
         self.capabilities = capabilities
         self.options = options
         self.on_text = on_text
@@ -337,15 +340,10 @@ class Instance:
 
     def backend_of(self, node: Node, path: str, ordinal: int) -> Backend:
         """The backend for a node's request, through the run's log where there is one."""
-        log = self.options.log
-        if log is None and not isinstance(self.backend, DryBackend):
+        if self._placed is None:
             return self.backend
         name = node.text("name") if node.op in ("gen", "gen_n", "select") else ""
-        line = str(node.loc or "")
-        if isinstance(self.backend, DryBackend):
-            return self.backend.at(Place(self.row, path, ordinal, name, line))
-        assert log is not None
-        return LoggedBackend(self.backend, log, self.row, path, ordinal, name, line)
+        return self._placed.at(Place(self.row, path, ordinal, name, str(node.loc or "")))
 
     def prompt(self, state: StreamState) -> Prompt:
         return state.prompt(self.special)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ from sgc.runtime.executor.log_records import (
     usage_json,
     usage_of,
 )
+from sgc.runtime.executor.place import Place
 from sgc.runtime.executor.record import Request
 from sgc.runtime.executor.run_log import RunLog
 from sgc.runtime.executor.wrapping import Wrapping
@@ -41,19 +43,28 @@ from sgc.runtime.executor.wrapping import Wrapping
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A backend behind a run's log."""
+
+    backend: Backend
+    log: RunLog
+
+    def at(self, place: Place) -> Backend:
+        return LoggedBackend(self.backend, self.log, place)
+
+
 class LoggedBackend(Wrapping):
-    """The backend for one draw, or one commit. ordinal: among the draws of the stream `path`.
+    """The backend for one draw, or one commit.
 
     A prefetch is not written: a hint changes nothing that a log keeps.
     """
 
-    def __init__(
-        self, backend: Backend, log: RunLog, row: str, path: str, ordinal: int, name: str, line: str
-    ) -> None:
+    def __init__(self, backend: Backend, log: RunLog, place: Place) -> None:
         super().__init__(backend)
         self._log = log
-        self._place = {"row": row, "path": path, "ordinal": ordinal}
-        self._told = {"name": name, "line": line}
+        self._place = {"row": place.row, "path": place.path, "ordinal": place.ordinal}
+        self._told = {"name": place.name, "line": place.line}
         self._number = 0
 
     async def generate(

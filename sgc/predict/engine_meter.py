@@ -35,8 +35,8 @@ from sgc.runtime.executor.backend import (
     TokenRun,
     Usage,
 )
-from sgc.runtime.executor.dry import Place
 from sgc.runtime.executor.engine_wire import ERRORS, generate_message, prompt_message
+from sgc.runtime.executor.place import Place
 
 FRESH = 2**31  # above every id of a vocabulary
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sgc.predict.provider_cache import ExpectedCache
 from sgc.runtime.executor.backend import Generated, Prompt, Sampling, Scored, Usage
-from sgc.runtime.executor.dry import Place
+from sgc.runtime.executor.place import Place
 from sgc.runtime.executor.providers.backend import request_size
 from sgc.runtime.executor.providers.choose import lowered_select, select_sampling, way_of
 from sgc.runtime.executor.providers.lower import Lowered, lower

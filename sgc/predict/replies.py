@@ -22,9 +22,9 @@ from sgc.runtime.executor.backend import (
     Scored,
     Usage,
 )
-from sgc.runtime.executor.dry import Place
 from sgc.runtime.executor.log_records import fingerprint, prompt_parts, sampling_parts
 from sgc.runtime.executor.lowering import Check, meets
+from sgc.runtime.executor.place import Place
 from sgc.tracing.scripted_replies import obeying
 
 SHARE = 0.5  # of max_tokens, where nothing tells how long a reply is

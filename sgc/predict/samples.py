@@ -14,10 +14,10 @@ from typing import Any
 from sgc.errors import RunLogError, UsageError
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.backend import Generated, Scored, Usage
-from sgc.runtime.executor.dry import Place
 from sgc.runtime.executor.log_file import Json
 from sgc.runtime.executor.log_records import generated_of, scored_of
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.place import Place
 from sgc.runtime.executor.plain import canonical
 from sgc.runtime.executor.run_log import RunLog, header_of
 

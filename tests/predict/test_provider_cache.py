@@ -10,8 +10,8 @@ from sgc.predict.predict import Expecting, at_most, expected
 from sgc.predict.provider_meter import ProviderMeter
 from sgc.predict.targets import ProviderTarget
 from sgc.runtime.executor.backend import RoleMark, Sampling, TextRun
-from sgc.runtime.executor.dry import Place
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.place import Place
 from sgc.runtime.executor.providers.lower import lower
 
 ROWS = [Row(str(n), {"question": f"What of part {n}?"}) for n in range(4)]

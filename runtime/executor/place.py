@@ -1,0 +1,32 @@
+"""Where in a program a request comes from, for backends to which that matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from sgc.runtime.executor.backend import Backend
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A draw of a program, or a commit, and one of its requests, as a run's log names them.
+
+    row: its key; path: of the stream; ordinal: among the stream's draws; number: among the draw's
+    requests; name, line: of the program.
+    """
+
+    row: str = ""
+    path: str = ""
+    ordinal: int = 0
+    name: str = ""
+    line: str = ""
+    number: int = 0
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """What has a backend for each draw: a run asks that one and not this."""
+
+    def at(self, place: Place) -> Backend:
+        """The backend as one draw sees it."""
