@@ -65,7 +65,9 @@ _NOUN_PHRASE = re.compile(
     r"((?:[\w'-]+ ?){1,4})",
     re.I,
 )
-_PERSONA = re.compile(r"^(?:you are|you're|act|imagine|pretend|assume|be an?)\b", re.I)
+_PERSONA = re.compile(
+    r"^(?:you are(?! \w+ing the\b)|you're|act|imagine|pretend|assume|be an?)\b", re.I
+)
 _NEGATED = re.compile(r"\b(?:don't|do not|never|avoid|without|no|not)\b", re.I)
 # What is picked is a thing, also where it is called as a manner is: a sentence, a word.
 _PICKS = re.compile(

@@ -25,7 +25,7 @@ _CONDITION = re.compile(
 _ADVERBS = re.compile(rf"^(?:(?:{'|'.join(sorted(ADVERBS))})\b,?\s+)+", re.I)
 # Conditions without a comma.
 _PLAIN_CONDITION = re.compile(
-    r"^(?:for|from|in) (?:each|every) (?:\w+ ){1,3}?(\w+ (?:the|an?|its)\b.*)$|"
+    r"^(?:for|from|in) (?:each|every) (?:\w+ ){1,3}?(\w+(?: (?:the|an?|its)\b.*|:.*))$|"
     r"^(?:if|when|unless) [^,]{1,80}? ((?:return|output|print|write|say|reply|respond)\b.*)$",
     re.I | re.S,
 )
@@ -39,6 +39,7 @@ _SECOND = re.compile(
     r"^(?:you're an?|you'll|you are \w+, (?:an?|the)|"
     r"(?:imagine|pretend|suppose|assume) (?:that )?you(?:'re| are)|"
     r"you are (?!reading|seeing|looking)\w+ing an?|"
+    r"you are (?:assess|check|classify|compar|evaluat|grad|judg|rat|review|scor)ing the|"
     r"you (?:write|answer|translate|review|evaluate|grade|classify|summari[sz]e|generate|extract|"
     r"respond to|reply to|rewrite|edit) (?!me|him|her|them|back)|"
     r"you (?:are (?:an?|the|now|one|acting)|must|should|may|can|cannot|"
@@ -56,7 +57,7 @@ _PRONOUN_SUBJECT = re.compile(
     re.I,
 )
 _FRAGMENT = re.compile(
-    r"^(?:(?:about|around|roughly|approximately|up to) \d+ \w+|"
+    r"^(?:(?:about|around|roughly|approximately|up to) \d+ \w+|\d+ (?:to|-|–) \d+ \w+[^.]*|"
     r"(?:an?|a single|one|two|three|four|five|\d+) (?:short |long |full )?"
     r"(?:word|sentence|paragraph|line|character|bullet point)s?(?: only| each)?)\.?$|"
     r"^(?:no|maximum|max|minimum|at most|at least|not more than|nothing else)\b"
@@ -81,6 +82,7 @@ DETERMINED = re.compile(
 _NORM = re.compile(
     r"\b(?:should|must|needs? to|has to|have to|may not|shall|is one of|are one of|is either|"
     r"counts? as)\b|^(?:[\w-]+ ){1,3}(?:are|is) (?:not )?(?:allowed|permitted|accepted|welcome)\b|"
+    r"\bdo(?:es)? not (?:matter|count)\b|"
     r"^the (?:field|key|property|attribute|column|marker)s? \S+ (?:is|are|contains?|holds?|has)\b|"
     r"^an? [\w-]+(?: [\w-]+)? is [\w-]+ (?:if|when|unless)\b|"
     r"^it is (?:ok|okay|fine|important|acceptable|essential|not necessary)\b|"

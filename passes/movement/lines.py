@@ -29,6 +29,8 @@ ITEM = re.compile(
     r"^\s*(?:[-*•–+]|\(?\d{1,2}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{1,4}[.)])(?:\s+|$)|^\s*step \d+\b",
     re.I,
 )
+# A step of a scale: "3 - exactly what was asked for", "90-100: no mistakes".
+SCALE = re.compile(r"^\s*\d{1,3}(?:\s?[-–]\s?\d{1,3})?\s*(?:[=:]|\s[-–])\s+\S")
 UNDERLINED = re.compile(r"^\w[^\n.!?:]{0,50}\n(?:-{3,}|={3,})$")
 LABEL_LEVEL = 7
 _CLOSES = {"{": "}", "[": "]"}
@@ -57,7 +59,7 @@ class Line:
 
     @property
     def is_item(self) -> bool:
-        return not self.is_rule and bool(ITEM.match(self.text))
+        return not self.is_rule and bool(ITEM.match(self.text) or SCALE.match(self.text))
 
     @property
     def heading_level(self) -> int:

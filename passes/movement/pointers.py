@@ -83,7 +83,9 @@ _SAME = re.compile(
     re.I,
 )
 _OTHER = re.compile(
-    r"\b(?<!any )(?<!no )(?<!each )(?<!every )other \w(?<!other t(?=han))|\bthe other\b", re.I
+    r"\b(?<!any )(?<!no )(?<!each )(?<!every )other (?!words\b)\w(?<!other t(?=han))|"
+    r"\bthe other\b",
+    re.I,
 )
 _SUCH = re.compile(
     r"\bsuch\b(?! as)|\bsimilar\b(?! (?:\w+ )?to the| in )|\bsimilarly\b|\blikewise\b", re.I

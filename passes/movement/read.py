@@ -22,6 +22,7 @@ from sgc.passes.movement.directives import (
     speaks_of,
     stands_alone,
 )
+from sgc.passes.movement.lines import SCALE
 from sgc.passes.movement.pointers import pointer
 from sgc.passes.movement.vocabulary import (
     FORM_LABELS,
@@ -100,6 +101,8 @@ def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) ->
     counted = _COUNTED.match(text)
     if counted and int(counted.group(1)) > 1:
         return "it goes on with a numbering"
+    if setting.before and all(map(SCALE.match, text.splitlines())):
+        return _of_content(text, setting, True)
     number = _NUMBER.match(text.lstrip("#* "))
     if number and (number.group(3) or int(number.group(1) or number.group(2)) != 1):
         return "it goes on with a numbering"
@@ -223,7 +226,7 @@ def _of_content(text: str, setting: Setting, is_form: bool, before: str = "") ->
     for sentence, is_item, has_items in _sentences(text):
         inner = replace(setting, before=held)
         is_listing = is_item and is_listing
-        if is_form or is_listing:
+        if is_form or is_listing or (held and SCALE.match(sentence)):
             reason = _pointing(plain(sentence), inner)
         else:
             reason = _of_sentence(sentence, inner, announces=has_items)

@@ -263,3 +263,8 @@ def _content(pieces: list[Piece]) -> Any:
         url = f"data:image/jpeg;base64,{image.base64()}"
         parts.append({"type": "image_url", "image_url": {"url": url}})
     return parts
+
+
+async def pass_gate(state: StreamState) -> None:
+    if state.gate is not None:
+        await asyncio.shield(state.gate)
