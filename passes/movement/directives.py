@@ -25,6 +25,7 @@ _CONDITION = re.compile(
 _ADVERBS = re.compile(rf"^(?:(?:{'|'.join(sorted(ADVERBS))})\b,?\s+)+", re.I)
 # Conditions without a comma.
 _PLAIN_CONDITION = re.compile(
+    r"^for (?:each|every) [^,]{1,60}? ((?:write|return|give|list|state|output|print) .*)$|"
     r"^(?:for|from|in) (?:each|every) (?:\w+ ){1,3}?(\w+(?: (?:the|an?|its)\b.*|:.*))$|"
     r"^(?:if|when|unless) [^,]{1,80}? ((?:return|output|print|write|say|reply|respond)\b.*)$",
     re.I | re.S,

@@ -82,7 +82,7 @@ OUTPUTS = _words("""
     conclusion tone style language format text comment comments feedback grade verdict decision
     number numbers digit letter rewrite paraphrase headings entry entries tag tags topic topics
     entity entities message tweet post caption slogan section sections markdown xml yaml csv html
-    sql abstract introduction
+    sql abstract introduction minutes
 """)
 
 # Words of which a paragraph of instructions has one, where it does not name an argument.
