@@ -17,6 +17,9 @@ from sgc.runtime.engine.names import CACHES, POLICIES
 from sgc.runtime.engine.request import Commit, EngineRequest, Generate, Score
 
 SEEDS = range(6)
+each_seed = pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[2:])]
+)
 asked = cache(make_requests)
 
 
@@ -46,7 +49,7 @@ def test_the_requests_are_of_all_kinds_and_their_answers_differ() -> None:
     assert len(set(said)) > len(said) / 2
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_who_else_is_in_the_batch(seed) -> None:
     for max_running in (1, 2, 7):
         check(seed, Setup(max_running=max_running))
@@ -54,7 +57,7 @@ def test_independent_of_who_else_is_in_the_batch(seed) -> None:
         check(seed, Setup(), [r])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_the_order_and_time_of_arrival(seed) -> None:
     shuffled = list(np.random.default_rng(seed).permutation(len(asked(seed))))
     for order in (range(len(asked(seed)))[::-1], shuffled):
@@ -62,14 +65,14 @@ def test_independent_of_the_order_and_time_of_arrival(seed) -> None:
             check(seed, Setup(per_step=per_step), [asked(seed)[i] for i in order])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_the_chunks_that_prompts_are_cut_in(seed) -> None:
     for chunk in (1, 2, 3, 5, 8, 13, 30, 64):
         check(seed, Setup(chunk=chunk, per_step=2))
 
 
 @pytest.mark.parametrize("kind", CACHES)
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_the_cache(seed, kind) -> None:
     for shares in (True, False):
         played = check(seed, Setup(cache=kind, shares_in_batch=shares, per_step=1))
@@ -77,7 +80,7 @@ def test_independent_of_the_cache(seed, kind) -> None:
         assert (n_cached > 0) == (kind != "none")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_tree_and_list_find_the_same_prefixes(seed) -> None:
     """Each request on its own, so that both know the same when it comes."""
     found = {}
@@ -89,7 +92,7 @@ def test_tree_and_list_find_the_same_prefixes(seed) -> None:
 
 
 @pytest.mark.parametrize("kind", ["radix", "list"])
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_what_is_in_the_cache_already(seed, kind) -> None:
     """Asked a second time, and with the cache flushed now and then."""
     again = [replace(r, id=r.id + 100) for r in asked(seed)]
@@ -99,14 +102,14 @@ def test_independent_of_what_is_in_the_cache_already(seed, kind) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_the_policy(seed, policy) -> None:
     for pool in (tight(seed), AMPLE):
         check(seed, Setup(policy=policy, pool=pool, max_running=3, per_step=3))
 
 
 @pytest.mark.parametrize("kind", CACHES)
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_the_size_of_the_pool(seed, kind) -> None:
     for more in (0, 1, 17, 60):
         played = check(seed, Setup(cache=kind, pool=tight(seed) + more, chunk=16))
@@ -129,7 +132,7 @@ def test_independent_of_preemption_in_a_pool_of_a_tenth(policy, kind) -> None:
     assert played.core.stats().preemptions > 3
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_others_being_cancelled(seed) -> None:
     """Running, waiting or following another; and nothing of theirs is left behind."""
     n_cancelled = 0
@@ -139,7 +142,7 @@ def test_independent_of_others_being_cancelled(seed) -> None:
     assert n_cancelled > 5
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_seed
 def test_independent_of_steps_that_failed(seed) -> None:
     """Requests of other batches go on as if nothing had been."""
     played = check(seed, Setup(faults=0.1, max_running=2, per_step=1))
