@@ -41,7 +41,8 @@ _SECOND = re.compile(
     r"(?:imagine|pretend|suppose|assume) (?:that )?you(?:'re| are)|"
     r"you are (?!reading|seeing|looking)\w+ing an?|"
     r"you are (?:assess|check|classify|compar|evaluat|grad|judg|rat|review|scor)ing the|"
-    r"you (?:write|answer|translate|review|evaluate|grade|classify|summari[sz]e|generate|extract|"
+    r"you (?:write|answer|screen|moderate|label|judge|rate|score|"
+    r"translate|review|evaluate|grade|classify|summari[sz]e|generate|extract|"
     r"respond to|reply to|rewrite|edit) (?!me|him|her|them|back)|"
     r"you (?:are (?:an?|the|now|one|acting)|must|should|may|can|cannot|"
     r"need|have to|will (?:act|answer|write|respond|reply|rate|grade|score|judge|evaluate|classify|"
@@ -89,6 +90,12 @@ _NORM = re.compile(
     r"^it is (?:ok|okay|fine|important|acceptable|essential|not necessary)\b|"
     r"^(?:one|two|three|\d+) \w+(?: \w+)? per \w+",
     re.I,
+)
+# What counts, said of things in general: no statement about those that are given.
+_GENERIC = re.compile(
+    r"^(?:(?:an?|each|every|any) [^.?!]{1,120}? "
+    r"(?:counts|means|needs|gets|receives|weighs|earns|scores|costs)|"
+    r"[A-Z][\w'-]*(?: [\w'-]+){0,7}? (?:count|mean|need|get|receive|weigh|earn|score|cost))\b",
 )
 _NO_VERB = re.compile(
     r"(?:\w*(?:ing|ed|ly|tion|ness|ment|[^s]s)|i|you|he|she|it|they|we|my|our|the|an?|this|that|"
@@ -147,7 +154,7 @@ def is_directive(text: str, is_loose: bool = False, depth: int = 0) -> bool:
     subject = SUBJECT.match(text)
     if subject and (subject.group(1).lower() in OUTPUTS or text.lower().startswith("your")):
         return True
-    if is_loose and _NORM.search(text):
+    if is_loose and (_NORM.search(text) or _GENERIC.match(text)):
         return True
     text = _ADVERBS.sub("", text)
     condition = _PLAIN_CONDITION.match(text) or _CONDITION.match(text)

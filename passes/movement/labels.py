@@ -14,7 +14,11 @@ _TAGS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 _MARKS = (":", "=", "-", ">", "+", "|", "#", ".", "?", "!", "—", "–")
 _ANNOUNCED = re.compile(r"\b(?:here|this is|these are|following|given|consider|read|below)\b", re.I)
 # Who the model is to be, and not what is done, as in "You are given {x}".
-_PERSONA = re.compile(r"\W*(?:you are (?!\w+(?:ing|ed|en|wn)\b)|act as|your name is)", re.I)
+_PERSONA = re.compile(
+    r"\W*(?:you are (?!(?:given|shown|told|asked|provided|presented|reading|seeing|looking)\b)|"
+    r"act as|your name is)",
+    re.I,
+)
 _IF = re.compile(r"(?:if|when|whenever|unless|until|while|as long as)\b[^,]*" + SLOT, re.I)
 
 
@@ -102,6 +106,17 @@ def _labels(segment: Segment, pieces: tuple[Piece, ...]) -> list[set[str]]:
             for part in label.split(SLOT)[:-1]:
                 found.append(set(re.findall(r"[a-z][a-z-]+", part.lower())[-3:]))
     return found
+
+
+def long_labels(segment: Segment, pieces: tuple[Piece, ...]) -> frozenset[str]:
+    """Labels of arguments that are several words, such as "Last question:"."""
+    found: set[str] = set()
+    for piece in pieces:
+        if piece.kind is Kind.ARGUMENT:
+            lines = segment.text[piece.start : piece.end].split(SLOT)[:-1]
+            labels = (re.match(r"\W*([A-Za-z]+(?: [A-Za-z]+){1,2}):\s*$", line) for line in lines)
+            found.update(label.group(1).lower() for label in labels if label)
+    return frozenset(found)
 
 
 def twin_label(segment: Segment, pieces: tuple[Piece, ...]) -> str:

@@ -134,7 +134,10 @@ def _closings(line: str) -> Iterator[tuple[re.Pattern[str], str]]:
         left, right = ("<", ">") if tag.group(1) else ("[", "]")
         closing = re.compile(re.escape(f"{left}/{name}{right}"), re.I)
         if not closing.search(line, tag.end()):
-            is_alone = tag.group(1) is not None and not re.search(r"\w", line[: tag.start()])
+            is_form = re.match(r"\s*[:=–-]", line[tag.end() :])  # "<name>: <score>"
+            is_alone = not (
+                tag.group(1) is None or is_form or re.search(r"\w", line[: tag.start()])
+            )
             yield closing, "tag" if is_alone else "bracket"
     for left, right in PAIRS.items():
         if line.count(left) > line.count(right):

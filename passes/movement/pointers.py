@@ -23,7 +23,8 @@ _PLACED = re.compile(r"\s+(?:the|your|each|every)\s+([\w-]+)", re.I)
 
 # Always point back, or at a place in the prompt or in time.
 _BACK = re.compile(
-    r"\b(?:above|preceding|previous|previously|earlier|foregoing|aforementioned|latter|former|"
+    r"\b(?:above(?! \d)|preceding|previous|previously|earlier|foregoing|aforementioned|"
+    r"latter|former|"
     r"prior(?! (?:knowledge|experience))|so far|until now|up to now|again|back|beneath|underneath|"
     r"now|already(?= (?:mentioned|given|shown|said|stated|seen|described))|"
     r"later|last(?! \w+ (?:in|of|from) (?:the|each|every))|yet|once more|at hand|"
@@ -34,7 +35,7 @@ _BACK = re.compile(
     r"as (?:usual|always)|like (?:you|we|i) \w+|"
     r"the (?!one listed (?:first|last))\w+ (?:shown|listed|specified|quoted|pasted)"
     r"(?! (?:in|by|at|as) )|"
-    r"rest(?! of the \w)|remaining|remainder|opposite|another|others|your turn|"
+    r"rest(?! of the \w)|remaining|remainder|opposite|another|(?<!of )others|your turn|"
     r"you were (?:given|shown|told)|"
     r"(?:just|you|you've|you have|having|have|has been) (?:just )?"
     r"(?:read|seen|quoted|pasted|received|been given|been shown|been told|heard|learned|given)|"

@@ -17,6 +17,7 @@ from sgc.passes.movement.labels import (
     is_inline,
     is_persona,
     is_stated,
+    long_labels,
     shared_nouns,
     twin_label,
 )
@@ -126,6 +127,7 @@ class _Walk:
         self.nouns = argument_nouns(segment, pieces)
         self.shared = shared_nouns(segment, pieces)
         self.led = {_normal(self._text(piece)) for piece in pieces[:first]}
+        self.labels = long_labels(segment, pieces)
         self.last_argument = max(i for i, p in enumerate(pieces) if p.kind is Kind.ARGUMENT)
         self.has_heading = any(piece.heading_level for piece in pieces[:first])
         self.levels = {p.heading_level for p in pieces if p.kind is Kind.ARGUMENT}
@@ -155,7 +157,10 @@ class _Walk:
                     refusals += [Refusal(self.pieces[i], _NEEDED) for i in last]
             elif found := self._group_refusals(group, setting):
                 behind = [p for p in self.pieces[group[-1] + 1 :] if p.kind is Kind.TEXT]
-                refusals += [*found, *(Refusal(p, _BEHIND) for p in behind)]
+                part = self._beginning(group, found, setting)
+                moved += part
+                kept = [r for r in found if r.piece not in {self.pieces[i] for i in part}]
+                refusals += [*kept, *(Refusal(p, _BEHIND) for p in behind)]
                 break
             else:
                 moved += group
@@ -209,6 +214,21 @@ class _Walk:
             found += [Refusal(p, _TOGETHER) for p in self._others(group, found)]
         return found
 
+    def _beginning(self, group: list[int], found: list[Refusal], setting: Setting) -> list[int]:
+        """The paragraphs of a group in front of the first piece that stays, if they may lead.
+
+        By themselves they are instructions that name an argument, and nothing that stays speaks of
+        them.
+        """
+        stays = next(i for i in group if self.pieces[i] in {r.piece for r in _own(found)})
+        rest = [p for p in self.pieces[stays:] if p.kind is Kind.TEXT]
+        if any(refers_back(self._text(piece)) for piece in rest):
+            return []
+        part = [i for i in group if self.pieces[i].paragraph < self.pieces[stays].paragraph]
+        text = " ".join(self._text(self.pieces[i]) for i in part)
+        is_led = mentions(text, self.nouns) and not self._group_refusals(part, setting)
+        return part if is_led else []
+
     def _speaks_of_later(self, text: str, start: int) -> bool:
         """Whether text between arguments names one behind it, and not only what it asks for.
 
@@ -241,6 +261,8 @@ class _Walk:
         if _normal(text) in self.led:
             return "it repeats what is said in front of the argument"
         is_heading = piece.heading_level > 0
+        for label in self.labels:  # "the last question" is the argument behind "Last question:"
+            text = re.sub(rf"\b{re.escape(label)}\b", label.split()[-1], text, flags=re.I)
         return refusal(text, setting, is_whole=piece.is_whole, is_heading=is_heading)
 
     def _first_paragraph(self, group: list[int]) -> str:
@@ -254,6 +276,11 @@ class _Walk:
 
     def _text(self, piece: Piece) -> str:
         return self.segment.text[piece.start : piece.end]
+
+
+def _own(found: list[Refusal]) -> list[Refusal]:
+    """Refusals for what a piece says, and not for what stands beside it."""
+    return [refusal for refusal in found if refusal.reason != _TOGETHER]
 
 
 def _has_open_quote(text: str) -> bool:

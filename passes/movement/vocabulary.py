@@ -139,7 +139,7 @@ TASK_LABELS = _words("""
 FORM_LABELS = _words("""
     format tone style length audience labels categories classes schema scale rubric language
     intents examples example definitions persona criteria scoring options choices
-    queues departments severities priorities sentiments topics tags statuses emotions
+    glossary queues departments severities priorities sentiments topics tags statuses emotions
 """)
 TASK_TAGS = _words("""
     instruction instructions task rules requirements constraints guidelines format output_format
