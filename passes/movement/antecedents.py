@@ -30,7 +30,8 @@ def is_resolved(text: str, word: re.Match[str], before: str, nouns: frozenset[st
     """Whether a pronoun's antecedent is in the constant text before it."""
     if any(low.start() <= word.start() < low.end() for low in _EXPLETIVE.finditer(text)):
         return True
-    if word.group().lower() in ("its", "their") and _EACH.search(text, 0, word.start()):
+    is_of_each = word.group().lower() in ("it", "them", "they", "its", "their")
+    if is_of_each and _EACH.search(text, 0, word.start()):
         return True
     is_singular = word.group().lower() in ("it", "its", "it's", "itself")
     is_owner = word.group().lower() in ("its", "their")

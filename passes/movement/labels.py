@@ -47,7 +47,7 @@ def is_stated(segment: Segment, piece: Piece) -> bool:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any(_IF.match(line) for line in lines):
         return True
-    if is_persona(segment, piece):
+    if says_who(segment, piece):
         return False
     return not any(
         "?" in line or is_directive(line.replace(SLOT, "x")) or _is_instruction(line)
@@ -55,7 +55,7 @@ def is_stated(segment: Segment, piece: Piece) -> bool:
     )
 
 
-def is_persona(segment: Segment, piece: Piece) -> bool:
+def says_who(segment: Segment, piece: Piece) -> bool:
     """Whether an argument is part of who the model is: "You are {x}, the guide of {y}."."""
     return bool(_PERSONA.match(segment.text[piece.start : piece.end].lstrip()))
 

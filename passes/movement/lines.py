@@ -30,7 +30,9 @@ ITEM = re.compile(
     re.I,
 )
 # A step of a scale: "3 - exactly what was asked for", "90-100: no mistakes".
-SCALE = re.compile(r"^\s*\d{1,3}(?:\s?[-–]\s?\d{1,3})?\s*(?:[=:]|\s[-–])\s+\S")
+SCALE = re.compile(
+    r"^\s*(?:[A-Z][\w /-]{1,30}: )?\d{1,3}(?:\s?[-–]\s?\d{1,3})?\s*(?:[=:]|\s[-–])\s+\S"
+)
 UNDERLINED = re.compile(r"^\w[^\n.!?:]{0,50}\n(?:-{3,}|={3,})$")
 LABEL_LEVEL = 7
 _CLOSES = {"{": "}", "[": "]"}

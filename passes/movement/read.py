@@ -78,7 +78,7 @@ class Setting:
     nouns: what the arguments are called; generic: and what any argument may be; shared: those of
     several of them; before: what leads directly before it; is_inline: an argument stands within a
     sentence; is_stated: and that is neither an instruction nor a question; is_persona: and says who
-    the model is; is_between: another argument follows; is_loose: its paragraph was seen to be about
+    the model is; is_apart: an empty line is behind it; is_between: another argument follows; is_loose: its paragraph was seen to be about
     an argument, so that an unknown verb will do.
     """
 
@@ -89,6 +89,7 @@ class Setting:
     is_inline: bool = False
     is_stated: bool = False
     is_persona: bool = False
+    is_apart: bool = False
     is_between: bool = False
     is_loose: bool = False
 
@@ -122,10 +123,20 @@ def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) ->
         and not is_persona(text)
     ):
         return LOCAL
-    stands = stands_alone(text) or (setting.is_persona and not mentions(text, setting.nouns))
+    stands = (
+        stands_alone(text)
+        or (setting.is_persona and not mentions(text, setting.nouns))
+        or (setting.is_apart and _names_known(text, setting.nouns | OUTPUTS))
+    )
     if setting.is_inline and (setting.is_stated or not stands):
         return "it may go on with what is said before it"
     return ""
+
+
+def _names_known(text: str, nouns: frozenset[str]) -> bool:
+    """Whether all that it calls "the" something are arguments, or parts of a reply."""
+    named = re.findall(r"\bthe ([\w-]+)(?: ([\w-]+))?", text.lower())
+    return "'s " not in text and all(nouns & set(words) for words in named)
 
 
 # -- sentences --

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 
-from sgc.passes.movement.directives import is_anchored, mentions, speaks_of
+from sgc.passes.movement.directives import is_anchored, is_persona, mentions, speaks_of
 from sgc.passes.movement.labels import (
     argument_nouns,
     is_inline,
-    is_persona,
     is_stated,
     long_labels,
+    says_who,
     shared_nouns,
     twin_label,
 )
@@ -46,6 +46,7 @@ _SIGN_OFF = re.compile(
     r"(?:(?:best|kind|warm|many) )?(?:regards|wishes|thanks|sincerely|cheers|yours)[\w ]{0,12},?$",
     re.I,
 )
+_ABOVE = re.compile(r"\b(the (?:[\w-]+ )?[\w-]+) above\b", re.I)
 _CLOSING = re.compile(
     r"(?:(?:that|this) (?:was|is)|here ends) (?:the end of )?the "
     r"(?:(?:whole|full|entire|complete) )?\w+\.$",
@@ -148,7 +149,7 @@ class _Walk:
             if piece.kind is Kind.ARGUMENT:
                 inline = is_inline(self.segment, piece)
                 stated = inline and is_stated(self.segment, piece)
-                persona = inline and is_persona(self.segment, piece)
+                persona = inline and says_who(self.segment, piece)
                 setting = replace(setting, is_inline=inline, is_stated=stated, is_persona=persona)
                 last = []
             elif piece.kind is Kind.CUE:
@@ -157,7 +158,7 @@ class _Walk:
                     refusals += [Refusal(self.pieces[i], _NEEDED) for i in last]
             elif found := self._group_refusals(group, setting):
                 behind = [p for p in self.pieces[group[-1] + 1 :] if p.kind is Kind.TEXT]
-                part = self._beginning(group, found, setting)
+                part = self._beginning(group, found, setting) + self._end(group, found, setting)
                 moved += part
                 kept = [r for r in found if r.piece not in {self.pieces[i] for i in part}]
                 refusals += [*kept, *(Refusal(p, _BEHIND) for p in behind)]
@@ -183,6 +184,12 @@ class _Walk:
 
     def _group_refusals(self, group: list[int], setting: Setting) -> list[Refusal]:
         """Empty if all of a group may lead: what stays could go on with what is before it."""
+        if setting.is_inline and group[0]:
+            before = self.pieces[group[0] - 1].paragraph
+            is_apart = self.pieces[group[0]].paragraph != before
+            if is_apart and is_persona(self._text(self.pieces[group[0]])):
+                setting = replace(setting, is_inline=False, is_stated=False)
+            setting = replace(setting, is_apart=is_apart)
         whole = " ".join(self._text(self.pieces[i]) for i in group)
         # Of text behind an instruction with an argument in it, `refusal` asks more than that.
         if not (setting.is_inline or is_anchored(whole, self.nouns | GENERIC)):
@@ -229,6 +236,20 @@ class _Walk:
         is_led = mentions(text, self.nouns) and not self._group_refusals(part, setting)
         return part if is_led else []
 
+    def _end(self, group: list[int], found: list[Refusal], setting: Setting) -> list[int]:
+        """What is behind the pieces of a group that stay, if they stay for naming an argument's
+        place alone: "Use the context above to answer. Say so if the context does not tell."
+        """
+        stays = [i for i in group if self.pieces[i] in {r.piece for r in _own(found)}]
+        for i in stays:
+            unplaced, n_places = _ABOVE.subn(r"\1", self._text(self.pieces[i]))
+            if not n_places or self._refusal(self.pieces[i], setting, unplaced):
+                return []
+        part = [i for i in group if i > stays[-1]]
+        text = " ".join(self._text(self.pieces[i]) for i in part)
+        is_led = mentions(text, self.nouns) and not self._group_refusals(part, setting)
+        return part if is_led else []
+
     def _speaks_of_later(self, text: str, start: int) -> bool:
         """Whether text between arguments names one behind it, and not only what it asks for.
 
@@ -247,13 +268,13 @@ class _Walk:
     def _is_anchor(self, piece: Piece, setting: Setting) -> bool:
         return not setting.is_inline and speaks_of(self._text(piece), self.nouns)
 
-    def _refusal(self, piece: Piece, setting: Setting) -> str:
+    def _refusal(self, piece: Piece, setting: Setting, text: str = "") -> str:
         if piece.is_nested:
             return "it stands under the heading of an argument"
         is_alone = self.levels == {0} and not self.has_heading
         if piece.heading_level and self.levels != {piece.heading_level} and not is_alone:
             return "its heading is of another level than the argument's"
-        text = self._text(piece)
+        text = text or self._text(piece)
         if setting.is_between and re.match(
             r"(?:please )?(?:read|look|consider|study)\b", text, re.I
         ):

@@ -191,7 +191,7 @@ DETERMINERS = _words("the a an this these into in to as my your")
 # Where a noun with its adjectives ends.
 ENDS_PHRASE = _words("""
     of that which in to and or for with from into on as is are was by about if when not must should
-    may can who whose whether using at than containing based between no
+    may can who whose whether using at than containing based between no counts count means mean
 """)
 # After these a noun says how something is done.
 HOW = _words("in with within under by to as into at like for using on")
