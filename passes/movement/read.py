@@ -78,8 +78,8 @@ class Setting:
     nouns: what the arguments are called; generic: and what any argument may be; shared: those of
     several of them; before: what leads directly before it; is_inline: an argument stands within a
     sentence; is_stated: and that is neither an instruction nor a question; is_persona: and says who
-    the model is; is_apart: an empty line is behind it; is_between: another argument follows; is_loose: its paragraph was seen to be about
-    an argument, so that an unknown verb will do.
+    the model is; is_apart: and an empty line is behind it; is_between: another argument follows;
+    is_loose: its paragraph was seen to be about an argument, so that an unknown verb will do.
     """
 
     nouns: frozenset[str]
