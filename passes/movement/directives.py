@@ -7,6 +7,7 @@ import re
 from sgc.passes.movement.vocabulary import (
     ADVERBS,
     ANCHORS,
+    HANDWORK,
     MODALS,
     OUTPUTS,
     STYLE_VERBS,
@@ -128,6 +129,20 @@ def is_anchored(text: str, nouns: frozenset[str]) -> bool:
         return True
     words = set(re.findall(r"[a-z][\w-]*", text.lower()))
     return mentions(plain, nouns) and (bool(words & WORK) or "?" in text)
+
+
+_ASKED = re.compile(
+    r"(?:the|an?|one|two|three|four|five|six|seven|eight|ten|\d+|up to|each|every|all|whether|if|"
+    r"which|how|why|what|with|in|as|by|only|for|from|into)\b",
+    re.I,
+)
+_PLEASE = re.compile(r"(?:please|carefully|first,?) ", re.I)
+
+
+def asks_for_work(text: str) -> bool:
+    """Whether it begins with what a model is asked for, of texts that it is given."""
+    verb, _, rest = _PLEASE.sub("", plain(text)).partition(" ")
+    return verb.lower() in WORK - HANDWORK and bool(_ASKED.match(rest))
 
 
 def speaks_of(text: str, nouns: frozenset[str]) -> bool:

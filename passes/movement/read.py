@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from sgc.passes.movement.antecedents import QUOTED
 from sgc.passes.movement.directives import (
     CHOICES,
     DETERMINED,
@@ -68,6 +69,11 @@ _QUESTION = re.compile(
     r"what|which|who|how|why|where|when|is|are|does|do|did|can|was)\b",
     re.I,
 )
+# A story, a letter or a dialogue, and no instruction.
+_TOLD = re.compile(
+    r"\b(?:I|we|my|our|us|me|he|she|him|his|was|were|had|did|said|yesterday|today|tomorrow)\b|\?$",
+    re.M,
+)
 LOCAL = "it may be meant for the argument before it alone"
 
 
@@ -92,13 +98,24 @@ class Setting:
     is_apart: bool = False
     is_between: bool = False
     is_loose: bool = False
+    is_task: bool = False
 
 
 def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) -> str:
     """Why a piece must stay; "" if it may lead.
 
+    Behind an instruction, at the end of all, it need not be one itself.
     is_whole: it has lines of its own; is_heading: the first of them is a heading.
     """
+    reason = _strictly(text, setting, is_whole=is_whole, is_heading=is_heading)
+    if not reason or not setting.is_task or setting.is_inline:
+        return reason
+    if _TOLD.search(QUOTED.sub("QQ", text)):
+        return reason
+    return _of_content(text, setting, True) and reason
+
+
+def _strictly(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) -> str:
     counted = _COUNTED.match(text)
     if counted and int(counted.group(1)) > 1:
         return "it goes on with a numbering"

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 
-from sgc.passes.movement.directives import is_anchored, is_persona, mentions, speaks_of
+from sgc.passes.movement.antecedents import names_argument
+from sgc.passes.movement.directives import (
+    asks_for_work,
+    is_anchored,
+    is_persona,
+    mentions,
+    speaks_of,
+)
 from sgc.passes.movement.labels import (
     argument_nouns,
     is_inline,
@@ -192,7 +199,8 @@ class _Walk:
             setting = replace(setting, is_apart=is_apart)
         whole = " ".join(self._text(self.pieces[i]) for i in group)
         # Of text behind an instruction with an argument in it, `refusal` asks more than that.
-        if not (setting.is_inline or is_anchored(whole, self.nouns | GENERIC)):
+        is_anchor = is_anchored(whole, self.nouns | GENERIC) or self._is_last_task(group)
+        if not (setting.is_inline or is_anchor):
             return [Refusal(self.pieces[i], _UNRELATED) for i in group]
         sign = sign_of_others(whole, self._text_before(group[0]), self.nouns)
         if sign:
@@ -200,10 +208,16 @@ class _Walk:
             return [Refusal(self.pieces[i], reason) for i in group]
         if may_go_on(self._first_paragraph(group), self.nouns):
             return [Refusal(self.pieces[i], _GOES_ON) for i in group]
-        found: list[Refusal] = []
         is_between = group[0] < self.last_argument
         if is_between and not self._speaks_of_later(whole, group[-1] + 1):
             return [Refusal(self.pieces[i], LOCAL) for i in group]
+        found = self._one_by_one(group, setting, is_between)
+        if found and self._has_task(group, found, setting):
+            found = self._one_by_one(group, replace(setting, is_task=True), is_between)
+        return [*found, *(Refusal(p, _TOGETHER) for p in self._others(group, found) if found)]
+
+    def _one_by_one(self, group: list[int], setting: Setting, is_between: bool) -> list[Refusal]:
+        found: list[Refusal] = []
         paragraph = None
         for i in group:
             piece = self.pieces[i]
@@ -217,9 +231,27 @@ class _Walk:
             before = f"{setting.before} {self._text(piece)}".strip()[-MAX_BEFORE_CHARS:]
             is_loose = setting.is_loose or (not reason and self._is_anchor(piece, setting))
             setting = replace(setting, before=before, is_between=False, is_loose=is_loose)
-        if found:
-            found += [Refusal(p, _TOGETHER) for p in self._others(group, found)]
         return found
+
+    def _has_task(self, group: list[int], found: list[Refusal], setting: Setting) -> bool:
+        """Whether text behind all arguments has an instruction about them: then what stands
+        beside it need not be one.
+        """
+        first = self.pieces[group[0]]
+        is_apart = group[0] > 0 and first.paragraph != self.pieces[group[0] - 1].paragraph
+        if not is_apart or group[0] < self.last_argument:
+            return False
+        texts = [self._text(piece) for piece in self._others(group, found) if not setting.is_inline]
+        is_first = bool(texts) and texts[0] == self._text(first)
+        return (is_first and asks_for_work(texts[0])) or any(
+            names_argument(text, self.nouns) and text[-1] != "?" for text in texts
+        )
+
+    def _is_last_task(self, group: list[int]) -> bool:
+        """Whether a paragraph of its own behind all arguments says what to make of them."""
+        piece = self.pieces[group[0]]
+        is_apart = group[0] > 0 and piece.paragraph != self.pieces[group[0] - 1].paragraph
+        return group[0] > self.last_argument and is_apart and asks_for_work(self._text(piece))
 
     def _beginning(self, group: list[int], found: list[Refusal], setting: Setting) -> list[int]:
         """The paragraphs of a group in front of the first piece that stays, if they may lead.

@@ -117,6 +117,13 @@ WORK = _words("""
     translate transliterate treat underline use verify write
 """)
 
+# Of these what is also done with things.
+HANDWORK = _words("""
+    break build check choose cluster combine count draft fill find fix follow group improve include
+    label map mark mask match order point prepare produce read remove replace return reverse save
+    segment select separate shorten sort split stick treat use
+""")
+
 # How something is said, not what: "it" after "Use a formal tone" is something else.
 MANNERS = _words("""
     tone style language voice register manner way format sentence sentences word words paragraph
