@@ -14,6 +14,7 @@ _EXPLETIVE = re.compile(
     re.I,
 )
 _EACH = re.compile(r"\b(?:each|every) \w+", re.I)
+_ONE_IS = re.compile(r"\b(?:one|each|every) [a-z][\w-]* (?:is|has)\b", re.I)
 _PREPOSITION = re.compile(
     r"\b(?:to|of|for|about|from|on|in|with|by|against|into|at|within|around|after|before)\s+$", re.I
 )
@@ -32,6 +33,9 @@ def is_resolved(text: str, word: re.Match[str], before: str, nouns: frozenset[st
         return True
     is_of_each = word.group().lower() in ("it", "them", "they", "its", "their")
     if is_of_each and _EACH.search(text, 0, word.start()):
+        return True
+    last = before.rpartition(". ")[2]
+    if word.group().lower() == "its" and _ONE_IS.search(last):
         return True
     is_singular = word.group().lower() in ("it", "its", "it's", "itself")
     is_owner = word.group().lower() in ("its", "their")

@@ -25,7 +25,8 @@ _PLACED = re.compile(r"\s+(?:the|your|each|every)\s+([\w-]+)", re.I)
 _BACK = re.compile(
     r"\b(?:above(?! \d)|preceding|previous|previously|earlier|foregoing|aforementioned|"
     r"latter|former|"
-    r"prior(?! (?:knowledge|experience))|so far|until now|up to now|again|back|beneath|underneath|"
+    r"prior(?! (?:knowledge|experience))|so far|until now|up to now|again|"
+    r"(?<!come )(?<!go )back|beneath|underneath|"
     r"now|already(?= (?:mentioned|given|shown|said|stated|seen|described))|"
     r"later|last(?! \w+ (?:in|of|from) (?:the|each|every))|yet|once more|at hand|"
     r"in question|in front of|thereof|therein|thereby|hereof|reminder|remind|"
@@ -35,7 +36,8 @@ _BACK = re.compile(
     r"as (?:usual|always)|like (?:you|we|i) \w+|"
     r"the (?!one listed (?:first|last))\w+ (?:shown|listed|specified|quoted|pasted)"
     r"(?! (?:in|by|at|as) )|"
-    r"rest(?! of the \w)|remaining|remainder|opposite|another|(?<!of )others|your turn|"
+    r"rest(?! of the \w)|remaining|remainder|another|(?<!of )others|your turn|"
+    r"(?<!says the )(?<!means the )(?<!states the )opposite|"
     r"you were (?:given|shown|told)|"
     r"(?:just|you|you've|you have|having|have|has been) (?:just )?"
     r"(?:read|seen|quoted|pasted|received|been given|been shown|been told|heard|learned|given)|"
@@ -79,12 +81,12 @@ _FORWARD = re.compile(
 _SAME = re.compile(
     r"(?<!have the )(?<!has the )(?<!share the )(?<!express the )(?<!mean the )(?<!convey the )"
     r"(?<!stay the )(?<!remain the )(?<!remains the )(?<!be the )(?<!refer to the )"
-    r"(?<!describe the )(?<!ask the )(?<!say the )"
+    r"(?<!describe the )(?<!ask the )(?<!say the )(?<!are the )(?<!make the )"
     r"\bsame\b(?![^.,;]*\bas\b)",
     re.I,
 )
 _OTHER = re.compile(
-    r"\b(?<!any )(?<!no )(?<!each )(?<!every )other (?!words\b)\w(?<!other t(?=han))|"
+    r"\b(?<!any )(?<!no )(?<!each )(?<!every )(?<!all )other (?!words\b)\w(?<!other t(?=han))|"
     r"\bthe other\b",
     re.I,
 )

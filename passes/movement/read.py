@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sgc.passes.movement.antecedents import QUOTED
+from sgc.passes.movement.antecedents import QUOTED, names_argument
 from sgc.passes.movement.directives import (
     CHOICES,
     DETERMINED,
     MARK,
     SUBJECT,
+    asks_for_work,
     is_directive,
     is_persona,
     mentions,
@@ -251,6 +252,7 @@ def _of_content(text: str, setting: Setting, is_form: bool, before: str = "") ->
     """is_form: it describes a form or lists things, and need not be instructions."""
     held = f"{setting.before} {before}".strip()
     is_listing = False  # items follow that a sentence has announced
+    has_task = False
     for sentence, is_item, has_items in _sentences(text):
         inner = replace(setting, before=held)
         is_listing = is_item and is_listing
@@ -258,8 +260,12 @@ def _of_content(text: str, setting: Setting, is_form: bool, before: str = "") ->
             reason = _pointing(plain(sentence), inner)
         else:
             reason = _of_sentence(sentence, inner, announces=has_items)
+            if reason and has_task and not _TOLD.search(QUOTED.sub("QQ", sentence)):
+                reason = _pointing(plain(sentence), inner)
         if reason:
             return reason
+        is_asked = names_argument(sentence, setting.nouns) and not setting.is_between
+        has_task |= is_asked and asks_for_work(sentence)
         is_listing |= has_items
         held = f"{held} {sentence}".strip()[-MAX_BEFORE_CHARS:]
     return "" if text.strip() else "it announces nothing"

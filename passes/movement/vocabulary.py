@@ -12,6 +12,7 @@ def _words(text: str) -> frozenset[str]:
 
 # An instruction begins with one of these, in the imperative.
 VERBS = _words("""
+    award cap deduct finish guard penalise penalize roll
     acknowledge act add address adhere adopt advise aim allocate allow analyse analyze annotate
     answer apologise apologize appeal apply approve argue arrange ask assess assign assume attach
     attribute audit avoid balance base be begin benchmark block bold borrow box brainstorm break
