@@ -65,7 +65,8 @@ _FRAGMENT = re.compile(
     r"(?:word|sentence|paragraph|line|character|bullet point)s?(?: only| each)?)\.?$|"
     r"^(?:no|maximum|max|minimum|at most|at least|not more than|nothing else)\b"
     r"(?:\W+(?!shall|must|may|is|are|was|were|has|have|will|can)\w+){0,8}\W*$|"
-    r"^[\w-]+ only[.!]?$",
+    r"^[\w-]+ only[.!]?$|"
+    r"^(?:exactly|only) one (?:of the )?[\w -]{1,30} (?:is|are) (?:correct|right|true)\b.*$",
     re.I,
 )
 CHOICES = re.compile(
