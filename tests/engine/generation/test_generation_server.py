@@ -431,7 +431,7 @@ def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field)
             result = await stream
             assert (result.text, result.ids) == (expected.text, expected.ids)
             assert longest_gap(times) < 1
-            assert len(times) > 100
+            assert len(times) > 10  # pieces are merged where their reader is slow
             n_answered = 0
             for pattern, each in zip(patterns, found, strict=True):
                 if isinstance(each, Generated):
