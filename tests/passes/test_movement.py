@@ -90,6 +90,10 @@ def graph(body: str) -> Graph:
 
 
 CUE = r"%s4, %g = gen %s3"
+SUMMARY = f"""%s1 = const %s0 {ARTICLE}
+        %s2 = append %s1 %x
+        %s3 = const %s2 {SUMMARIZE}
+        {CUE}"""
 ARTICLE = r'"Article: "'
 SUMMARIZE = r'"\n\nSummarize the article in one sentence.\n\nSummary:"'
 
@@ -97,10 +101,7 @@ STAYS = {
     "the program reads the text back": (
         f"""
         %s0 = stream "p"
-        %s1 = const %s0 {ARTICLE}
-        %s2 = append %s1 %x
-        %s3 = const %s2 {SUMMARIZE}
-        {CUE}
+        {SUMMARY}
         %t = text_of %s4
         return %t
         """,
@@ -110,10 +111,7 @@ STAYS = {
         f"""
         %r = stream "p"
         %s0 = role_begin %r "user"
-        %s1 = const %s0 {ARTICLE}
-        %s2 = append %s1 %x
-        %s3 = const %s2 {SUMMARIZE}
-        {CUE}
+        {SUMMARY}
         %t = span %s0 %s4
         return %t
         """,
@@ -123,10 +121,7 @@ STAYS = {
         f"""
         %r = stream "p"
         %s0 = role_begin %r "assistant"
-        %s1 = const %s0 {ARTICLE}
-        %s2 = append %s1 %x
-        %s3 = const %s2 {SUMMARIZE}
-        {CUE}
+        {SUMMARY}
         return none
         """,
         "it is the beginning of the reply",
@@ -134,10 +129,7 @@ STAYS = {
     "what goes on in the interpreter": (
         f"""
         %s0 = stream "p"
-        %s1 = const %s0 {ARTICLE}
-        %s2 = append %s1 %x
-        %s3 = const %s2 {SUMMARIZE}
-        {CUE}
+        {SUMMARY}
         deopt "a reason"
         """,
         "it may go on in its source",
@@ -158,10 +150,7 @@ STAYS = {
     "across a state that the program reads": (
         f"""
         %s0 = stream "p"
-        %s1 = const %s0 {ARTICLE}
-        %s2 = append %s1 %x
-        %s3 = const %s2 {SUMMARIZE}
-        {CUE}
+        {SUMMARY}
         publish %s2 "p"
         return none
         """,

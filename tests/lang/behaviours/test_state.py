@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from lang.behaviours.state_programs import simple
 from tests_support import run_both
 
 import sgc
@@ -15,14 +16,6 @@ pytestmark = pytest.mark.timeout(20)
 
 def _by_length(text, sampling):
     return f"<{len(text)}>"
-
-
-@sgc.function
-def simple(s, x):
-    s += "ask " + x
-    s += sgc.gen("a")
-    s += "."
-    return "done"
 
 
 # -- appending -----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import threading
 import warnings
 
 import pytest
+from lang.behaviours.state_programs import simple, tagged
 from tests_support import run_both
 
 import sgc
@@ -13,18 +14,6 @@ from sgc import errors
 from sgc.errors import SgcWarning
 
 pytestmark = pytest.mark.timeout(20)
-
-
-def _tagged(text, sampling):
-    return text[-1].upper() * 4
-
-
-@sgc.function
-def simple(s, x):
-    s += "ask " + x
-    s += sgc.gen("a")
-    s += "."
-    return "done"
 
 
 # -- forks ---------------------------------------------------------------------------------
@@ -90,7 +79,7 @@ def test_join_gathers_lists_in_order(recorded):
         forks.join()
         s += "+".join(s["own"])
 
-    result = run_both(program, recorded(_tagged))
+    result = run_both(program, recorded(tagged))
     assert result["own"] == ["AAAA", "BBBB", "CCCC"]
     assert result.text() == "tAAAA+BBBB+CCCC"
 
@@ -107,7 +96,7 @@ def test_join_concate_and_append_appends_texts_in_order(recorded):
         forks.join(mode="concate_and_append")
         s += "." + sgc.gen("after")
 
-    result = run_both(program, recorded(_tagged))
+    result = run_both(program, recorded(tagged))
     assert result.text() == "taAAAAbBBBB....."
     assert "own" not in result.variables
 
@@ -144,7 +133,7 @@ def test_copy_joins_at_its_end(recorded):
             other += "a" + sgc.gen("own")
         s += s["own"][0]
 
-    result = run_both(program, recorded(_tagged))
+    result = run_both(program, recorded(tagged))
     assert result["own"] == ["AAAA"]
     assert result.text() == "tAAAA"
 

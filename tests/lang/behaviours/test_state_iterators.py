@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from lang.behaviours.state_programs import simple, tagged
 
 import sgc
 from sgc import errors
@@ -13,19 +14,7 @@ from sgc import errors
 pytestmark = pytest.mark.timeout(20)
 
 
-@sgc.function
-def simple(s, x):
-    s += "ask " + x
-    s += sgc.gen("a")
-    s += "."
-    return "done"
-
-
 # -- text_iter -----------------------------------------------------------------------------
-
-
-def _tagged(text, sampling):
-    return text[-1].upper() * 4
 
 
 @sgc.function
@@ -38,14 +27,14 @@ def streamed(s):
 
 
 def test_text_iter_gives_deltas_that_add_up(recorded):
-    state = streamed.run(backend=recorded(_tagged, chunk=1), stream=True)
+    state = streamed.run(backend=recorded(tagged, chunk=1), stream=True)
     deltas = list(state.text_iter())
     assert "".join(deltas) == state.text() == "aAAAAbBBBB."
     assert len(deltas) >= 8
 
 
 def test_text_iter_of_a_variable(recorded):
-    state = streamed.run(backend=recorded(_tagged, chunk=1), stream=True)
+    state = streamed.run(backend=recorded(tagged, chunk=1), stream=True)
     assert list(state.text_iter("second")) == ["B"] * 4
     assert list(state.text_iter("first")) == ["A"] * 4
     assert list(state.text_iter(var_name="first")) == ["A"] * 4
@@ -84,14 +73,14 @@ def test_text_iter_of_a_name_that_is_not_declared_yet_waits(recorded, within):
 
 def test_text_iter_of_an_unknown_name_is_an_error(recorded, within):
     """SGLang yields one empty text."""
-    state = streamed.run(backend=recorded(_tagged), stream=True)
+    state = streamed.run(backend=recorded(tagged), stream=True)
     with pytest.raises(KeyError, match="no variable 'nope'"):
         within(lambda: list(state.text_iter("nope")))
 
 
 @pytest.mark.parametrize("names", [None, "first"])
 def test_text_iter_of_a_run_that_does_not_stream_yields_once(recorded, names):
-    endpoint = recorded(_tagged, chunk=1)
+    endpoint = recorded(tagged, chunk=1)
     expected = ["aAAAAbBBBB."] if names is None else ["AAAA"]
     for state in (
         streamed.run(backend=endpoint),
@@ -102,7 +91,7 @@ def test_text_iter_of_a_run_that_does_not_stream_yields_once(recorded, names):
 
 
 def test_text_iter_by_several_readers(recorded):
-    state = streamed.run(backend=recorded(_tagged, chunk=1), stream=True)
+    state = streamed.run(backend=recorded(tagged, chunk=1), stream=True)
     found: list[str] = []
     threads = [
         threading.Thread(target=lambda: found.append("".join(state.text_iter()))) for _ in range(5)
@@ -114,8 +103,8 @@ def test_text_iter_by_several_readers(recorded):
     assert found == ["aAAAAbBBBB."] * 5
 
 
-def test_text_iter_of_several_variables_is_tagged(recorded):
-    state = streamed.run(backend=recorded(_tagged, chunk=2), stream=True)
+def test_text_iter_of_several_variables_istagged(recorded):
+    state = streamed.run(backend=recorded(tagged, chunk=2), stream=True)
     pieces = list(state.text_iter(["first", "second"]))
     assert all(isinstance(piece, sgc.StreamedText) for piece in pieces)
     assert [(piece.name, piece.text) for piece in pieces] == [
@@ -123,7 +112,7 @@ def test_text_iter_of_several_variables_is_tagged(recorded):
     ]  # fmt: skip
 
 
-def test_text_iter_of_forks_is_tagged_with_their_streams(recorded):
+def test_text_iter_of_forks_istagged_with_their_streams(recorded):
     @sgc.function
     def program(s):
         s += "t"
@@ -133,7 +122,7 @@ def test_text_iter_of_forks_is_tagged_with_their_streams(recorded):
         forks.join()
         s += "z" + sgc.gen("last")
 
-    state = program.run(backend=recorded(_tagged, chunk=2), stream=True)
+    state = program.run(backend=recorded(tagged, chunk=2), stream=True)
     found: dict[tuple[str, str], str] = {}
     for piece in state.text_iter(["own", "last"]):
         key = (piece.stream, piece.name)
@@ -158,7 +147,7 @@ def test_text_iter_of_a_fork_alone(recorded):
         forks += sgc.gen("own")
         forks.join()
 
-    program.run(backend=recorded(_tagged, chunk=1), stream=True).sync()
+    program.run(backend=recorded(tagged, chunk=1), stream=True).sync()
     assert "".join(states[1].text_iter()) == states[1].text() == "tbBBBB"
     assert list(states[1].text_iter("own")) == ["B"] * 4
 
@@ -207,7 +196,7 @@ def _run(coroutine):
 
 
 def test_text_async_iter_gives_deltas(recorded):
-    state = streamed.run(backend=recorded(_tagged, chunk=1), stream=True)
+    state = streamed.run(backend=recorded(tagged, chunk=1), stream=True)
     assert _run(_all(state.text_async_iter("second"))) == ["B"] * 4
     assert "".join(_run(_all(state.text_async_iter()))) == "aAAAAbBBBB."
     assert _run(_all(state.text_async_iter(var_name="first"))) == ["A"] * 4
@@ -242,7 +231,7 @@ def test_text_async_iter_with_log_probabilities(served):
 
 @pytest.mark.parametrize("with_meta", [True, False])
 def test_text_async_iter_of_a_run_that_does_not_stream_yields_once(recorded, with_meta):
-    endpoint = recorded(_tagged, chunk=1)
+    endpoint = recorded(tagged, chunk=1)
     for state in (streamed.run(backend=endpoint), streamed(backend=endpoint)):
         found = _run(_all(state.text_async_iter("first", with_meta)))
         texts = [text for text, _ in found] if with_meta else found
@@ -257,7 +246,7 @@ def test_text_async_iter_of_several_variables_and_forks(recorded):
         forks += ["a", "b"]
         forks += sgc.gen("own")
 
-    state = program.run(backend=recorded(_tagged, chunk=2), stream=True)
+    state = program.run(backend=recorded(tagged, chunk=2), stream=True)
     pieces = _run(_all(state.text_async_iter(["own"])))
     assert sorted((p.stream, p.name, p.text) for p in pieces) == [
         ("program/:0.0", "own", "AA"), ("program/:0.0", "own", "AA"),
