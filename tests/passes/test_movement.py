@@ -90,12 +90,12 @@ def graph(body: str) -> Graph:
 
 
 CUE = r"%s4, %g = gen %s3"
+ARTICLE = r'"Article: "'
+SUMMARIZE = r'"\n\nSummarize the article in one sentence.\n\nSummary:"'
 SUMMARY = f"""%s1 = const %s0 {ARTICLE}
         %s2 = append %s1 %x
         %s3 = const %s2 {SUMMARIZE}
         {CUE}"""
-ARTICLE = r'"Article: "'
-SUMMARIZE = r'"\n\nSummarize the article in one sentence.\n\nSummary:"'
 
 STAYS = {
     "the program reads the text back": (
