@@ -86,7 +86,8 @@ class Setting:
     several of them; before: what leads directly before it; is_inline: an argument stands within a
     sentence; is_stated: and that is neither an instruction nor a question; is_persona: and says who
     the model is; is_apart: and an empty line is behind it; is_between: another argument follows;
-    is_loose: its paragraph was seen to be about an argument, so that an unknown verb will do.
+    is_loose: its paragraph was seen to be about an argument, so that an unknown verb will do;
+    is_task: it is at the end of all, beside an instruction, and need not be one.
     """
 
     nouns: frozenset[str]
@@ -105,7 +106,6 @@ class Setting:
 def refusal(text: str, setting: Setting, *, is_whole: bool, is_heading: bool) -> str:
     """Why a piece must stay; "" if it may lead.
 
-    Behind an instruction, at the end of all, it need not be one itself.
     is_whole: it has lines of its own; is_heading: the first of them is a heading.
     """
     reason = _strictly(text, setting, is_whole=is_whole, is_heading=is_heading)

@@ -191,12 +191,10 @@ class _Walk:
 
     def _group_refusals(self, group: list[int], setting: Setting) -> list[Refusal]:
         """Empty if all of a group may lead: what stays could go on with what is before it."""
-        if setting.is_inline and group[0]:
-            before = self.pieces[group[0] - 1].paragraph
-            is_apart = self.pieces[group[0]].paragraph != before
-            if is_apart and is_persona(self._text(self.pieces[group[0]])):
+        if setting.is_inline and self._is_apart(group[0]):
+            setting = replace(setting, is_apart=True)
+            if is_persona(self._text(self.pieces[group[0]])):
                 setting = replace(setting, is_inline=False, is_stated=False)
-            setting = replace(setting, is_apart=is_apart)
         whole = " ".join(self._text(self.pieces[i]) for i in group)
         # Of text behind an instruction with an argument in it, `refusal` asks more than that.
         is_anchor = is_anchored(whole, self.nouns | GENERIC) or self._is_last_task(group)
@@ -237,21 +235,22 @@ class _Walk:
         """Whether text behind all arguments has an instruction about them: then what stands
         beside it need not be one.
         """
-        first = self.pieces[group[0]]
-        is_apart = group[0] > 0 and first.paragraph != self.pieces[group[0] - 1].paragraph
-        if not is_apart or group[0] < self.last_argument:
+        if setting.is_inline or group[0] < self.last_argument or not self._is_apart(group[0]):
             return False
-        texts = [self._text(piece) for piece in self._others(group, found) if not setting.is_inline]
-        is_first = bool(texts) and texts[0] == self._text(first)
-        return (is_first and asks_for_work(texts[0])) or any(
-            names_argument(text, self.nouns) and text[-1] != "?" for text in texts
-        )
+        others = self._others(group, found)
+        if self.pieces[group[0]] in others and self._is_last_task(group):
+            return True
+        texts = (self._text(piece) for piece in others)
+        return any(names_argument(text, self.nouns) and text[-1] != "?" for text in texts)
 
     def _is_last_task(self, group: list[int]) -> bool:
         """Whether a paragraph of its own behind all arguments says what to make of them."""
-        piece = self.pieces[group[0]]
-        is_apart = group[0] > 0 and piece.paragraph != self.pieces[group[0] - 1].paragraph
-        return group[0] > self.last_argument and is_apart and asks_for_work(self._text(piece))
+        is_last = group[0] > self.last_argument and self._is_apart(group[0])
+        return is_last and asks_for_work(self._text(self.pieces[group[0]]))
+
+    def _is_apart(self, number: int) -> bool:
+        """Whether an empty line stands in front of a piece."""
+        return number > 0 and self.pieces[number].paragraph != self.pieces[number - 1].paragraph
 
     def _beginning(self, group: list[int], found: list[Refusal], setting: Setting) -> list[int]:
         """The paragraphs of a group in front of the first piece that stays, if they may lead.
