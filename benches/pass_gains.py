@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
@@ -196,7 +197,11 @@ def main() -> None:
         from importlib.metadata import version
 
         levels = {f"-O{number}": [row.name for row in rows] for number, rows in enumerate(LEVELS)}
-        machine = {"python": platform.python_version(), "torch": version("torch"), "cores": 2}
+        machine = {
+            "python": platform.python_version(),
+            "torch": version("torch"),
+            "cores": os.cpu_count(),
+        }
         made = {"machine": machine, "levels": levels, "workloads": found}
         arguments.out.write_text(json.dumps(made, indent=1) + "\n")
         plot(found, arguments.out.with_suffix(".png"))

@@ -167,8 +167,11 @@ class _Walk:
                 behind = [p for p in self.pieces[group[-1] + 1 :] if p.kind is Kind.TEXT]
                 part = self._beginning(group, found, setting) + self._end(group, found, setting)
                 moved += part
-                kept = [r for r in found if r.piece not in {self.pieces[i] for i in part}]
-                refusals += [*kept, *(Refusal(p, _BEHIND) for p in behind)]
+                led = {self.pieces[i] for i in part}
+                refusals += [
+                    *(r for r in found if r.piece not in led),
+                    *(Refusal(p, _BEHIND) for p in behind),
+                ]
                 break
             else:
                 moved += group
@@ -258,7 +261,7 @@ class _Walk:
         By themselves they are instructions that name an argument, and nothing that stays speaks of
         them.
         """
-        stays = next(i for i in group if self.pieces[i] in {r.piece for r in _own(found)})
+        stays = self._refused(group, found)[0]
         rest = [p for p in self.pieces[stays:] if p.kind is Kind.TEXT]
         if any(refers_back(self._text(piece)) for piece in rest):
             return []
@@ -271,7 +274,7 @@ class _Walk:
         """What is behind the pieces of a group that stay, if they stay for naming an argument's
         place alone: "Use the context above to answer. Say so if the context does not tell."
         """
-        stays = [i for i in group if self.pieces[i] in {r.piece for r in _own(found)}]
+        stays = self._refused(group, found)
         for i in stays:
             unplaced, n_places = _ABOVE.subn(r"\1", self._text(self.pieces[i]))
             if not n_places or self._refusal(self.pieces[i], setting, unplaced):
@@ -291,6 +294,11 @@ class _Walk:
         phrases = (takewhile(lambda w: w not in ENDS_PHRASE, each.split()) for each in named)
         is_named = any(word.removesuffix("'s") in nouns for phrase in phrases for word in phrase)
         return is_named or (bool(nouns & ASKED) and mentions(text, ANSWERING))
+
+    def _refused(self, group: list[int], found: list[Refusal]) -> list[int]:
+        """The pieces that stay for what they say, and not for what stands beside them."""
+        own = {refusal.piece for refusal in found if refusal.reason != _TOGETHER}
+        return [i for i in group if self.pieces[i] in own]
 
     def _others(self, group: list[int], found: list[Refusal]) -> list[Piece]:
         refused = {refusal.piece for refusal in found}
@@ -328,11 +336,6 @@ class _Walk:
 
     def _text(self, piece: Piece) -> str:
         return self.segment.text[piece.start : piece.end]
-
-
-def _own(found: list[Refusal]) -> list[Refusal]:
-    """Refusals for what a piece says, and not for what stands beside it."""
-    return [refusal for refusal in found if refusal.reason != _TOGETHER]
 
 
 def _has_open_quote(text: str) -> bool:

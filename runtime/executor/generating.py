@@ -7,19 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sgc.errors import (
-    UnsupportedParameter,
-)
+from sgc.errors import UnsupportedParameter
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.sampling import SAMPLING
 from sgc.runtime.executor.backend import Generated, Prompt, Sampling
 from sgc.runtime.executor.last_use import last_use
 from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
-from sgc.runtime.executor.options import (
-    check_parameter,
-    decide_sampling,
-    seed_of,
-)
+from sgc.runtime.executor.options import check_parameter, decide_sampling, seed_of
 from sgc.runtime.executor.reasoning import split_reasoning
 from sgc.runtime.executor.record import Request
 from sgc.runtime.executor.showing import Shown

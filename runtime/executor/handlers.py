@@ -13,11 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sgc.errors import (
-    ProgramError,
-    SgcError,
-    UnsupportedParameter,
-)
+from sgc.errors import ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Node, Ref
 from sgc.runtime.executor.backend import Usage
 from sgc.runtime.executor.blocks import Unset

@@ -5,20 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sgc.errors import (
-    BackendError,
-    UnsupportedParameter,
-    UsageError,
-)
+from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node
 from sgc.runtime.executor import choices as choice_methods
 from sgc.runtime.executor.backend import Scored
 from sgc.runtime.executor.last_use import last_use
-from sgc.runtime.executor.options import (
-    check_choices,
-    check_parameter,
-    seed_of,
-)
+from sgc.runtime.executor.options import check_choices, check_parameter, seed_of
 from sgc.runtime.executor.record import Request
 from sgc.runtime.executor.seeds import SEED_BITS
 from sgc.runtime.executor.showing import Shown
