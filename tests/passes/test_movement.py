@@ -205,6 +205,21 @@ def test_a_fork_of_a_constant_trunk_is_looked_at():
     assert "Summarize the article in one sentence.\\n\\nArticle" in to_text(after)
 
 
+@pytest.mark.parametrize(
+    ("beside", "is_moved"), [("Half points are allowed.", True), ("The train was late.", False)]
+)
+def test_beside_an_instruction_norms_move_and_stories_stay(beside, is_moved):
+    body = SUMMARY.replace("in one sentence.", f"in one sentence. {beside}")
+    before = graph(f"""
+        %s0 = stream "p"
+        {body}
+        return none
+    """)
+    after = hoist_prefix(before)
+    assert (after is not before) == is_moved
+    assert (beside in prefix(after)) == is_moved
+
+
 def test_it_is_in_the_highest_level_alone():
     assert ["hoist_prefix" in {row.name for row in level} for level in LEVELS] == [
         False, False, False, True,
@@ -310,9 +325,12 @@ def test_any_program_comes_out_sound():
         assert hoist_prefix(after) is after
 
 
+AGAIN = "Use the text above. Say so. "
+
+
 def test_long_prompts_are_bounded():
     """What would take long if it were looked through again for every line or sentence."""
-    for unit in ("Use it. ", "{\n", "<a>\n", "- a\n", "# a\n", "if a, ", "```\n"):
+    for unit in ("Use it. ", "{\n", "<a>\n", "- a\n", "# a\n", "if a, ", "```\n", AGAIN):
         body = (unit * (8_000 // len(unit))).replace("\n", "\\n")
         before = graph(
             f'%s0 = stream "p"\n%s1 = append %s0 %x\n%s2 = const %s1 "\\n{body}"\nreturn none'
