@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tiny_model import world as w
-from tiny_model.tasks import TOOL_DOES, TOOLS, age_of, biography, tool_names, tool_question
+from tiny_model.person_tasks import age_of, biography
 from tiny_model.text import END, Text
+from tiny_model.tool_tasks import TOOL_DOES, TOOLS, tool_names, tool_question
 from tiny_model.world import World
 
 NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five"}

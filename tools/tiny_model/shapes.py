@@ -9,20 +9,12 @@ from __future__ import annotations
 from random import Random
 
 from tiny_model import world as w
-from tiny_model.tasks import (
-    TOOLS,
-    Exchange,
-    Task,
-    draw,
-    fact,
-    is_about,
-    is_job,
-    related,
-    sentiment,
-    tool_question,
-    value_of,
-)
+from tiny_model.class_tasks import is_about, related, sentiment
+from tiny_model.exchange import Exchange, Task
+from tiny_model.person_tasks import is_job, value_of
+from tiny_model.tasks import draw, fact
 from tiny_model.text import Text
+from tiny_model.tool_tasks import TOOLS, tool_question
 from tiny_model.world import Person, World
 
 SYSTEMS = [
