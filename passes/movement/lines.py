@@ -137,9 +137,8 @@ def _closings(line: str) -> Iterator[tuple[re.Pattern[str], str]]:
         closing = re.compile(re.escape(f"{left}/{name}{right}"), re.I)
         if not closing.search(line, tag.end()):
             is_form = re.match(r"\s*[:=–-]", line[tag.end() :])  # "<name>: <score>"
-            is_alone = not (
-                tag.group(1) is None or is_form or re.search(r"\w", line[: tag.start()])
-            )
+            is_first = not re.search(r"\w", line[: tag.start()])
+            is_alone = tag.group(1) is not None and is_first and not is_form
             yield closing, "tag" if is_alone else "bracket"
     for left, right in PAIRS.items():
         if line.count(left) > line.count(right):
