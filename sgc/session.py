@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,10 @@ class Session(ABC):
         with _rebuilding:
             rebuilt: Callable[..., Any] = self.overlays.rebuild(function.python)
         return rebuilt
+
+    def entered(self, function: FunctionType) -> Callable[..., Any]:
+        """A function of the user's that is called, as it is to run."""
+        return function
 
     def counted(self, n: Any) -> Iterator[Any]:
         """Counts from 0 to `n`, for a loop of the language."""
@@ -442,11 +447,21 @@ _OURS = frozenset({
 
 def is_users(frame: FrameType) -> bool:
     """Whether a frame is of the user's code: not this package's, its libraries' or Python's own."""
-    root = frame.f_globals.get("__name__", "").partition(".")[0]
+    return _is_of_users(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+
+
+@lru_cache(maxsize=4096)  # asked for at every call of a program that is traced
+def _is_of_users(module: str, file: str) -> bool:
+    root = module.partition(".")[0]
     if root in _OURS or root.startswith("namedtuple_"):  # named so by collections
         return False
-    file = frame.f_code.co_filename
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
+
+
+def is_users_own(function: FunctionType) -> bool:
+    """Whether a function is of the user's code, and of no package that is installed."""
+    file = function.__code__.co_filename
+    return _SITE not in file and _is_of_users(function.__globals__.get("__name__", ""), file)
 
 
 MAX_OWN_TEXTS = 10_000

@@ -20,7 +20,7 @@ from sgc.tracing.explore import Budget
 from sgc.tracing.scripted_replies import obeying
 from sgc.tracing.tracer import trace
 
-BUDGET = Budget(seconds=30)
+BUDGET = Budget(work=10**7)
 MAX_ASKED = 60
 
 

@@ -26,7 +26,7 @@ from sgc.tools import resolve_tools, tools_in
 from sgc.tracing.explore import Budget, Report
 from sgc.tracing.tracer import trace
 
-BUDGET = Budget(runs=256, nodes=10_000, seconds=2)
+BUDGET = Budget()
 POOLS: tuple[tuple[str, ...], ...] = (
     ("yes", "no"),
     ("yes", "no", "7", " a b", "Yes!"),

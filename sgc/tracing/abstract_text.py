@@ -37,9 +37,9 @@ class AbstractText(str):
         return self._joined(other, self) if isinstance(other, str) else NotImplemented
 
     def __rmod__(self, template: Any) -> Any:
-        if not isinstance(template, str):
-            return NotImplemented
-        return AbstractText(str.__mod__(template, (self,)), self.session)
+        from sgc.tracing.operators.percent import modulo
+
+        return modulo(template, self) if isinstance(template, str) else NotImplemented
 
     def __format__(self, spec: str) -> str:
         if not spec:

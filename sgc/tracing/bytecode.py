@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType
+
+from sgc.tracing import opcodes
+from sgc.tracing.convert.expressions import CALLEE, OPERATORS
 
 
 class Slot(Enum):
@@ -21,6 +24,7 @@ class Slot(Enum):
     ITERATOR = auto()  # of a `for` loop
     EXIT = auto()  # of a `with` block
     HANDLING = auto()  # what was being handled before an `except` block that is going on
+    OPERATOR = auto()  # an operator of converted code that is to be called: always the same
     OTHER = auto()
 
 
@@ -37,7 +41,12 @@ class Place:
     @property
     def is_clean(self) -> bool:
         """Whether a statement begins here: the stack holds nothing but blocks."""
-        return self.stack is not None and all(slot is not Slot.OTHER for slot, _ in self.stack)
+        return is_clean(self.stack)
+
+
+def is_clean(stack: Stack | None) -> bool:
+    """Whether a stack is known, and holds no part of an expression."""
+    return stack is not None and all(slot is not Slot.OTHER for slot, _ in stack)
 
 
 class CodeInfo:
@@ -54,8 +63,10 @@ class CodeInfo:
             for entry in bytecode.exception_entries  # type: ignore[attr-defined]
         ]
         self._next = [list(self._successors(n)) for n in range(len(instructions))]
-        live_in = self._live()
-        stacks = self._stacks()
+        is_known = all(op.opname in opcodes.KNOWN for op in instructions)
+        everything = frozenset(code.co_varnames)
+        live_in = self._live() if is_known else [everything] * len(instructions)
+        stacks = self._stacks() if is_known else {}
         self._places = {
             op.offset: Place(live_in[n], stacks.get(n)) for n, op in enumerate(instructions)
         }
@@ -66,9 +77,7 @@ class CodeInfo:
             live = frozenset().union(*(live_in[m] for m in after))
             self._after[op.offset] = Place(live, None if first is None else stacks.get(first))
         self.for_iters = {op.offset for op in instructions if op.opname == "FOR_ITER"}
-        self._callees = {
-            op.offset: self._callee(op, stacks.get(n)) for n, op in enumerate(instructions)
-        }
+        self._callees = {op.offset: self._callee(op, stacks) for op in instructions}
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
 
@@ -119,25 +128,26 @@ class CodeInfo:
                 if following.opname == "FOR_ITER":
                     yield op.offset, following.offset
 
-    def _callee(self, op: dis.Instruction, stack: Stack | None) -> tuple[str, str] | None:
-        if op.opname == "CALL":
-            depth = 1
-        elif op.opname == "CALL_FUNCTION_EX":
-            depth = 2 + ((op.arg or 0) & 1)
-        else:
+    def _callee(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
+        """The instruction that loads what is called, through the operator that is shown it."""
+        depth, stack = opcodes.callee_depth(op), stacks.get(self._index[op.offset])
+        if depth is None or stack is None or len(stack) < depth:
             return None
-        if stack is None or len(stack) < depth or stack[-depth][0] is not Slot.OTHER:
-            return None
-        loads = self._ops[self._index[stack[-depth][1]]]
-        return (loads.opname, loads.argval) if loads.opname in _LOADS_CALLEE else None
+        n = self._index[stack[-depth][1]]
+        loads, before = self._ops[n], stacks.get(n)
+        if loads.opname in opcodes.CALLS and before:
+            called = self._callee(loads, stacks)
+            if called is not None and called[1] == CALLEE:
+                loads = self._ops[self._index[before[-1][1]]]
+        return (loads.opname, loads.argval) if loads.opname in opcodes.LOADS_CALLEE else None
 
     # -- control flow ---------------------------------------------------------------------
 
     def _successors(self, n: int) -> Iterator[int]:
         op = self._ops[n]
-        if op.opname not in _NO_FALL_THROUGH and n + 1 < len(self._ops):
+        if op.opname not in opcodes.NO_FALL_THROUGH and n + 1 < len(self._ops):
             yield n + 1
-        if op.opcode in _JUMPS and op.argval in self._index:
+        if op.opcode in opcodes.JUMPS and op.argval in self._index:
             yield self._index[op.argval]
 
     def _handler(self, offset: int) -> tuple[int, int, int] | None:
@@ -164,10 +174,8 @@ class CodeInfo:
                 after: set[str] = set()
                 for m in self._next[n]:
                     after |= live[m]
-                if op.opname in ("STORE_FAST", "DELETE_FAST"):
-                    after.discard(op.argval)
-                if op.opname in _READS:
-                    after.add(op.argval)
+                for name, is_read in reversed(_locals_of(op)):
+                    after.add(name) if is_read else after.discard(name)
                 handler = self._handler(op.offset)
                 if handler is not None:
                     after |= live[self._index[handler[0]]]
@@ -199,9 +207,15 @@ class CodeInfo:
 
     def _is_own_with(self, stack: Stack, found: dict[int, Stack]) -> bool:
         """Whether a `with` block is one of the language's; what others keep is not known."""
-        n = self._index[stack[-1][1]]
-        callee = self._callee(self._ops[n], found.get(n))
+        callee = self._callee(self._ops[self._index[stack[-1][1]]], found)
         return callee is not None and callee[1] in _OWN_WITHS
+
+
+def _locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
+    """The local variables of an instruction in order, and whether it reads them."""
+    reads = opcodes.READS_LOCAL.get(op.opname, ())
+    names = op.argval if len(reads) > 1 and isinstance(op.argval, tuple) else (op.argval,) * 2
+    return list(zip(names, reads, strict=False))
 
 
 def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> Stack:
@@ -217,62 +231,15 @@ def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> St
         return (*stack[:-1], (Slot.HANDLING, op.offset), (Slot.OTHER, op.offset))
     if op.opname == "FOR_ITER" and not is_jump:
         return (*stack, (Slot.OTHER, op.offset))
-    n_popped = op.arg or 0 if op.opname == "SWAP" else _popped(op, effect)
+    if op.opname == "PUSH_NULL" or (op.opname == "LOAD_GLOBAL" and op.argval in OPERATORS):
+        return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)
+    n_popped = opcodes.n_popped(op, effect)
     kept = stack if n_popped == 0 else stack[:-n_popped]
     kept = kept[: max(depth, 0)]
     return (*kept, *[(Slot.OTHER, op.offset)] * (depth - len(kept)))
 
 
-def _popped(op: dis.Instruction, effect: int) -> int:
-    """How many places an instruction takes or changes; all of them where that is not known."""
-    if op.opname in _PUTS_NONE:
-        return -effect
-    if op.opname in _PUTS_ONE:
-        return 1 - effect
-    return _POPS.get(op.opname, 10**6)
-
-
-_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
-_NO_FALL_THROUGH = frozenset({
-    "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
-    "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP",
-})  # fmt: skip
-_READS = frozenset({
-    "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST",
-})  # fmt: skip
-_LOADS_CALLEE = frozenset({
-    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_METHOD", "LOAD_ATTR",
-})  # fmt: skip
 _OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})
-# Instructions by how many results they put on the stack; the rest of their effect they take.
-_PUTS_NONE = frozenset({
-    "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "KW_NAMES", "MAKE_CELL",
-    "COPY_FREE_VARS", "SETUP_ANNOTATIONS", "JUMP_FORWARD", "JUMP_BACKWARD",
-    "JUMP_BACKWARD_NO_INTERRUPT", "DELETE_FAST", "POP_TOP", "STORE_FAST", "STORE_GLOBAL",
-    "STORE_NAME", "STORE_DEREF", "RETURN_VALUE", "RETURN_CONST", "DELETE_ATTR", "STORE_ATTR",
-    "DELETE_SUBSCR", "STORE_SUBSCR", "STORE_SLICE", "RAISE_VARARGS", "POP_JUMP_IF_TRUE",
-    "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_TRUE",
-    "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
-    "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_NONE",
-    "POP_JUMP_BACKWARD_IF_NOT_NONE", "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND",
-    "SET_UPDATE", "DICT_UPDATE", "END_FOR",
-    "POP_EXCEPT", "RERAISE",
-})  # fmt: skip
-_PUTS_ONE = frozenset({
-    "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_NAME", "LOAD_DEREF",
-    "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_ASSERTION_ERROR", "LOAD_BUILD_CLASS", "PUSH_NULL",
-    "COPY", "UNARY_NOT", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT", "BINARY_OP",
-    "BINARY_SUBSCR", "BINARY_SLICE", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "CALL",
-    "CALL_FUNCTION_EX", "BUILD_LIST", "BUILD_TUPLE", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE",
-    "BUILD_MAP", "BUILD_CONST_KEY_MAP", "MAKE_FUNCTION", "FORMAT_VALUE", "LIST_TO_TUPLE",
-    "IMPORT_NAME", "IMPORT_FROM", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "CALL_INTRINSIC_1",
-    "CALL_INTRINSIC_2", "MATCH_CLASS", "CHECK_EXC_MATCH",
-})  # fmt: skip
-_POPS = {
-    "LOAD_GLOBAL": 0, "LOAD_ATTR": 1, "LOAD_METHOD": 1, "UNPACK_SEQUENCE": 1, "UNPACK_EX": 1,
-    "FOR_ITER": 1, "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1, "MATCH_KEYS": 0,
-    "DICT_MERGE": 3, "WITH_EXCEPT_START": 0,
-}  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)

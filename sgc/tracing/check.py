@@ -8,10 +8,10 @@ that differs. What it cannot see: code that treats all the texts tried here alik
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sgc.calls import finished, start_eager
@@ -21,6 +21,7 @@ from sgc.errors import (
     ProgramRaised,
     SgcError,
     TraceError,
+    TurnsExceeded,
     UnknownVariable,
 )
 from sgc.ir.graph import Graph
@@ -32,6 +33,7 @@ from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.scripted import ScriptedBackend
 from sgc.session import innermost_user_line, own_texts, replay_overlays
+from sgc.tracing.check_rounds import Round, rounds
 from sgc.tracing.overlay import Overlays
 from sgc.tracing.scripted_replies import obeying
 from sgc.tracing.scripted_tools import ScriptedTools
@@ -40,12 +42,8 @@ from sgc.tracing.tracer import copied
 if TYPE_CHECKING:
     from sgc.functions import Function
 
-NASTY = (
-    "plain", " leading", "trailing ", "two\nlines\n", "", "MiXeD Case", "42", '"quoted" \'too\'',
-    "naïve — 日本語 🙂", "a, b, c", "{brace} %s \\n", "yes", "No.", "\t tab",
-)  # fmt: skip
 IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
-MAX_ROUNDS = 64
+MAX_ROUNDS = 72
 # What one check may cost, in rounds times the program's nodes: a count and not a time, so
 # that a slow machine does not check less.
 MAX_WORK = 40_000
@@ -56,19 +54,20 @@ MAX_ASKED = 300  # generations of one run: a loop may go on until a reply that n
 def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
     refuse_own_thread(shared.loop)
-    own = _own_texts(function) or NASTY
-    n_rounds = min(2 * max(len(NASTY), len(own)), MAX_ROUNDS)  # they take turns
-    n_rounds = min(n_rounds, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
-    for number in range(n_rounds):
-        # Neighbouring parameters get neighbouring texts: words of one constant, say.
-        texts = NASTY if number % 2 else own
+    n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
+    for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
         arguments = {
-            param.value.name: _argument(param.value.type, index + number // 2, texts)
+            param.value.name: _argument(param.value.type, index, number, each)
             for index, param in enumerate(graph.params)
         }
-        compiled = _attempt(_run_compiled, graph, texts, arguments, number)
-        interpreted = _attempt(_run_interpreted, function, texts, bound, arguments, number)
-        _compare(function, compiled, interpreted)
+        backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
+        compiled = _attempt(_run_compiled, graph, backends[0], arguments)
+        interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
+        if isinstance(compiled, TurnsExceeded):
+            # Interpreted, a loop has no such bound: it asks for as much, and goes on.
+            _compare_asked(function, compiled, *backends)
+        else:
+            _compare(function, compiled, interpreted)
 
 
 def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:
@@ -89,35 +88,47 @@ def _own_texts(function: Function) -> Sequence[str]:
     return tuple(found)
 
 
-def _argument(type_: Type, number: int, texts: Sequence[str]) -> Any:
+def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
     if type_.kind is Kind.INT:
-        return (3, 1, 17)[number % 3]
+        return (3, 1, 17)[(index + number) % 3]
     if type_.kind is Kind.FLOAT:
-        return (0.5, 0.0, 1.0)[number % 3]
+        return (0.5, 0.0, 1.0)[(index + number) % 3]
     if type_.kind is Kind.BOOL:
-        return number % 2 == 0
+        return (index + number) % 2 == 0
     if type_.kind is Kind.MEDIA:
-        return IMAGES[number % len(IMAGES)]
+        return IMAGES[(index + number) % len(IMAGES)]
     if type_.kind is Kind.LIST:
         assert type_.item is not None
-        return [_argument(type_.item, number + i, texts) for i in range(number % 4)]
-    return texts[number % len(texts)]
+        n_items = (index + number) % 4
+        return [_argument(type_.item, index + i, number, each) for i in range(n_items)]
+    return each.text(index)
 
 
-def _backend(number: int, texts: Sequence[str]) -> ScriptedBackend:
-    """Replies that depend on the end of the prompt, so that a request costs the same anywhere."""
+class _Recorded(ScriptedBackend):
+    """Replies that depend on the end of the prompt, so that a request costs the same anywhere.
 
-    asked = itertools.count(1)
+    asked: how often each request was made.
+    """
 
-    def reply(prompt: Prompt, sampling: Sampling) -> str:
-        if next(asked) > MAX_ASKED:
-            raise ProgramError(f"the check ends a run after {MAX_ASKED} generations")
-        return obeying(sampling, _index(f"{number}/{_end(prompt)}/{sampling.seed}"), texts)
+    def __init__(self, texts: Sequence[str], number: int) -> None:
+        super().__init__(self._reply_to, self._preferred)
+        self.texts, self.number = texts, number
+        self.asked: Counter[str] = Counter()
 
-    def prefer(prompt: Prompt, choices: tuple[str, ...]) -> int:
-        return _index(f"{number}/{_end(prompt)}/{choices!r}") % len(choices)
+    def _reply_to(self, prompt: Prompt, sampling: Sampling) -> str:
+        self._note(prompt, sampling.max_tokens)
+        key = f"{self.number}/{_end(prompt)}/{sampling.seed}"
+        return obeying(sampling, _index(key), self.texts)
 
-    return ScriptedBackend(reply, prefer)
+    def _preferred(self, prompt: Prompt, choices: tuple[str, ...]) -> int:
+        self._note(prompt, choices)
+        return _index(f"{self.number}/{_end(prompt)}/{choices!r}") % len(choices)
+
+    def _note(self, prompt: Prompt, what: object) -> None:
+        if self.asked.total() >= MAX_ASKED:
+            raise ProgramError(f"the check ends a run after {MAX_ASKED} requests")
+        text = "".join(segment.text for segment in prompt)
+        self.asked[f"{len(text)}/{_index(text)}/{what!r}"] += 1
 
 
 def _end(prompt: Prompt) -> str:
@@ -129,35 +140,30 @@ def _index(key: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def _run_compiled(
-    graph: Graph, texts: Sequence[str], arguments: Mapping[str, Any], number: int
-) -> RunResult:
-    backend = _backend(number, texts)
-    return shared.run(run_graph(graph, backend, arguments, _options(number, texts)))
+def _run_compiled(graph: Graph, backend: _Recorded, arguments: Mapping[str, Any]) -> RunResult:
+    return shared.run(run_graph(graph, backend, arguments, _options(backend)))
 
 
-def _options(number: int, texts: Sequence[str]) -> RunOptions:
+def _options(backend: _Recorded) -> RunOptions:
     """Every tool is scripted: a check calls none of the program's own. Joins do not depend on
     time, which is another for each of the two runs.
     """
-    tools = ScriptedTools(number, texts)
-    return RunOptions(seed=number, allow_tools=tools, ordered_joins=True)
+    tools = ScriptedTools(backend.number, backend.texts)
+    return RunOptions(seed=backend.number, allow_tools=tools, ordered_joins=True)
 
 
 def _run_interpreted(
     function: Function,
-    texts: Sequence[str],
+    backend: _Recorded,
     bound: Mapping[str, Any],
     arguments: Mapping[str, Any],
-    number: int,
 ) -> RunResult:
     given = function.signature.bind((), {**bound, **arguments})
-    backend, options = _backend(number, texts), _options(number, texts)
     given = {name: copied(value) for name, value in given.items()}
     # The body is not being run, only checked: on copies of what it reads, and silently.
-    replaying = replay_overlays.set(Overlays(is_silent=True))
+    replaying = replay_overlays.set(Overlays(is_silent=True, is_converting=False))
     try:
-        return finished(start_eager(function, given, backend, options, shared.loop))
+        return finished(start_eager(function, given, backend, _options(backend), shared.loop))
     except SgcError:
         raise
     except Exception as error:
@@ -165,6 +171,19 @@ def _run_interpreted(
         raise ProgramRaised(message, where=innermost_user_line(error)) from error
     finally:
         replay_overlays.reset(replaying)
+
+
+def _compare_asked(
+    function: Function, error: TurnsExceeded, compiled: _Recorded, interpreted: _Recorded
+) -> None:
+    if more := compiled.asked - interpreted.asked:
+        raise TraceError(
+            f"the trace of {function.name} is wrong: a loop that goes round more often than its "
+            f"bound asks for {more.total()} replies that the interpreted program does not",
+            where=error.where,
+            hint="a value known only at run time was used in a way that tracing cannot see; "
+            "run with --interpret",
+        )
 
 
 def _compare(

@@ -9,7 +9,6 @@ cost twenty runs. Repeating a run must build the same nodes, which is checked.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,11 +44,14 @@ class NamesAsked(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What exploring a program may cost, in runs of it, nodes and seconds."""
+    """What exploring a program may cost: counts, which are the same on every machine and load.
+
+    runs: of the program. nodes: of its graph. work: nodes that its runs build and repeat.
+    """
 
     runs: int = 256
     nodes: int = 10_000
-    seconds: float = 2.0
+    work: int = 50_000
 
 
 @dataclass(slots=True)
@@ -157,8 +159,8 @@ class Exploration:
         self.points: dict[Shape, list[Segment]] = {}
         self.left: list[Unexplored] = []
         self.n_runs = 0
-        self._start = 0.0
         self.n_nodes = 0
+        self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
@@ -181,7 +183,6 @@ class Exploration:
 
     def run(self, once: Callable[[Path], None]) -> str:
         """Runs the program until every arm is explored; else gives the budget that was spent."""
-        self._start = time.thread_time()  # a busy machine must not change what is compiled
         path = Path(self, (), (), self.entry)
         while True:
             self.n_runs += 1
@@ -206,12 +207,14 @@ class Exploration:
 
     def spent(self) -> str:
         """What of the budget is used up, if it is."""
-        budget, seconds = self.budget, time.thread_time() - self._start
+        budget = self.budget
         if self.n_runs >= budget.runs:
             return f"more than {budget.runs} ways through the program"
         if self.n_nodes > budget.nodes:
             return f"more than {budget.nodes} nodes"
-        return f"more than {budget.seconds:g} s of tracing" if seconds > budget.seconds else ""
+        if self.work > budget.work:
+            return f"more than {budget.work} nodes built and repeated while tracing"
+        return ""
 
 
 class Path:
@@ -266,11 +269,13 @@ class Path:
                 "arguments",
             )
         self._n_nodes += 1
+        self.exploration.work += 1
         return self._repeated[self._n_nodes - 1]
 
     def add(self, node: Node) -> None:
         """A new node; of those that a run adds by itself, no run that repeats it knows."""
         self.exploration.n_nodes += 1
+        self.exploration.work += 1
         nodes = self.current.published if self.is_publishing else self.current.nodes
         nodes.append(node)
 

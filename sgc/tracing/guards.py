@@ -34,7 +34,7 @@ def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]
 
     And of what it has read of its surroundings, where that is allowed.
     """
-    found = [Guard(kind, name, digest) for kind, name, digest in _sources(function)]
+    found = [Guard(kind, name, value) for kind, name, value in _sources(function)]
     found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
     ambient = current_ambient()
     return (*found, *(ambient.guards() if ambient is not None else ()))

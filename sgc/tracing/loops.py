@@ -10,12 +10,16 @@ import gc
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from sgc.session import is_users
 from sgc.tracing.bytecode import Slot, Stack, info_of
 from sgc.tracing.snapshot import Opaque, is_clean
+
+MAX_FOREIGN = 20_000
+# Code that is not the user's, by identity: every call of a trace is asked about.
+_foreign: dict[int, CodeType] = {}
 
 
 class Fault(BaseException):
@@ -88,7 +92,14 @@ class Loops:
             gc.enable()
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if not is_users(frame) or self._is_imported(frame):
+        code = frame.f_code
+        if id(code) in _foreign:
+            return None
+        if not is_users(frame):
+            if len(_foreign) < MAX_FOREIGN:
+                _foreign[id(code)] = code
+            return None
+        if self._is_imported(frame):
             return None
         frame.f_trace_opcodes = False
         caller = self._users(frame.f_back)

@@ -13,29 +13,35 @@ import dis
 import functools
 import os
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
 from sgc.errors import TraceError
+from sgc.session import is_users_own
 from sgc.tracing.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.ambient import AmbientRun, current_ambient
+from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.guards import is_namespace, names_of, plain
+from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlay_ambient import AmbientOverlay
 from sgc.tracing.overlay_builtins import BUILTINS, print_nothing
 from sgc.tracing.overlay_modules import seeing
 
+_IS_OVERLAY = "__sgc_overlay__"
 MAX_COPIED_CHARS = 1_000_000  # of data whose changes are looked for
 
 
 class Overlays:
     """The overlays of one trace: one for each module whose functions it runs.
 
-    is_silent: what the program prints is not shown.
+    is_silent: what the program prints is not shown. is_converting: functions run converted; a
+    check runs them as they are written, so that it is not wrong where the conversion is.
     """
 
-    def __init__(self, is_silent: bool = False) -> None:
+    def __init__(self, is_silent: bool = False, is_converting: bool = True) -> None:
         self._by_globals: dict[int, _Overlay] = {}
+        self._is_converting = is_converting
         self._is_silent = is_silent
         ambient = current_ambient()
         self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
@@ -44,9 +50,18 @@ class Overlays:
         """A copy that runs over an overlay; a `global` write in it stops the trace."""
         key = id(function.__globals__)
         if key not in self._by_globals:
-            self._by_globals[key] = _Overlay(function.__globals__, self._is_silent, self._ambient)
+            self._by_globals[key] = _Overlay(
+                function.__globals__, self._is_silent, self._is_converting, self._ambient
+            )
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
         return rebuilt
+
+    def entered(self, function: types.FunctionType) -> Callable[..., Any]:
+        """A function of the user's that is about to be called, as it is to run."""
+        if _IS_OVERLAY in function.__globals__ or not is_users_own(function):
+            return function
+        entered: Callable[..., Any] = self.rebuild(function)
+        return entered
 
     def refuse_changes(self) -> None:
         """Stops the trace if the program has changed data outside itself: a list, say."""
@@ -63,9 +78,14 @@ class Overlays:
 
 class _Overlay:
     def __init__(
-        self, original: dict[str, Any], is_silent: bool, ambient: AmbientOverlay | None
+        self,
+        original: dict[str, Any],
+        is_silent: bool,
+        is_converting: bool,
+        ambient: AmbientOverlay | None,
     ) -> None:
         self._original = original
+        self._is_converting = is_converting
         self._ambient = ambient
         self._globals: dict[str, Any] = {}
         self._rebuilt: dict[int, Any] = {}
@@ -75,7 +95,8 @@ class _Overlay:
         self._globals.update(original)
         silent = {"print": print_nothing} if is_silent else {}
         held = {"__import__": ambient.imported} if ambient is not None else {}
-        self._globals["__builtins__"] = vars(builtins) | BUILTINS | silent | held
+        self._globals[_IS_OVERLAY] = True
+        self._globals["__builtins__"] = vars(builtins) | BUILTINS | OPERATORS | silent | held
         for name, value in original.items():
             if self._is_ours(value):
                 self._globals[name] = self.rebuild(value)
@@ -98,10 +119,19 @@ class _Overlay:
         if writes is not None:
             # Only if it is called: a module may have such helpers that no program uses.
             return _refused_outside_write(function, *writes)
+        try:
+            code = converted(function.__code__) if self._is_converting else function.__code__
+        except NoSource as error:
+            return _refused(
+                function,
+                function.__code__.co_firstlineno,
+                f"{function.__name__} cannot be traced: {error}",
+                "write it into a file and import that; or " + INTERPRET,
+            )
         closure = function.__closure__
         cells = None if closure is None else tuple(types.CellType() for _ in closure)
         copy = types.FunctionType(
-            function.__code__, self._globals, function.__name__, function.__defaults__, cells
+            code, self._globals, function.__name__, function.__defaults__, cells
         )
         copy.__kwdefaults__ = function.__kwdefaults__
         copy.__dict__.update(function.__dict__)
@@ -137,15 +167,20 @@ class _Overlay:
 
 
 def _refused_outside_write(function: types.FunctionType, line: int, name: str) -> Any:
+    return _refused(
+        function,
+        line,
+        f"the program writes {name!r}, a variable outside of it, which a compiled program cannot",
+        "return the value, or keep it in a variable of the stream: s[name] = value",
+    )
+
+
+def _refused(function: types.FunctionType, line: int, message: str, hint: str) -> Any:
+    """Stands for a function that no trace may call."""
+    where = f"{os.path.basename(function.__code__.co_filename)}:{line}"
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        raise_stop(
-            TraceError(
-                f"the program writes {name!r}, a variable outside of it, which a compiled program "
-                "cannot",
-                where=f"{os.path.basename(function.__code__.co_filename)}:{line}",
-                hint="return the value, or keep it in a variable of the stream: s[name] = value",
-            )
-        )
+        raise_stop(TraceError(message, where=where, hint=hint))
 
     return call
 

@@ -13,6 +13,7 @@ from sgc.session import current_session
 from sgc.tracing.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract, marked
 from sgc.tracing.abstract_number import type_of
 from sgc.tracing.computing import attempted, computed, whole
+from sgc.tracing.operators.texts import as_ascii
 from sgc.tracing.overlay_types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.turns import Numbered
@@ -171,6 +172,7 @@ _EVALUATE = (
 _CHARACTERS = "use methods of the whole text (split, replace, count, find); or " + INTERPRET
 
 BUILTINS: dict[str, Any] = {
+    "ascii": as_ascii,
     "chr": _chr,
     "compile": _running("compile"),
     "enumerate": _enumerate,

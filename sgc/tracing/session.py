@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.errors import TraceError
@@ -50,7 +50,7 @@ from sgc.tracing.facts import Fact, Facts, fact_of
 from sgc.tracing.hook import unwatched, watch_now
 from sgc.tracing.loops import Loops, raise_at_next_line
 from sgc.tracing.mapping import map_traced
-from sgc.tracing.markers import make_marker
+from sgc.tracing.markers import Style, make_marker
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
 from sgc.tracing.snapshot import Opaque, Reader, Widening
@@ -89,6 +89,7 @@ class TraceSession(Session):
         self._parameters = frozenset(parameters)
         self._numbers: dict[str, int] = {}
         self._overlays = Overlays(is_silent)
+        self.style = Style.SHORT  # of its markers
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
         self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
         self.path: Path | None = None  # of a program that decides; else it is a straight line
@@ -141,6 +142,9 @@ class TraceSession(Session):
 
     def body(self, function: Function) -> Callable[..., Any]:
         return self._overlays.rebuild(function.python)
+
+    def entered(self, function: FunctionType) -> Callable[..., Any]:
+        return self._overlays.entered(function)
 
     def read(self, symbol: Symbol) -> Any:
         return abstract(symbol, self)
@@ -254,7 +258,7 @@ class TraceSession(Session):
         if symbol.name not in self._numbers:
             self._numbers[symbol.name] = len(self._symbols)
             self._symbols.append(symbol)
-        return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name])
+        return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name], self.style)
 
     def is_parameter(self, name: str) -> bool:
         return name in self._parameters

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.ir.types import Type
 from sgc.session import innermost_user_loc
 from sgc.symbols import Symbol
+from sgc.tracing import bytecode
 from sgc.tracing.bytecode import Slot, Stack, info_of
 from sgc.tracing.markers import has_marker, split_markers
 from sgc.tracing.text_types import Known
@@ -530,8 +531,7 @@ def is_clean(frames: list[FrameType]) -> bool:
         code = frame.f_code
         if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             return False
-        stack = stack_of(frame, is_innermost=index == 0)
-        if stack is None or any(slot is Slot.OTHER for slot, _ in stack):
+        if not bytecode.is_clean(stack_of(frame, is_innermost=index == 0)):
             return False
         if index and _called(frame, frames[index - 1].f_code) is None:
             return False

@@ -39,10 +39,10 @@ def _check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raises the TypeError that Python would for such arguments."""
     # An error of the values themselves is the recorded function's to find.
     with contextlib.suppress(ValueError):
-        getattr("a", name)(*map(_stand_in, args), **{k: _stand_in(v) for k, v in kwargs.items()})
+        getattr("a", name)(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
 
 
-def _stand_in(value: Any) -> Any:
+def stand_in(value: Any) -> Any:
     """A plain value of the same type."""
     symbol = getattr(value, "symbol", None)
     if symbol is not None:
@@ -57,7 +57,7 @@ def _stand_in(value: Any) -> Any:
         return kinds[symbol.type.kind]
     if isinstance(value, str) and has_marker(value):
         return "a"
-    return tuple(map(_stand_in, value)) if isinstance(value, tuple) else value
+    return tuple(map(stand_in, value)) if isinstance(value, tuple) else value
 
 
 def _positional(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -1,7 +1,8 @@
 """The tracer: runs a program's Python with abstract arguments and makes a graph of the nodes.
 
-What cannot be traced is an error at the user's line, never a wrong graph. A second trace
-must give the same graph; `check.py` then replays it against the interpreter.
+What cannot be traced is an error at the user's line, never a wrong graph. A second trace, in which
+values known only at run time look otherwise, must give the same graph; `check.py` then replays it
+against the interpreter.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from sgc.tracing.explore import (
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import watch
 from sgc.tracing.loops import Fault, Loops
+from sgc.tracing.markers import Style
+from sgc.tracing.opcodes import refuse_unlisted
 from sgc.tracing.session import TraceSession
 
 if TYPE_CHECKING:
@@ -59,6 +62,7 @@ def trace(
     TraceError at the user's line where it cannot be traced, or when two traces differ;
     ArgumentError for unknown names in `bound`.
     """
+    refuse_unlisted()
     bound, known = dict(bound or {}), dict(types_of or {})
     function.signature.check_bound(bound)
     for parameter in function.signature.static:
@@ -88,11 +92,12 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
 def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
     try:
         graph = trace.straight()
-        again = trace.straight(is_silent=True)
-        if graph != again:
-            raise _difference(trace.function, graph, again)
+        again = trace.straight(is_silent=True, style=Style.LONG)
     except HasDecisions:
         graph = _verified(trace, budget, is_full, report)
+        again = trace.explored(budget, is_full, Report(), not report.unmerged, Style.LONG)
+    if graph != again:
+        raise _difference(trace.function, graph, again)
     return graph
 
 
@@ -125,29 +130,36 @@ class _Trace:
             if p.name not in bound
         ]
 
-    def straight(self, is_silent: bool = False) -> Graph:
+    def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a program that decides nothing; raises HasDecisions if it does."""
-        session, given = self._session(is_silent)
+        session, given = self._session(is_silent, style)
         self._run(session, given)
         return self._graph(session, (Block("entry", (), tuple(session.nodes)),))
 
     def explored(
-        self, budget: Budget, is_full: bool, report: Report, is_merging: bool = True
+        self,
+        budget: Budget,
+        is_full: bool,
+        report: Report,
+        is_merging: bool = True,
+        style: Style = Style.SHORT,
     ) -> Graph:
         """The graph of a program of which every way is traced."""
         asked: Collection[str | None] = ()
         while True:
             exploration = Exploration(budget, asked, is_merging)
             try:
-                return self._explored(exploration, is_full, report)
+                return self._explored(exploration, is_full, report, style)
             except NamesAsked:
                 asked = exploration.asked
 
-    def _explored(self, exploration: Exploration, is_full: bool, report: Report) -> Graph:
+    def _explored(
+        self, exploration: Exploration, is_full: bool, report: Report, style: Style
+    ) -> Graph:
         first, _ = self._session(is_silent=True)
 
         def once(path: Path) -> None:
-            session, given = self._session(is_silent=True)
+            session, given = self._session(is_silent=True, style=style)
             session.path, session.namer = path, exploration.namer
             session.callers = first.callers
             session.retyped, session.images = first.retyped, first.images
@@ -201,9 +213,12 @@ class _Trace:
             item.arm.nodes.append(make_node("deopt", (), self.function.loc, reason=Lit(spent)))
             item.arm.end = Stop()
 
-    def _session(self, is_silent: bool) -> tuple[TraceSession, dict[str, Any]]:
+    def _session(
+        self, is_silent: bool, style: Style = Style.SHORT
+    ) -> tuple[TraceSession, dict[str, Any]]:
         names = [parameter.name for parameter in self._free]
         session = TraceSession(self.function.name, names, self._is_strict, is_silent)
+        session.style = style
         session.note(self._bound, self.function)
         session.callees, session.gathers = self.callees, self.gathers
         session._heals, session.max_turns = [self._heal], self._max_turns
@@ -321,5 +336,7 @@ def _difference(function: Function, first: Graph, second: Graph) -> TraceError:
     return TraceError(
         f"tracing {function.name} twice gave two different programs",
         where=str(node.loc) if node is not None and node.loc else "",
-        hint="it depends on time, randomness or state outside; pass such values as arguments",
+        hint="it depends on time, randomness or state outside (pass such values as arguments), or "
+        "a library cuts or compares a text known only when the program runs (do that in the "
+        "program itself, or in a tool); or " + INTERPRET,
     )

@@ -359,7 +359,7 @@ def test_a_clock_that_library_code_reads_is_not_held(tmp_path, monkeypatch):
     def body(s, x):
         s += ambient_library.stamp() + x
 
-    with pytest.raises(TraceError, match="gave two different programs"):
+    with pytest.raises(TraceError, match=r"gave two different programs|differs when interpreted"):
         compiled(body)
 
 

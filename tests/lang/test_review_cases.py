@@ -29,12 +29,6 @@ def table_of_two(s, lang, level):
     s += TABLE.get(f"{lang}/{level}", "unknown")
 
 
-def after_many_generations(s, x):
-    for i in range(60):
-        s += f"{i}" + sgc.gen("g")
-    s += "match" if f"<{x}>" == "<spam>" else "none"
-
-
 def name_from_argument(s, x):
     s += sgc.gen(f"{x}_out")
 
@@ -61,7 +55,6 @@ def stop_number(s, x):
         stop_number,
         in_global_set,
         table_of_two,
-        after_many_generations,
         name_from_argument,
     ],
 )

@@ -1,0 +1,64 @@
+"""The rounds of a trace check: what the arguments and the scripted replies of each are.
+
+Texts are nasty (white space, case, digits, quotes, markup), the program's own (what its tests would
+compare with), of many lengths (what it cuts), and equal to each other (what it compares).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+NASTY = (
+    "plain", " leading", "trailing ", "two\nlines\n", "", "MiXeD Case", "42", '"quoted" \'too\'',
+    "naïve — 日本語 🙂", "a, b, c", "{brace} %s \\n", "yes", "No.", "\t tab",
+)  # fmt: skip
+_WORDS = "Ab, cd: 12 ef.\n Gh"
+LENGTHS = (5000, 300, 1, 50_000, 0)
+MAX_REPLY = 5000  # replies stay in the prompts of all that come after
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """texts: what arguments are taken from, each after the one before if they are spread; replies:
+    what generations are.
+    """
+
+    texts: Sequence[str]
+    first: int
+    is_spread: bool
+    replies: Sequence[str]
+
+    def text(self, index: int) -> str:
+        """The text of the argument of that number."""
+        return self.texts[(self.first + index * self.is_spread) % len(self.texts)]
+
+
+def text_of_length(n_chars: int) -> str:
+    return (_WORDS * (n_chars // len(_WORDS) + 1))[:n_chars]
+
+
+def rounds(own: Sequence[str]) -> Iterator[Round]:
+    """All rounds, the most telling first: the kinds take turns."""
+    own = own or NASTY
+    n = max(len(NASTY), len(own))
+    # Neighbouring parameters get neighbouring texts: words of one constant, say.
+    of_own = (Round(own, number, True, own) for number in range(n))
+    nasty = (Round(NASTY, number, True, NASTY) for number in range(n))
+    kinds = [of_own, nasty, _equal(own), _long()]
+    for together in itertools.zip_longest(*kinds):
+        yield from (each for each in together if each is not None)
+
+
+def _equal(own: Sequence[str]) -> Iterator[Round]:
+    """Arguments that are one text, and replies that mostly are it too."""
+    for text, other in ((own[0], NASTY[0]), ("yes", "No."), ("", " "), ("a, b, c", "42")):
+        yield Round((text,), 0, False, (text, text, other))
+
+
+def _long() -> Iterator[Round]:
+    texts = tuple(map(text_of_length, LENGTHS))
+    replies = tuple(text for text in texts if len(text) <= MAX_REPLY)
+    for number in range(len(texts)):
+        yield Round(texts, number, True, replies)

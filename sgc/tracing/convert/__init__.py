@@ -1,0 +1,1 @@
+"""Converts the functions that are traced, so that what Python lets no value overload is seen."""

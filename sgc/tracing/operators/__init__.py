@@ -1,0 +1,20 @@
+"""What converted code calls in place of Python's own operations; see `convert`.
+
+Without an abstract operand each does exactly what Python does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.tracing.convert.expressions import ASCII, CALLEE, CONTAINS, MODULO, TEXT
+from sgc.tracing.operators.percent import modulo
+from sgc.tracing.operators.texts import as_ascii, callee, contains, text
+
+OPERATORS: dict[str, Any] = {
+    TEXT: text,
+    CALLEE: callee,
+    CONTAINS: contains,
+    MODULO: modulo,
+    ASCII: as_ascii,
+}

@@ -1,0 +1,115 @@
+"""Operators on texts: what a plain text that carries markers, or is given one, cannot see."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType
+from typing import Any
+
+from sgc.session import current_session
+from sgc.tracing.abstract import AbstractList, AbstractText, is_abstract, marked, pieces_of
+from sgc.tracing.stops import INTERPRET, stop
+from sgc.tracing.text_methods import METHODS
+
+_FILLING = ("format", "format_map")
+
+
+def text(value: Any) -> Any:
+    """A plain text that carries markers is made the abstract text that it is."""
+    if type(value) is not str or not marked(value):
+        return value
+    pieces_of(value)  # stops the trace at a marker that was cut apart
+    return AbstractText(value, current_session())  # type: ignore[arg-type]
+
+
+def contains(part: Any, whole: Any) -> bool:
+    """`part in whole`."""
+    part, whole = text(part), text(whole)
+    if isinstance(part, AbstractText) and type(whole) is str:
+        return AbstractText(whole, part.session).__contains__(part)
+    return part in whole
+
+
+def as_ascii(value: Any) -> str:
+    """`ascii(value)`, which would escape a marker."""
+    if is_abstract(value):
+        stop("ascii() of a value known only when the program runs", "write {x} or {x!r}")
+    return ascii(value)
+
+
+def callee(function: Any) -> Any:
+    """What is called in place of a function: one that knows abstract values.
+
+    Methods of a plain text, and the user's own functions and methods that are not converted yet.
+    """
+    kind = type(function)
+    if kind is BuiltinMethodType:
+        return _PlainMethod(function) if type(function.__self__) is str else function
+    if kind is MethodDescriptorType and function.__objclass__ is str:
+        return _Unbound(function)
+    if kind is FunctionType:
+        return _entered(function)
+    if kind is MethodType and type(function.__func__) is FunctionType:
+        entered = _entered(function.__func__)
+        return function if entered is function.__func__ else MethodType(entered, function.__self__)
+    return function
+
+
+def _entered(function: FunctionType) -> Any:
+    session = current_session()
+    return function if session is None else session.entered(function)
+
+
+class _PlainMethod:
+    """A method of a plain text."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function: Any = self._function
+        receiver, name = function.__self__, function.__name__
+        if marked(receiver):
+            return getattr(text(receiver), name)(*args, **kwargs)
+        if not _is_given_abstract(name, args, kwargs):
+            return text(function(*args, **kwargs))
+        if name in _FILLING:
+            _refuse_ascii(receiver)
+            return text(function(*args, **kwargs))
+        session: Any = current_session()
+        if name in METHODS:
+            return METHODS[name](AbstractText(receiver, session), *args, **kwargs)
+        stop(f"str.{name}(x) of a value known only when the program runs", INTERPRET)
+
+
+class _Unbound:
+    """A method of `str`, called with the text as its first argument: `str.strip(x)`."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], str):
+            return callee(getattr(text(args[0]), self._function.__name__))(*args[1:], **kwargs)
+        return self._function(*args, **kwargs)
+
+
+def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a method of a plain text has an argument that it must not be shown.
+
+    What `join` is given it joins, markers and all; of a list known only at run time it sees none.
+    """
+    if name == "join":
+        return any(isinstance(arg, AbstractList) for arg in args)
+    if name == "format_map":
+        return True
+    given = [*args, *kwargs.values()]
+    return any(
+        is_abstract(each) for arg in given for each in (arg if isinstance(arg, tuple) else (arg,))
+    )
+
+
+def _refuse_ascii(template: str) -> None:
+    if any(conversion == "a" for *_, conversion in string.Formatter().parse(template)):
+        stop("{!a} of a value known only when the program runs", "write {} or {!r}")
