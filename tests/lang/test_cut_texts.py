@@ -36,7 +36,8 @@ DONE = (
     "{}.split(',')[0]", "{}.replace('a', y)", "{}.startswith(x)", "'abcab'.replace('b', {})",
     "'abc'.find({})", "'abc'.startswith({})", "{} * 2", "max({}, 'm')", "sorted([{}, 'm'])",
     "hash({})", "{}.join(['a', y])", "(lambda t: f'{{t:>9}}')({})", "'%.4s' % ({},)", "int({})",
-    "{} and 't'", "tuple({})", "{}.partition(',')[2]", "ascii({})", "str.title({})", "(lambda t: t[:2])({})",
+    "{} and 't'", "tuple({})", "{}.partition(',')[2]", "ascii({})", "str.title({})",
+    "(lambda t: t[:2])({})",
 )  # fmt: skip
 SHORT = (("abc", "abc"), ("", ""), ("a", "b"), ("12", "abc"))
 LONG = tuple((text_of_length(n), text_of_length(n)) for n in (300, 5000, 50_000))
