@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sgc.runtime.engine.fake_model import FakeModel
@@ -83,6 +83,7 @@ def _prompts(rng, known: list) -> list:
     chunk=st.sampled_from([1, 3, 16, 512]),
     max_running=st.sampled_from([1, 4, 256]),
 )
+@example(seed=20000, chunk=16, max_running=4)
 def test_each_shared_position_is_run_once(lab, seed, chunk, max_running) -> None:
     rng = np.random.default_rng(seed)
     # In the order of arrival, which decides whose last position is already cached.
@@ -123,6 +124,23 @@ def test_equal_prompts_that_arrive_together(lab) -> None:
     core = lab.make_core(forward=FLAT, vocab=VOCAB, chunk_tokens=32)
     lab.drive(core, [lab.request(i, prompt, kind) for i, kind in enumerate(kinds)])
     assert core.stats().counters.positions_run == 100 + 7 + 8 * 4
+
+
+def test_nobody_follows_a_parked_request(lab) -> None:
+    """Nor is passed by a later one therefore, that finds a place when what both need is there."""
+    core = lab.make_core(vocab=VOCAB, policy="fcfs", max_running=3)
+    requests = [
+        lab.request(0, [10, 11, 12], Commit()),
+        lab.request(1, [10, 20], Generate(1)),
+        lab.request(2, [10, 20, 30], Commit()),
+        lab.request(3, [10, 20, 40, 41], Generate(1)),  # would follow the one before it
+        lab.request(4, [50], Generate(2)),
+        lab.request(5, [51], Generate(2)),  # the last place
+        lab.request(6, [10, 20, 40, 41, 42], Commit()),
+    ]
+    outcomes = lab.drive(core, requests)
+    usages = [outcomes[i].last.usage for i in (2, 3, 6)]
+    assert [usage.cached_tokens for usage in usages] == [2, 2, 4]
 
 
 def test_what_is_being_generated_is_shared_too(lab) -> None:
