@@ -165,7 +165,7 @@ def test_a_worker_whose_server_goes_while_it_loads_ends_silently() -> None:
     )
     theirs.close()
     ours.close()
-    assert process.communicate(timeout=20)[1] == b""
+    assert process.communicate(timeout=60)[1] == b""
     assert process.returncode == 0
 
 
