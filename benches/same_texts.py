@@ -4,7 +4,8 @@
 
 The ways: sgc over gRPC; sgc through the `openai` package, on the HTTP face of the same engine; and
 with `--peer`, a Python that can import SGLang's `sglang.lang` (0.5.5.post2 was tried), SGLang's own
-front end on the native HTTP face, for the examples that its language can say. Healing is off.
+front end on the native HTTP face, for the examples that its language can say.
+Healing is off, and every generation is greedy, also one that says a temperature.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def ask(backend: Any, options: RunOptions | None = None, **parameters: Any) -> R
         s += "a" + sgc.gen("x", **parameters)
 
     graph = one.compile(check=False).graph
-    return asyncio.run(asyncio.wait_for(run_graph(graph, backend, {}, options), 20))
+    return asyncio.run(asyncio.wait_for(run_graph(graph, backend, {}, options), BOUND_S))
 
 
 # -- what is no Exception --
@@ -282,7 +282,7 @@ def of_schema(s, schema):  # as an argument, or compiling would look at it first
 def check(schema: Any, reply: str) -> str:
     graph = of_schema.compile(check=False).graph
     run = run_graph(graph, Free(reply), {"schema": json.dumps(schema)}, None)
-    return str(asyncio.run(asyncio.wait_for(run, 20))["x"])
+    return str(asyncio.run(asyncio.wait_for(run, BOUND_S))["x"])
 
 
 @pytest.mark.parametrize("ref", ["http://127.0.0.1:1/s.json", "FILE", "#/nope", "other.json"])

@@ -148,7 +148,7 @@ def test_lone_surrogates_are_refused_wherever_they_are(ask: Ask, path: str) -> N
 
 
 def test_a_body_in_chunks_is_bounded_too(http_engine: Any) -> None:
-    connection = http.client.HTTPConnection(http_engine.host, timeout=30)
+    connection = http.client.HTTPConnection(http_engine.host, timeout=BOUND_S)
     chunks = (b" " * 1024 * 1024 for _ in range(17))
     connection.request("POST", "/generate", chunks, encode_chunked=True)
     assert connection.getresponse().status == 413
