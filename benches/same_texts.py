@@ -4,7 +4,8 @@
 
 The ways: sgc over gRPC; sgc through the `openai` package, on the HTTP face of the same engine; and
 with `--peer`, a Python that can import SGLang's `sglang.lang` (0.5.5.post2 was tried), SGLang's own
-front end on the native HTTP face, for the examples that its language can say. Healing is off.
+front end on the native HTTP face, for the examples that its language can say.
+Healing is off, and every generation is greedy, also one that says a temperature.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,6 +48,7 @@ def example(name: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    vars(module)["sgc"] = _greedy(vars(module)["sgc"])  # where its functions look the words up
     return getattr(module, name)
 
 
@@ -79,10 +80,18 @@ def client(way: str, urls: dict[str, str]) -> Iterator[dict[str, Any]]:
             yield {"name": name, "error": f"{type(error).__name__}: {error}"}
 
 
-def _as_ours(lm: Any) -> Any:
-    """SGLang's language under our name; it knows no `heal`, which is off here anyway, and does not
-    hand a run's temperature to the programs that it calls.
+def _greedy(lm: ModuleType) -> ModuleType:
+    """The language with temperature 0 for every generation: also for one that says another, and
+    for those of called programs, to which SGLang hands no temperature of the run's.
     """
+    named = ModuleType("sgc")
+    named.__dict__.update(vars(lm))
+    named.__dict__["gen"] = lambda *args, **more: lm.gen(*args, **{**more, "temperature": 0})
+    return named
+
+
+def _as_ours(lm: Any) -> Any:
+    """SGLang's language under our name; it knows no `heal`, which is off here anyway."""
     named = ModuleType("sgc")
     named.__dict__.update(vars(lm))
 
@@ -90,7 +99,6 @@ def _as_ours(lm: Any) -> Any:
         return lm.function if body is None else lm.function(body)
 
     named.__dict__["function"] = function
-    named.__dict__["gen"] = partial(lm.gen, temperature=0)
     return named
 
 

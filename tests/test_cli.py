@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from waiting import BOUND_S
 
 from sgc.cli import main
 from sgc.ir.file import to_bytes
@@ -361,7 +362,7 @@ def test_output_follows_links_and_writes_into_pipes(sgc_command, tmp_path):
     reader = threading.Thread(target=lambda: found.append((tmp_path / "pipe").read_bytes()))
     reader.start()
     assert sgc_command("compile", TIP, "-o", "pipe")[0] == 0
-    reader.join(timeout=10)
+    reader.join(timeout=BOUND_S)
     assert found == [(tmp_path / "real.sgir").read_bytes()]
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
@@ -386,7 +387,7 @@ def test_serve_and_run_against_it(sgc_command, tip, tmp_path):
         assert second["stats"]["computed_tokens"] == 5
     finally:
         server.terminate()
-        assert server.wait(timeout=20) == 0
+        assert server.wait(timeout=BOUND_S) == 0
         server.stderr.close()
 
 
@@ -400,7 +401,7 @@ def test_interrupt_ends_at_once_and_leaves_no_process(tmp_path):
     engines = _children(child.pid)
     assert engines
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=BOUND_S)
     assert child.returncode == 130
     assert err.strip() == "sgc: interrupted"
     assert not [pid for pid in engines if Path(f"/proc/{pid}").exists() and _is_alive(pid)]
@@ -423,7 +424,7 @@ def test_output_to_a_closed_pipe_is_quiet(tip):
     read, write = os.pipe()
     os.close(read)
     run = [*SGC, "dump", str(tip)]
-    done = subprocess.run(run, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run(run, stdout=write, stderr=subprocess.PIPE, check=False, timeout=BOUND_S)
     os.close(write)
     assert done.stderr == b""
 

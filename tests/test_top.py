@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from waiting import BOUND_S
 
 from sgc.cli import main
 from sgc.cli.top import History, Snapshot, _Screen, line
@@ -179,7 +180,7 @@ def test_an_interrupt_ends_it(uri: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("run 0")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=BOUND_S)
         assert (process.returncode, err) == (0, "")
 
 
@@ -188,7 +189,7 @@ def test_an_engine_that_ends_is_told() -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("run 0")
         engine.stop()
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=BOUND_S)
         assert process.returncode == 1
         assert "error: no engine at unix:" in err
 

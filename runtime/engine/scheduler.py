@@ -215,6 +215,8 @@ class Scheduler:
             assert work.node is not None
             path = self.cache.tree.path_pages(work.node)
             assert np.array_equal(path, work.pages.view[: work.n_published])
+            parked = [other for _, other in work.followers if other.state is State.PARKED]
+            assert not any(other.followers for other in parked), "someone follows a parked request"
 
     def _enter(self, work: Work, match: Match, promised: int) -> bool:
         """Admits a request if its pages can be had beside those promised to the running."""
@@ -242,6 +244,7 @@ class Scheduler:
         else:
             insort(self.running, work, key=_by_order)
         self.inflight.update(work)
+        self._wake(work)  # others may have computed what its followers wait for
         return True
 
     def _n_promised(self, work: Work) -> int:
@@ -305,6 +308,8 @@ class Scheduler:
         self.waiting.park(work)
         self._unpin(work)
         leader.followers.append((_n_shared(work, leader), work))
+        # This leader may have all that the followers of `work` wait for; each finds that out.
+        self._wake(work, all_of_them=True)
 
     def _wake(self, leader: Work, all_of_them: bool = False) -> None:
         """Those whose shared part is computed go on. Of those that go on alike, the first does,

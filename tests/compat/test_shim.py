@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from sglang_server import ScriptedServer
+from waiting import BOUND_S
 
 from sgc.compat.sglang import install
 from sgc.endpoints import set_default_backend
@@ -313,7 +314,7 @@ def test_requests_and_addresses(sgl, server, capsys):
     assert utils.normalize_base_url("127.0.0.1", 1) == "http://127.0.0.1:1"
     assert utils.normalize_base_url("http://h/", 1) == "http://h:1"
     assert utils.normalize_base_url("https://h:2", 1) == "https://h:2"
-    utils.wait_for_server(server.url, timeout=5)
+    utils.wait_for_server(server.url, timeout=BOUND_S)
     utils.print_highlight("seen")
     assert capsys.readouterr().out == "seen\n"
 

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from waiting import BOUND_S
+
 from sgc.errors import BackendError
 from sgc.runtime.executor.backend import (
     Sampling,
@@ -28,7 +30,7 @@ def ask(url: str, use: Any, **settings: Any) -> Any:
 
     async def run() -> Any:
         async with SGLangBackend(url, **settings) as backend:
-            return await asyncio.wait_for(use(backend), 5)
+            return await asyncio.wait_for(use(backend), BOUND_S)
 
     return asyncio.run(run())
 
@@ -104,7 +106,7 @@ def ask_canned(*replies: Any, use: Any = None, info: bytes | None = None, **sett
             SGLangBackend(canned.url, **settings) as backend,
         ):
             try:
-                return await asyncio.wait_for(use(backend), 5), canned
+                return await asyncio.wait_for(use(backend), BOUND_S), canned
             except BackendError as error:
                 return error, canned
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from waiting import BOUND_S, settle
 
 import sgc
 from sgc.endpoints import Endpoint
@@ -27,7 +28,7 @@ class SlowBackend(ScriptedBackend):
     def __init__(self, wait: Any = None) -> None:
         super().__init__(lambda prompt, sampling: "r")
         self.log: list[str] = []
-        self._wait = wait or (lambda label: asyncio.sleep(0.01))
+        self._wait = wait or (lambda label: settle())
 
     async def _logged(self, label: str, work: Any) -> Any:
         self.log.append(f"+{label}")
@@ -92,25 +93,25 @@ def test_calls_run_side_by_side_and_the_trace_shows_it():
 def test_the_first_error_ends_the_run_and_cancels_the_rest():
     async def wait(label: str) -> None:
         if label == "gen child 1":
-            await asyncio.sleep(0.01)
+            await settle()  # the others have begun
             raise ContextExceeded("too long")
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
 
     backend = SlowBackend(wait)
     with pytest.raises(ContextExceeded) as caught:
-        asyncio.run(asyncio.wait_for(run_graph(parallel.compile().graph, backend, {}), 5))
+        asyncio.run(asyncio.wait_for(run_graph(parallel.compile().graph, backend, {}), BOUND_S))
     assert caught.value.where.startswith("test_instance.py:")
     assert sorted(backend.log) == sorted(f"{c}gen child {i}" for i in range(3) for c in "+-")
 
 
 def test_cancelling_a_run_cancels_its_requests():
     async def main() -> SlowBackend:
-        backend = SlowBackend(lambda label: asyncio.sleep(30))
+        backend = SlowBackend(lambda label: asyncio.Event().wait())
         task = asyncio.create_task(run_graph(parallel.compile().graph, backend, {}))
         while len(backend.log) < 3:
             await asyncio.sleep(0.001)
         task.cancel()
-        done, _ = await asyncio.wait({task}, timeout=5)
+        done, _ = await asyncio.wait({task}, timeout=BOUND_S)
         assert done
         assert task.cancelled()
         return backend

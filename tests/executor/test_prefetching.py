@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from waiting import BOUND_S
 
 import sgc
 from sgc.errors import BackendError
@@ -92,7 +93,7 @@ ROLES = program("""
 
 def run(graph: Graph, backend: Ahead, x: str = "tea", **options) -> RunResult:
     return asyncio.run(
-        asyncio.wait_for(run_graph(graph, backend, {"x": x}, RunOptions(**options)), 10)
+        asyncio.wait_for(run_graph(graph, backend, {"x": x}, RunOptions(**options)), BOUND_S)
     )
 
 

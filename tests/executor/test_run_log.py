@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from executor.logged_runs import DONE, N_REQUESTS, WAYS, Counting, agent, compiled, outcome
+from waiting import BOUND_S
 
 import sgc
 from sgc.endpoints import Endpoint
@@ -226,7 +227,7 @@ def test_an_effect_under_way_when_its_run_fails_is_waited_for(path):
 
     class Failing(Counting):
         async def generate(self, prompt, sampling, on_delta=None):
-            await asyncio.to_thread(begun.wait, 5)
+            await asyncio.to_thread(begun.wait, BOUND_S)
             raise ConnectionError("gone")
 
     @sgc.function

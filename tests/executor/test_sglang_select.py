@@ -20,6 +20,7 @@ from executor.sglang_asking import (
     events,
     http,
 )
+from waiting import BOUND_S
 
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
 from sgc.runtime.executor import choices as choice_methods
@@ -153,12 +154,16 @@ def test_many_at_once_and_no_more_than_are_let():
     running = most = 0
 
     async def run() -> None:
+        full = asyncio.Event()
+
         async def serve(reader, writer):
             nonlocal running, most
             is_info = (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET")
             running += 1
             most = max(most, running)
-            await asyncio.sleep(0.01)
+            if not is_info:  # until as many as may be are here, and time for one too many
+                await asyncio.wait_for(full.wait(), BOUND_S) if running < 4 else full.set()
+                await asyncio.sleep(0.01)
             running -= 1
             writer.write(http(INFO if is_info else json.dumps(completion("a")).encode()))
             writer.close()
@@ -340,11 +345,11 @@ def test_cancelling_a_call_closes_its_connection():
         port = server.sockets[0].getsockname()[1]
         async with server, SGLangBackend(f"http://127.0.0.1:{port}") as backend:
             task = asyncio.create_task(backend.generate(PROMPT, GREEDY))
-            await asyncio.wait_for(asked.wait(), 2)
+            await asyncio.wait_for(asked.wait(), BOUND_S)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.wait_for(closed.wait(), 2)
+            await asyncio.wait_for(closed.wait(), BOUND_S)
             return closed.is_set()
 
     assert asyncio.run(run())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from waiting import cpu_below
 
 from sgc.errors import VerifyError
 from sgc.ir import analysis
@@ -107,9 +106,8 @@ def test_ten_thousand_nodes_in_a_second() -> None:
         first, last = Ref(f"s{i // 2}"), Ref(f"s{i + 1}")
         nodes.append(make_node("span", (Value(f"p{i}", TEXT),), start=first, end=last))
     graph = one_block(*nodes)
-    start = time.process_time()
-    verify(graph)
-    assert time.process_time() - start < 1.0
+    with cpu_below(1):
+        verify(graph)
 
 
 def diamond(monkeypatch: pytest.MonkeyPatch, uses: dict[str, str], flow: dict[str, str]) -> Graph:

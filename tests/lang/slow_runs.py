@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from waiting import BOUND_S
 
 import sgc
 from sgc.runtime.executor.backend import Generated
 from sgc.runtime.executor.scripted import ScriptedBackend
 
-BOUND_S = 60.0
 WAYS = [True, False]  # jit
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 16
@@ -32,13 +32,6 @@ class Slow(ScriptedBackend):
             return await super().generate(*args, **kwargs)
         finally:
             self.active -= 1
-
-
-def until(is_true: Any) -> None:
-    end = time.monotonic() + BOUND_S
-    while not is_true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 def bounded(call: Any) -> Any:

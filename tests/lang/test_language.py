@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from tests_support import run_both
+from waiting import BOUND_S
 
 import sgc
 from sgc.calls import finished
@@ -325,7 +326,7 @@ def test_runs_in_many_threads_do_not_meet(scripted):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=BOUND_S)
     assert texts == {i: calls.run(x="x" * i, backend=endpoint).text() for i in range(12)}
 
 

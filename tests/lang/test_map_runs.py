@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from control_flow import replying
 from lang.map_programs import TEXTS, agree, counts, deciding, find, keep, lists, note, read
+from waiting import BOUND_S, settle
 
 import sgc
 from sgc.deopt import may_deopt, run_with_deopt
@@ -34,7 +35,7 @@ class Counting(ScriptedBackend):
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            await asyncio.sleep(0.004)
+            await settle()
             return await super().generate(*args, **kwargs)
         finally:
             self.now -= 1
@@ -84,13 +85,15 @@ class Failing(ScriptedBackend):
     def __init__(self) -> None:
         super().__init__(lambda prompt, sampling: "reply")
         self.cancelled: list[str] = []
+        self.is_slow = asyncio.Event()
 
     async def generate(self, prompt: Any, *args: Any, **kwargs: Any) -> Any:
         text = "".join(segment.text for segment in prompt)
         if "bad" in text:
-            await asyncio.sleep(0.02)
+            await asyncio.wait_for(self.is_slow.wait(), BOUND_S)
             raise SgcError("the backend failed")
         if "slow" in text:
+            self.is_slow.set()
             try:
                 await asyncio.Event().wait()
             finally:

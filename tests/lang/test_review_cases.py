@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from tests_support import run_both
+from waiting import BOUND_S
 
 import sgc
 from sgc.calls import finished
@@ -214,7 +215,7 @@ def test_a_nested_call_in_another_thread_is_refused(scripted):
 
         thread = threading.Thread(target=work)
         thread.start()
-        thread.join(timeout=10)
+        thread.join(timeout=BOUND_S)
         raise errors[0]
 
     with pytest.raises(UsageError, match="another thread"):
@@ -262,7 +263,7 @@ def test_a_forked_child_can_run_programs(tmp_path):
     """In a process of its own: this one has gRPC's threads, which do not outlive a fork."""
     (tmp_path / "forks.py").write_text(FORKS)
     command = [sys.executable, "-P", str(tmp_path / "forks.py")]
-    subprocess.run(command, check=True, timeout=30)
+    subprocess.run(command, check=True, timeout=BOUND_S)
 
 
 def test_objects_in_variables_do_not_hang_a_run(scripted):

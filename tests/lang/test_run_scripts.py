@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from lang.slow_runs import BOUND_S
+from waiting import BOUND_S
 
 # -- scripts of their own: what goes wrong in them would take this process along -------------
 

@@ -8,6 +8,7 @@ import threading
 import pytest
 from pass_cases import check_case
 from tests_support import asked, results
+from waiting import BOUND_S
 
 import sgc
 from sgc.endpoints import Endpoint
@@ -142,7 +143,7 @@ class Held:
         self.n_asked += 1
         if self.n_asked == self.n:
             self.all_there.set()
-        await asyncio.wait_for(self.all_there.wait(), 20)
+        await asyncio.wait_for(self.all_there.wait(), BOUND_S)
         return await self.generate_at_once(*args)
 
 
@@ -175,7 +176,7 @@ def test_a_generation_runs_beside_the_test_before_it(scripted):
     assert held.n_asked == result.stats.requests == 2
 
 
-together = threading.Barrier(2, timeout=20)
+together = threading.Barrier(2, timeout=BOUND_S)
 
 
 @sgc.tool(effect="pure")

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from waiting import BOUND_S, settle
 
 import sgc
 from sgc import batch as batches
@@ -40,13 +41,15 @@ BY_PAGE = [*range(0, 12, 3), *range(1, 12, 3), *range(2, 12, 3)]
 
 
 class Recording(ScriptedBackend):
-    """Replies with the question's number and keeps the order of what was asked."""
+    """Replies with the question's number and keeps the order of what was asked; the first wait
+    until `n_meet` are under way."""
 
-    def __init__(self, pool_tokens: int | None = None) -> None:
+    def __init__(self, pool_tokens: int | None = None, n_meet: int = 0) -> None:
         super().__init__(self._answer)
         self.asked: list[int] = []
         self.pool_tokens = pool_tokens
         self.active = self.most = 0
+        self.n_meet, self._met = n_meet, asyncio.Event()
 
     def _answer(self, prompt: Any, sampling: Any) -> str:
         number = prompt[0].text.rpartition("number ")[2].partition("?")[0]
@@ -59,6 +62,9 @@ class Recording(ScriptedBackend):
     async def generate(self, *args: Any, **kwargs: Any) -> Any:
         self.active += 1
         self.most = max(self.most, self.active)
+        if self.most < self.n_meet:
+            await asyncio.wait_for(self._met.wait(), BOUND_S)
+        self._met.set()
         await asyncio.sleep(0.001)
         self.active -= 1
         return await super().generate(*args, **kwargs)
@@ -162,7 +168,7 @@ def sizes(*own: int, shared: int = 0, generated: int = 0) -> list[RowSize]:
 async def entered(room: Room, rows: range) -> list[int]:
     """The rows that get in when all of them want to."""
     tasks = [asyncio.ensure_future(room.enter(row)) for row in rows]
-    await asyncio.sleep(0.01)
+    await settle()
     done = [row for row, task in zip(rows, tasks, strict=True) if task.done()]
     for task in tasks:
         task.cancel()
@@ -192,10 +198,10 @@ def test_rows_are_let_in_as_others_leave():
         room = Room(1, None, None)
         await room.enter(0)
         waiting = asyncio.ensure_future(room.enter(1))
-        await asyncio.sleep(0.01)
+        await settle()
         assert not waiting.done()
         room.leave(0)
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, BOUND_S)
 
     asyncio.run(main())
 
@@ -220,7 +226,7 @@ def test_a_pool_bounds_the_rows_under_way_and_none_is_lost():
     states = asking.run_batch(ROWS, backend=Endpoint(backend), seed=5)
     assert [state["answer"].split(":")[0] for state in states] == [f" {i}" for i in range(12)]
     assert 1 <= backend.most < 12
-    unbounded = Recording()
+    unbounded = Recording(n_meet=12)
     asking.run_batch(ROWS, backend=Endpoint(unbounded), seed=5)
     assert unbounded.most == 12
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from control_flow import replying
 from providers.provider_server import ProviderServer
+from waiting import BOUND_S
 
 import sgc
 from sgc.cli import main
@@ -223,13 +224,13 @@ def test_an_interrupt_leaves_whole_lines(tmp_path):
                "--model", "fake", "--no-check", "-q"]  # fmt: skip
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     out = tmp_path / "out.jsonl"
-    until = time.monotonic() + 60
+    bound = time.monotonic() + BOUND_S
     while not (out.exists() and out.stat().st_size > 1000):
-        assert time.monotonic() < until
+        assert time.monotonic() < bound
         assert child.poll() is None
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
-    err = child.communicate(timeout=60)[1]
+    err = child.communicate(timeout=BOUND_S)[1]
     assert child.returncode == 130, err
     lines = out.read_text().split("\n")
     assert lines.pop() == ""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import BOUND_S
 
 import sgc.runtime.engine as engine
 from sgc.proto import engine_pb2 as pb
@@ -63,7 +64,7 @@ class Worker:
 
     def close(self) -> int:
         self._ours.close()
-        code = self.process.wait(20)
+        code = self.process.wait(BOUND_S)
         self.process.stderr.close()
         return code
 
@@ -165,7 +166,7 @@ def test_a_worker_whose_server_goes_while_it_loads_ends_silently() -> None:
     )
     theirs.close()
     ours.close()
-    assert process.communicate(timeout=20)[1] == b""
+    assert process.communicate(timeout=BOUND_S)[1] == b""
     assert process.returncode == 0
 
 

@@ -7,13 +7,13 @@ import itertools
 import json
 import random
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 from engine.generation.conftest import Rig
 from jsonschema import Draft202012Validator
+from waiting import BOUND_S, cpu_below, cpu_s, until_async
 
 from sgc.errors import BackendError, SgcError
 from sgc.runtime.engine.launch import EmbeddedEngine
@@ -32,7 +32,7 @@ GREEDY = Sampling(max_tokens=10, temperature=0.0)
 Run = Callable[[EngineBackend], Awaitable[Any]]
 
 
-def run(engine: EmbeddedEngine, work: Run, limit_s: float = 20) -> Any:
+def run(engine: EmbeddedEngine, work: Run, limit_s: float = BOUND_S) -> Any:
     async def main() -> Any:
         async with EngineBackend(engine.uri) as backend:
             return await asyncio.wait_for(work(backend), limit_s)
@@ -285,11 +285,9 @@ def assert_refused(engine: EmbeddedEngine, more: dict[str, Any], reason: str) ->
     async def work(backend: EngineBackend) -> None:
         expected = (await backend.generate(HELLO, GREEDY)).ids
         for on_delta in (None, lambda text: None):
-            started = time.monotonic()
             sampling = Sampling(**{"max_tokens": 10, **more})
-            with pytest.raises(SgcError, match=reason):
-                await asyncio.wait_for(backend.generate(HELLO, sampling, on_delta), 1)
-            assert time.monotonic() - started < 1
+            with cpu_below(1, cpu_of(engine)), pytest.raises(SgcError, match=reason):
+                await backend.generate(HELLO, sampling, on_delta)
         assert (await backend.generate(HELLO, GREEDY)).ids == expected
 
     run(engine, work)
@@ -403,6 +401,10 @@ def longest_gap(times: list[float]) -> float:
     return max(b - a for a, b in itertools.pairwise(times))
 
 
+def cpu_of(engine: EmbeddedEngine) -> Callable[[], float]:
+    return lambda: cpu_s(engine.pid or 0)
+
+
 @pytest.mark.parametrize("field", ["regex", "stop_regex", "pattern"])
 def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field) -> None:
     """Another client's stream goes on, word for word, and the engine answers rightly after it."""
@@ -420,17 +422,18 @@ def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field)
         async with EngineBackend(own.uri) as quiet, EngineBackend(own.uri) as loud:
             expected = await quiet.generate(HELLO, calm)
             await quiet.flush_cache()
-            times = [time.monotonic()]
+            clock = cpu_of(own)
+            times = [clock()]
             stream = asyncio.create_task(
-                quiet.generate(HELLO, calm, lambda text: times.append(time.monotonic()))
+                quiet.generate(HELLO, calm, lambda text: times.append(clock()))
             )
             patterns = list(hostile(18, seed=4))
             calls = [loud.generate(HELLO, sampling(i, p)) for i, p in enumerate(patterns)]
             flood = asyncio.gather(*calls, return_exceptions=True)
-            found = await asyncio.wait_for(flood, 10)
+            found = await asyncio.wait_for(flood, BOUND_S)
             result = await stream
             assert (result.text, result.ids) == (expected.text, expected.ids)
-            assert longest_gap(times) < 1
+            assert longest_gap(times) < 2  # two cores compile and serve beside each other
             assert len(times) > 10  # pieces are merged where their reader is slow
             n_answered = 0
             for pattern, each in zip(patterns, found, strict=True):
@@ -451,6 +454,10 @@ def test_a_flood_of_hostile_patterns_disturbs_nobody(own: EmbeddedEngine, field)
     asyncio.run(main())
 
 
+async def is_idle(backend: EngineBackend) -> bool:
+    return (await backend.stats()).in_flight_requests == 0
+
+
 def test_cancels_while_it_is_compiled(own: EmbeddedEngine) -> None:
     async def main() -> None:
         async with EngineBackend(own.uri) as backend:
@@ -465,10 +472,7 @@ def test_cancels_while_it_is_compiled(own: EmbeddedEngine) -> None:
                     call.cancel()
                 await asyncio.gather(*calls, return_exceptions=True)
             assert (await backend.generate(HELLO, Sampling(9, regex="abc"))).text == "abc"
-            deadline = time.monotonic() + 2
-            while (await backend.stats()).in_flight_requests:
-                assert time.monotonic() < deadline
-                await asyncio.sleep(0.01)
+            await until_async(lambda: is_idle(backend))
             assert (await backend.stats()).running_requests == 0
 
     asyncio.run(main())
@@ -477,9 +481,8 @@ def test_cancels_while_it_is_compiled(own: EmbeddedEngine) -> None:
 def test_one_constraint_of_many_requests_is_compiled_once(engine: EmbeddedEngine) -> None:
     """And what some do with it is nothing to the others."""
     samplings = [Sampling(40, seed=i % 4, regex=r"[a-z]{2,5}(?: [a-z]{2,5}){3}") for i in range(80)]
-    started = time.monotonic()
-    found = ask(engine, *samplings)
-    assert time.monotonic() - started < 5
+    with cpu_below(5, cpu_of(engine)):
+        found = ask(engine, *samplings)
     for i, each in enumerate(found):
         assert each.text == found[i % 4].text
     assert len({each.text for each in found}) == 4

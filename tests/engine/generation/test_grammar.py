@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from engine.generation.conftest import ByteMatcher, Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from waiting import cpu_below
 
 from sgc.runtime.engine.grammar import (
     MAX_GRAMMAR_CHARS,
@@ -123,10 +123,8 @@ CASES = (
 
 @pytest.mark.parametrize(("field", "text", "reason"), CASES, ids=lambda value: value[:32])
 def test_what_cannot_be_followed_is_refused_at_once(field: str, text: str, reason: str) -> None:
-    started = time.monotonic()
-    with pytest.raises(ConstraintError, match=reason) as caught:
+    with cpu_below(1), pytest.raises(ConstraintError, match=reason) as caught:
         check_constraint(field, text)
-    assert time.monotonic() - started < 1
     message = str(caught.value)
     assert "\n" not in message.strip()
     assert len(message) < 500
@@ -147,10 +145,8 @@ EMPTY = [
 
 @pytest.mark.parametrize(("field", "text"), EMPTY, ids=lambda value: value[:32])
 def test_what_nothing_satisfies_is_refused(rig: Rig, field: str, text: str) -> None:
-    started = time.monotonic()
-    with pytest.raises(ConstraintError):
+    with cpu_below(1), pytest.raises(ConstraintError):
         Compiled(composed(grammar_of(field, text)), rig.vocabulary)
-    assert time.monotonic() - started < 1
 
 
 def accepts_text(schema: Any, text: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from engine.generation.conftest import Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import BOUND_S
 
 from sgc.runtime.engine.healing import MAX_TAKEN_BACK, Healer, healer_of
 from sgc.runtime.engine.launch import EmbeddedEngine
@@ -82,7 +83,7 @@ def healer(tokenizer: Tokenizer) -> Healer:
 def run(engine: EmbeddedEngine, work: Run) -> Any:
     async def main() -> Any:
         async with EngineBackend(engine.uri) as backend:
-            return await asyncio.wait_for(work(backend), 30)
+            return await asyncio.wait_for(work(backend), BOUND_S)
 
     return asyncio.run(main())
 

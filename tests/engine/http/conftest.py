@@ -14,6 +14,7 @@ import pytest
 from openai import OpenAI
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
+from waiting import BOUND_S
 
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.models import DEFAULT_FOLDER
@@ -69,7 +70,7 @@ class HttpEngine:
     def ask(self, path: str, body: Any = None, method: str | None = None, **headers: str) -> Answer:
         """body: bytes as they are, anything else as JSON."""
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=BOUND_S)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method or ("GET" if data is None else "POST"), path, data, named)
         answer = connection.getresponse()

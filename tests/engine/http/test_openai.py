@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel, Field
+from waiting import until
 
 from sgc.runtime.engine.tokenizer import Tokenizer
 from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
@@ -253,10 +253,7 @@ def test_a_call_that_is_given_up_frees_its_memory(
 
 
 def assert_idle(ask: Callable[..., Any]) -> None:
-    deadline = time.monotonic() + 5
-    while ask("/server_info").json["num_running_reqs"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: ask("/server_info").json["num_running_reqs"] == 0)
     info = ask("/server_info").json
     ask("/flush_cache", method="POST")
     flushed = ask("/server_info").json

@@ -9,7 +9,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from waiting import BOUND_S
 
 from sgc.errors import ContextExceeded, UsageError
 from sgc.proto import engine_pb2 as pb
@@ -50,7 +50,7 @@ def values_of(text: str) -> Values:
 def fetch(url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> str:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, headers=headers)
-    with urllib.request.urlopen(request, timeout=10, context=tls) as answer:
+    with urllib.request.urlopen(request, timeout=BOUND_S, context=tls) as answer:
         return str(answer.read().decode())
 
 
@@ -243,23 +243,25 @@ def test_tls(tmp_path: Path) -> None:
 
 def test_in_a_long_step_the_last_known_counts_are_given_and_one_question_is_put() -> None:
     async def main() -> None:
-        asked, answer = [], asyncio.Event()
+        n_asked, answer = 0, asyncio.Event()
         answer.set()
 
         async def ask() -> pb.Stats:
-            asked.append(time.monotonic())
+            nonlocal n_asked
+            n_asked += 1
             await answer.wait()
-            return pb.Stats(steps=len(asked))
+            return pb.Stats(steps=n_asked)
 
         source = StatsSource(ask, asyncio.get_running_loop(), timeout_s=0.02)
-        assert (await asyncio.to_thread(source.latest))[0].steps == 1
+        await asyncio.wrap_future(source.ask())
         answer.clear()
         for _ in range(3):
             stats, age_s = await asyncio.to_thread(source.latest)
             assert stats.steps == 1
         assert age_s >= 0.06
-        assert len(asked) == 2
+        assert n_asked == 2
         answer.set()
+        await asyncio.wrap_future(source.ask())
         assert (await asyncio.to_thread(source.latest))[0].steps > 1
 
     asyncio.run(main())
@@ -277,12 +279,11 @@ def test_the_event_loop_goes_on_during_a_scrape_that_gets_no_answer(
     async def main() -> None:
         with metrics(never) as url:
             scrapes = [asyncio.create_task(asyncio.to_thread(fetch, url)) for _ in range(2)]
-            longest_s, last_s = 0.0, time.monotonic()
+            n_turns = 0
             while not all(scrape.done() for scrape in scrapes):
                 await asyncio.sleep(0.001)
-                longest_s = max(longest_s, time.monotonic() - last_s)
-                last_s = time.monotonic()
-            assert longest_s < 0.5
+                n_turns += 1
+            assert n_turns > 10  # of some hundreds; two, were it held up while it is waited for
             for scrape in scrapes:
                 assert values_of(scrape.result())[("sgc_stats_age_seconds",)] >= 1
 
@@ -291,16 +292,15 @@ def test_the_event_loop_goes_on_during_a_scrape_that_gets_no_answer(
 
 def test_who_says_nothing_takes_no_place_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_http, "MAX_SCRAPES", 1)
-    monkeypatch.setattr(metrics_http._Handler, "timeout", 0.2)
+    monkeypatch.setattr(metrics_http._Handler, "timeout", 1)
 
     async def main() -> None:
         with metrics() as url:
             port = int(url.split(":")[2].split("/")[0])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            await asyncio.sleep(0.05)
             with pytest.raises((urllib.error.URLError, ConnectionError)):
                 await asyncio.to_thread(fetch, url)
-            assert await asyncio.wait_for(reader.read(), 5) == b""  # hung up on
+            assert await asyncio.wait_for(reader.read(), BOUND_S) == b""  # hung up on
             writer.close()
             assert "sgc_steps_total" in await asyncio.to_thread(fetch, url)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from waiting import BOUND_S
 
 from sgc.errors import ContextExceeded
 from sgc.runtime.engine.launch import EmbeddedEngine
@@ -23,7 +24,7 @@ def on(engine: EmbeddedEngine, main: Callable[[EngineBackend], Coroutine[Any, An
             await backend.flush_cache()
             await main(backend)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), BOUND_S))
 
 
 def test_it_is_computed_once_and_found_by_what_follows(engine: EmbeddedEngine) -> None:

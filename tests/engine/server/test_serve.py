@@ -19,6 +19,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+from waiting import BOUND_S, until
 
 import sgc.errors
 from sgc.errors import BackendError, EngineUnavailable, UsageError
@@ -70,16 +71,18 @@ def test_signal_stops_it_promptly_and_removes_the_socket(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     path = tmp_path / "s"
+    begun = time.monotonic()
     with serving("--listen", f"unix:{path}") as (process, address):
+        start_s = time.monotonic() - begun
         assert address == f"unix:{path}"
         assert path.is_socket()
         assert path.stat().st_mode & 0o777 == 0o600
         workers = _children(process.pid)
         assert workers
-        started = time.monotonic()
+        begun = time.monotonic()
         process.send_signal(number)
-        assert process.wait(5) == 0
-        assert time.monotonic() - started < 3
+        assert process.wait(BOUND_S) == 0
+        assert time.monotonic() - begun < 2 * start_s  # which a busy machine draws out as much
         assert not path.exists()
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
@@ -236,6 +239,13 @@ def test_security_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             read_security(*arguments)
 
 
+def _runs(pid: int) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
 def test_embedded_engine_ends_with_its_parent(tmp_path: Path) -> None:
     code = (
         "import os, sys; from sgc.runtime.engine.launch import EmbeddedEngine;"
@@ -249,10 +259,7 @@ def test_embedded_engine_ends_with_its_parent(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     pid = int(done.stdout)
-    deadline = time.monotonic() + 5
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not _runs(pid))
     assert list(tmp_path.iterdir()) == []  # its socket's folder is gone too
 
 
@@ -261,31 +268,30 @@ def test_an_interrupt_while_loading_ends_it_at_once(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     engine = EmbeddedEngine()
-    interrupted: list[float] = []
+    interrupted: list[subprocess.Popen[bytes]] = []
 
     def interrupt(process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + 20
-        while not _children(process.pid):  # the step process, which loads torch
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        interrupted.append(time.monotonic())
+        until(lambda: _children(process.pid))  # the step process, which loads torch
+        interrupted.append(process)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "_wait_ready", interrupt)
     with pytest.raises(KeyboardInterrupt):
         engine.start()
-    assert time.monotonic() - interrupted[0] < 0.5
+    assert interrupted[0].returncode == -signal.SIGKILL  # it was not waited for
     assert list(tmp_path.iterdir()) == []
 
 
 def test_embedded_engine_leaves_nothing() -> None:
+    begun = time.monotonic()
     engine = EmbeddedEngine("fake").start()
+    start_s = time.monotonic() - begun
     folder, pid = engine._folder, engine.pid
     assert folder is not None
     assert folder.stat().st_mode & 0o777 == 0o700
-    started = time.monotonic()
+    begun = time.monotonic()
     engine.stop()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - begun < 2 * start_s
     assert not folder.exists()
     assert not Path(f"/proc/{pid}").exists()
     engine.stop()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
+from waiting import BOUND_S, settle
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
@@ -51,7 +52,7 @@ class Setup:
 
     async def send(self, *requests: pb.Request, cancels: tuple[int, ...] = ()) -> None:
         self.frames.put_nowait(pb.ClientFrame(requests=requests, cancels=cancels))
-        await asyncio.sleep(0.005)
+        await settle()
 
     async def next_frame(self) -> pb.ServerFrame:
         async for frame in self.session.frames():
@@ -63,7 +64,7 @@ def run(shipped: Tokenizer, body: Callable[[Setup], Coroutine[Any, Any, None]]) 
     async def main() -> None:
         setup = Setup(shipped)
         try:
-            await asyncio.wait_for(body(setup), 10)
+            await asyncio.wait_for(body(setup), BOUND_S)
         finally:
             setup.reading.cancel()
             setup.session.close()
@@ -92,7 +93,7 @@ def test_reading_pauses_while_replies_are_not_taken(shipped: Tokenizer) -> None:
     async def body(setup: Setup) -> None:
         for i in range(20):
             setup.frames.put_nowait(pb.ClientFrame(requests=[pb.Request(id=i)]))
-        await asyncio.sleep(0.02)
+        await settle()
         assert setup.frames.qsize() == 20 - LIMITS.max_outbox
         n_replies = 0
         while n_replies < 20:
@@ -130,7 +131,7 @@ def test_a_request_cancelled_while_tokenized_is_never_sent(
     real = Tokenizer.encode_commit
 
     def slow(self: Tokenizer, *arguments: Any) -> list[int]:
-        gate.wait(5)
+        gate.wait(BOUND_S)
         return real(self, *arguments)
 
     monkeypatch.setattr(Tokenizer, "encode_commit", slow)
@@ -168,7 +169,7 @@ def test_end_of_input_ends_the_stream_after_the_last_reply(shipped: Tokenizer) -
     async def body(setup: Setup) -> None:
         await setup.send(commit(1))
         setup.frames.put_nowait(None)
-        await asyncio.sleep(0.01)
+        await settle()
         setup.link.handlers[100](wpb.Update(final=True))
         frames = [frame async for frame in setup.session.frames()]
         assert [reply.id for frame in frames for reply in frame.replies] == [1]

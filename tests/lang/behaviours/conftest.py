@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from sglang_server import ScriptedServer
+from waiting import BOUND_S
 
 from sgc.endpoints import Endpoint, RuntimeEndpoint
 from sgc.runtime.executor.backend import Usage
 from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
-
-BOUND_S = 10.0
 
 
 def text_of(prompt: Any) -> str:

@@ -13,8 +13,6 @@ from sgc.choices import ChoicesDecision, ChoicesSamplingMethod
 from sgc.runtime.executor.backend import ChoiceScore, Scored, Usage
 from sgc.runtime.executor.sglang_wire import choice_rows
 
-pytestmark = pytest.mark.timeout(20)
-
 METHODS = [
     sgc.token_length_normalized,
     sgc.greedy_token_selection,

@@ -8,12 +8,11 @@ import threading
 
 import pytest
 from tests_support import run_both
+from waiting import BOUND_S
 
 import sgc
 from sgc import errors
 from sgc.ir.graph import Graph
-
-pytestmark = pytest.mark.timeout(20)
 
 
 @sgc.function
@@ -299,7 +298,7 @@ def test_aruns_go_on_side_by_side(recorded):
         gate.set()
         return [state.ret_value for state in await asyncio.gather(*runs)]
 
-    assert asyncio.run(asyncio.wait_for(main(), 10)) == ["0", "1", "2", "3", "4"]
+    assert asyncio.run(asyncio.wait_for(main(), BOUND_S)) == ["0", "1", "2", "3", "4"]
 
 
 def test_cancelling_an_arun_ends_its_requests(recorded):
@@ -314,7 +313,7 @@ def test_cancelling_an_arun_ends_its_requests(recorded):
         with pytest.raises(asyncio.CancelledError):
             await run
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    asyncio.run(asyncio.wait_for(main(), BOUND_S))
     gate.set()
 
 
@@ -322,7 +321,7 @@ def test_a_call_can_be_awaited(recorded):
     async def main():
         return (await greet("ann", backend=recorded())).ret_value
 
-    assert asyncio.run(asyncio.wait_for(main(), 10)) == "ann"
+    assert asyncio.run(asyncio.wait_for(main(), BOUND_S)) == "ann"
 
 
 def test_abatch(recorded):

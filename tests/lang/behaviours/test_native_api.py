@@ -10,8 +10,6 @@ import pytest
 import sgc
 from sgc import errors
 
-pytestmark = pytest.mark.timeout(20)
-
 
 def _program(**params):
     @sgc.function

@@ -14,8 +14,6 @@ from sgc.runtime.executor import options
 from sgc.runtime.executor.backend import LogprobsAsked
 from sgc.runtime.executor.lowering import MAX_TRIES, ConstraintFailed
 
-pytestmark = pytest.mark.timeout(20)
-
 # Parameter, a value of gen's own, another for the run, the field of `Sampling`, and there: the
 # generation's value, the run's, and what it is when neither gives one.
 TABLE = [

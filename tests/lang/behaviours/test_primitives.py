@@ -16,8 +16,6 @@ from sgc.functions import Function
 from sgc.group import ProgramStateGroup
 from sgc.state import ProgramState
 
-pytestmark = pytest.mark.timeout(20)
-
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 JPEG = b"\xff\xd8\xff" + b"pixels"
 

@@ -11,8 +11,6 @@ from tests_support import run_both
 import sgc
 from sgc import errors
 
-pytestmark = pytest.mark.timeout(20)
-
 
 def _by_length(text, sampling):
     return f"<{len(text)}>"

@@ -13,9 +13,6 @@ import sgc
 from sgc import errors
 from sgc.errors import SgcWarning
 
-pytestmark = pytest.mark.timeout(20)
-
-
 # -- forks ---------------------------------------------------------------------------------
 
 

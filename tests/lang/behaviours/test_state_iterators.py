@@ -7,12 +7,10 @@ import threading
 
 import pytest
 from lang.behaviours.state_programs import simple, tagged
+from waiting import BOUND_S
 
 import sgc
 from sgc import errors
-
-pytestmark = pytest.mark.timeout(20)
-
 
 # -- text_iter -----------------------------------------------------------------------------
 
@@ -62,7 +60,7 @@ def test_text_iter_of_a_name_that_is_not_declared_yet_waits(recorded, within):
 
     @sgc.function
     def program(s):
-        gate.wait(10)
+        gate.wait(BOUND_S)
         s += "x" + sgc.gen("late")
 
     state = program.run(backend=recorded("r", chunk=1), stream=True)
@@ -192,7 +190,7 @@ async def _all(iterator):
 
 
 def _run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, 10))
+    return asyncio.run(asyncio.wait_for(coroutine, BOUND_S))
 
 
 def test_text_async_iter_gives_deltas(recorded):

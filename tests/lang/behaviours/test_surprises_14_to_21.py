@@ -13,8 +13,6 @@ from sgc import errors
 from sgc.runtime.executor.backend import RoleFormat
 from sgc.runtime.executor.scripted import PLAIN_CHAT
 
-pytestmark = pytest.mark.timeout(20)
-
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 
 

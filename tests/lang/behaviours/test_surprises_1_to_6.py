@@ -12,8 +12,6 @@ from sgc.errors import SgcWarning
 from sgc.runtime.executor.backend import MediaRun
 from sgc.runtime.executor.scripted import PLAIN_CHAT
 
-pytestmark = pytest.mark.timeout(20)
-
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 
 

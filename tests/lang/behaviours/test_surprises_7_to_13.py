@@ -8,13 +8,12 @@ import time
 
 import pytest
 from tests_support import run_both
+from waiting import BOUND_S
 
 import sgc
 from sgc import errors
 from sgc.runtime.executor.backend import TokenRun
 from sgc.runtime.executor.scripted import PLAIN_CHAT
-
-pytestmark = pytest.mark.timeout(20)
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 
@@ -99,7 +98,7 @@ def test_c07_a_child_that_failed_is_an_error_of_the_whole_run(recorded, within, 
         "batch": lambda: program.run_batch([{}], backend=endpoint)[0],
         "stream": lambda: program.run(backend=endpoint, stream=True),
     }[way]()
-    gate.wait(10)
+    gate.wait(BOUND_S)
     time.sleep(0.03)
     assert "backend broke" in str(within(state.error))
     with pytest.raises(errors.ProgramError, match="backend broke"):
@@ -117,7 +116,7 @@ def test_c07_run_gives_a_state_whenever_its_generation_fails(recorded):
     @sgc.function(jit=False)
     def program(s):
         s += "bad" + sgc.gen("failed")
-        failed.wait(10)
+        failed.wait(BOUND_S)
         time.sleep(0.02)  # the failure has been noted when the body ends
 
     state = program.run(backend=recorded(reply))
@@ -137,7 +136,7 @@ def test_c07_a_body_that_appends_after_a_failure_does_not_hang(recorded, within)
     @sgc.function(jit=False)
     def program(s):
         s += "bad" + sgc.gen("failed")
-        failed.wait(10)
+        failed.wait(BOUND_S)
         time.sleep(0.02)
         s += "more" + sgc.gen("more")
         s.sync()
@@ -213,7 +212,7 @@ def test_c08_an_exception_in_the_body_of_a_streaming_run_reaches_readers(recorde
         return [delta async for delta in state.text_async_iter()]
 
     with pytest.raises(LookupError, match="the body broke"):
-        asyncio.run(asyncio.wait_for(follow_async(), 10))
+        asyncio.run(asyncio.wait_for(follow_async(), BOUND_S))
 
 
 def test_c08_an_exception_while_a_generation_is_under_way_reaches_readers(recorded, within):

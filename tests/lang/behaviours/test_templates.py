@@ -8,8 +8,6 @@ import sgc
 from sgc import errors
 from sgc.runtime.executor.backend import ChatFormat, RoleFormat
 
-pytestmark = pytest.mark.timeout(20)
-
 
 @sgc.function
 def chat(s):
