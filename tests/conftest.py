@@ -18,6 +18,16 @@ from sgc.tracing import check
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+ENGINES = {"engine", "fake_engine", "default_engine"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs a local engine, and so needs torch, is marked."""
+    for item in items:
+        if ENGINES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("engine")
+
+
 def prompt_text(prompt: Prompt) -> str:
     return "".join(segment.text for segment in prompt)
 

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
+MAX_NODES = 100_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
 
@@ -105,10 +106,17 @@ class TraceSession(Session):
         self.gathers = Gathers()
         self.max_turns: int | None = None
         self.met: list[Symbol] = []  # what tools and maps give
+        self._n_taken = 0
         self._types: dict[str, types.Type] = {}
         self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
+        self._n_taken += 1
+        if self._n_taken > MAX_NODES:
+            stop(
+                f"one path of the program builds more than {MAX_NODES} nodes",
+                hint="end its loop by a bound, or by a test of what was generated; or " + INTERPRET,
+            )
         self._know(node)
         if self.path is None:
             self.nodes.append(node)

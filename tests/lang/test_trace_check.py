@@ -1,0 +1,67 @@
+"""The trace check: what its rounds try, and what it makes of loops that reach their bound."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from tests_support import results
+
+import sgc
+from sgc.errors import TraceError, TurnsExceeded
+from sgc.ir.graph import Graph
+from sgc.runtime.executor.options import RunOptions
+from sgc.tracing.check import check_trace
+from sgc.tracing.check_rounds import LENGTHS, rounds
+from sgc.tracing.tracer import trace
+
+
+def test_rounds_have_every_length_and_equal_arguments():
+    found = list(rounds(("own", "text")))
+    texts = {each.text(index) for each in found for index in range(3)}
+    assert set(LENGTHS) <= {len(text) for text in texts}
+    assert any(each.text(0) == each.text(1) == each.text(2) for each in islice(found, 4))
+    assert all(each.replies for each in found)
+
+
+def bounded(n: int, last: str = "stop", said: str = "a") -> sgc.Function:
+    def program(s, q):
+        s += q
+        while True:
+            s += said + sgc.gen("g", max_tokens=2)
+            if s["g"] == last:
+                break
+        s += "end"
+
+    return sgc.function(program, max_turns=n)
+
+
+@pytest.mark.full_check
+@pytest.mark.parametrize("n", [1, 12, 100, 299, 1000])
+def test_a_run_that_reaches_its_bound_is_none_that_is_wrong(n, scripted):
+    program = bounded(n).compile()
+    with pytest.raises(TurnsExceeded):
+        program.run(q="x", backend=scripted(), seed=1)
+    ends = scripted(lambda prompt, sampling: "stop" if len(prompt) > 1 else "go")
+    options = RunOptions(seed=1)
+    compiled = program.run_once({"q": "x"}, options, ends)
+    assert results(compiled) == results(bounded(n).run_once({"q": "x"}, options, ends))
+
+
+@pytest.mark.full_check
+@pytest.mark.parametrize("wrong", [bounded(12, said="b"), bounded(12, last="never")])
+def test_a_wrong_loop_is_found_where_it_reaches_its_bound(wrong):
+    graph: Graph = trace(wrong)
+    with pytest.raises(TraceError, match="wrong"):
+        check_trace(bounded(12, last="plain"), graph, {})
+
+
+def test_a_program_that_never_ends_is_refused():
+    @sgc.function
+    def program(s):
+        while True:
+            s += "a" + sgc.gen("g", max_tokens=2)
+
+    with pytest.raises(TraceError, match="more than") as caught:
+        trace(program)
+    assert "bound" in caught.value.hint
