@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from sgc.errors import LoadError
 
@@ -70,7 +70,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
     return data
 
 
-def open_file(path: Path) -> Any:
+def open_file(path: Path) -> BinaryIO:
     """Opens it for reading, in bytes, if it is a file: a pipe or a device might never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -96,12 +96,14 @@ def parse_object(data: bytes, path: Path) -> Json:
 
 def is_shallow(value: Json) -> bool:
     """Whether it is nested no more than `MAX_DEPTH` levels deep."""
-    level: list[Any] = [value]
+    objects: list[Json] = [value]
+    lists: list[list[Any]] = []
     for _ in range(MAX_DEPTH):
-        below = list(chain.from_iterable(map(_members, level)))
-        if {dict, list}.isdisjoint(map(type, below)):  # nearly always, of the largest level
+        below = list(chain(chain.from_iterable(lists), *(each.values() for each in objects)))
+        if _NESTING.isdisjoint(map(type, below)):  # a vocabulary is large: no loop of Python's
             return True
-        level = [each for each in below if isinstance(each, dict | list)]
+        objects = [each for each in below if type(each) is dict]
+        lists = [each for each in below if type(each) is list]
     return False
 
 
@@ -130,10 +132,7 @@ def content_of(token: Any) -> str | None:
 
 _NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number",
           float: "a number", bool: "true or false"}  # fmt: skip
-
-
-def _members(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
+_NESTING = {dict, list}
 
 
 def _too_deep(path: Path) -> LoadError:

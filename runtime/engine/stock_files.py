@@ -6,6 +6,7 @@ and takes the whole numbers of a quantized model for weights: all three are refu
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ from sgc.runtime.engine.weight_files import TensorHeader, read_headers
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _WEIGHT_TYPES = {"F16", "BF16", "F32", "F64"}
 _MAX_NAMED = 5
+_LOADER = logging.getLogger("transformers.modeling_utils")
 _COMMON = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -36,30 +38,59 @@ def load_stock(folder: str, dtype: str) -> Any:
     refuse_adapter(Path(folder))
     headers = read_headers(Path(folder))
     config = _config(folder)
+    report = _Report()
     try:
-        model, found = AutoModelForCausalLM.from_pretrained(
-            folder,
-            config=config,
-            dtype=_DTYPES.get(dtype, "auto"),
-            attn_implementation=ATTENTION,
-            use_safetensors=True,
-            # Else the error would not say which; they are refused below.
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-            **_COMMON,
-        )
+        with report:
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder,
+                config=config,
+                dtype=_DTYPES.get(dtype, "auto"),
+                attn_implementation=ATTENTION,
+                use_safetensors=True,
+                # Else the error would not say which; they are refused below.
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+                **_COMMON,
+            )
     except MemoryError:
         raise
     except Exception as error:
-        names = ", ".join(config.architectures or [config.model_type])
+        names = ", ".join(map(str, config.architectures or [config.model_type]))
         reason = str(error)
         if isinstance(error, KeyError) and ATTENTION in reason:
             reason = "it does not attend through transformers' attention interface"
-        elif isinstance(error, RuntimeError) and "CONVERSION" in reason:
-            reason = "tensors that it puts together do not fit; the report above names them"
+        elif unfit := report.unfit():
+            reason = f"tensors that it puts together do not fit or are missing ({_named(unfit)})"
         raise UnsupportedModel(f"{names} is not supported: {reason} ({folder})") from error
+    model, found = loaded
     _check_weights(folder, model, found, headers)
     return model
+
+
+class _Report(logging.Filter):
+    """What transformers writes about tensors while it loads: we say it in other words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+
+    def __enter__(self) -> _Report:
+        _LOADER.addFilter(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _LOADER.removeFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_report = "LOAD REPORT" in text
+        self._text += text if is_report else ""
+        return not is_report
+
+    def unfit(self) -> list[str]:
+        """Tensors that could not be made of those in the files."""
+        rows = (line.split("|") for line in self._text.splitlines())
+        return [row[0].strip() for row in rows if len(row) > 1 and "CONVERSION" in row[1]]
 
 
 def _config(folder: str) -> Any:

@@ -94,7 +94,9 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
 
 def _tensor(path: Path, name: str, value: Any) -> TensorHeader:
     fields = value if isinstance(value, dict) else {}
-    kind, shape, place = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
+    kind: Any = fields.get("dtype")
+    shape: Any = fields.get("shape")
+    place: Any = fields.get("data_offsets")
     is_tensor = isinstance(kind, str) and kind in TYPES and _are_sizes(shape) and _are_sizes(place)
     if not is_tensor or len(place) != 2:
         raise _damaged(path, f"what its header says of {name!r:.200} is no tensor")
