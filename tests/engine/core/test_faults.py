@@ -255,8 +255,8 @@ def test_what_fails_while_a_request_is_taken_in_ends_it_alone(lab, right, error)
     assert_odd_one_fails(lab, lab.make_core(), odd, right)
 
 
-EXTREMES = (0.0, -0.0, 5e-324, -5e-324, 1e-320, 1e-45, 1e-38, 0.5, 1.0, 3.5e38, 1.7e308,
-            -1.7e308, float("inf"), float("-inf"), float("nan"))  # fmt: skip
+EXTREMES = (-0.0, 5e-324, 1e-320, 1e-45, 1e-38, 1.0, 3.5e38, -1.7e308, float("inf"),
+            float("-inf"), float("nan"))  # fmt: skip
 WHOLE = (0, -1, 1, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 2**64 - 1)
 
 
@@ -278,7 +278,7 @@ def test_no_number_of_a_sampling_harms_another_request(lab, right) -> None:
     core = lab.make_core()
     for params in extreme_params():
         odd = lab.request(ODD, [*PROMPT, 9], Generate(3, params))
-        outcomes = lab.drive(core, [odd, *innocents(lab)[:3]])
+        outcomes = lab.drive(core, [odd, innocents(lab)[1]])
         said = outcomes.pop(ODD).last
         assert said.error is None or said.error.code == pb.ERROR_CODE_INVALID_ARGUMENT, params
         assert {i: o.answer for i, o in outcomes.items()} == {i: right[i] for i in outcomes}
