@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.runtime.engine.choices import Target
+from sgc.runtime.engine.faults import Faults
 from sgc.runtime.engine.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.logprobs import log_sum_exp
 from sgc.runtime.engine.radix import NO_INTS, Ints
@@ -21,12 +22,12 @@ FIRST: Ints = np.zeros(1, np.int64)
 @dataclass(frozen=True, slots=True)
 class StepBatch:
     """sampled: the requests that get a token, with the row of the logits that decides it.
-    targets: what rows of logits decide of choices. logged: rows of logits, and the place of the
-    token whose log-probability they decide."""
+    targets: what rows of logits decide of a request's choices. logged: rows of logits, and the
+    place of the token whose log-probability they decide."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
-    targets: tuple[tuple[int, Target], ...]
+    targets: tuple[tuple[int, Work, Target], ...]
     logged: tuple[tuple[int, Work, int], ...]
 
 
@@ -34,7 +35,7 @@ class _Builder:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.sampled: list[tuple[Work, int]] = []
-        self.targets: list[tuple[int, Target]] = []
+        self.targets: list[tuple[int, Work, Target]] = []
         self.logged: list[tuple[int, Work, int]] = []
         self.n_logits = 0
 
@@ -56,7 +57,7 @@ class _Builder:
         if isinstance(work.request.kind, Generate):
             self.sampled.append((work, self.n_logits))
         elif work.trie is not None:
-            self.targets += [(self.n_logits, target) for target in work.trie.first_targets()]
+            self.targets += [(self.n_logits, work, t) for t in work.trie.first_targets()]
         self.n_logits += 1
 
     def _log(self, work: Work, end: int) -> Ints:
@@ -82,7 +83,7 @@ class _Builder:
         for index in range(part.start, end):
             targets = work.trie.targets(branch, index)
             if targets:
-                self.targets += [(self.n_logits + len(wanted), target) for target in targets]
+                self.targets += [(self.n_logits + len(wanted), work, t) for t in targets]
                 wanted.append(index - part.start)
         pages = np.concatenate([work.pages.view, *branch.pages_before(), branch.pages.view])
         start = work.n_prompt + branch.depth + part.start
@@ -113,23 +114,36 @@ def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArr
     return logits[[at for _, at in batch.sampled]]
 
 
-def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32]) -> None:
+def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Faults) -> None:
     """Fills in the log-probabilities (natural, of the model's own distribution)."""
     norms: dict[int, float] = {}
-    for at, target in batch.targets:
-        if at not in norms:
-            norms[at] = log_sum_exp(logits[at])
-        token = int(target.branch.tokens[target.index])
-        target.branch.logprobs[target.index] = float(logits[at, token]) - norms[at]
+    for at, work, target in batch.targets:
+        if work in faults:
+            continue
+        try:
+            if at not in norms:
+                norms[at] = log_sum_exp(logits[at])
+            token = int(target.branch.tokens[target.index])
+            target.branch.logprobs[target.index] = float(logits[at, token]) - norms[at]
+        except Exception as error:
+            faults.note(work, error)
 
 
 def log_tokens(
-    batch: StepBatch, logits: npt.NDArray[np.float32], drawn: Mapping[Work, int]
+    batch: StepBatch, logits: npt.NDArray[np.float32], drawn: Mapping[Work, int], faults: Faults
 ) -> None:
     """Notes the log-probabilities that were asked for: of tokens that were there, and drawn."""
-    for at, work, index in batch.logged:
+    there = [(at, work, index, work.tokens.at(index)) for at, work, index in batch.logged]
+    new = [
+        (at, work, len(work.tokens), drawn[work])
+        for work, at in batch.sampled
+        if work.logprobs is not None and drawn.get(work, NO_TOKEN) != NO_TOKEN
+    ]
+    for at, work, index, token in [*there, *new]:
         assert work.logprobs is not None
-        work.logprobs.note(index, work.tokens.at(index), logits[at])
-    for work, at in batch.sampled:
-        if work.logprobs is not None and drawn.get(work, NO_TOKEN) != NO_TOKEN:
-            work.logprobs.note(len(work.tokens), drawn[work], logits[at])
+        if work in faults:
+            continue
+        try:
+            work.logprobs.note(index, token, logits[at])
+        except Exception as error:
+            faults.note(work, error)

@@ -5,12 +5,12 @@ Every breach is a `RequestError`, which becomes an Error reply to that request a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.literal import Spans
+from sgc.runtime.engine.sampling_ranges import BIAS, RANGES, Range, problem_with, problem_with_top_k
 from sgc.runtime.engine.tokenizer import Ids, Text
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -24,12 +24,8 @@ MAX_STOP_STRINGS = 64
 MAX_STOP_BYTES = 4096
 MAX_STOP_IDS = 1024
 MAX_BIASES = 1024
-MAX_BIAS = 1000.0
 MAX_TOP_LOGPROBS = 100
 MAX_LOGPROBS = 200_000  # of one request, alternatives included
-MAX_TEMPERATURE = 100.0
-MAX_PENALTY = 2.0
-MAX_REPETITION_PENALTY = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +158,10 @@ def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
     """Raises `RequestError` for a parameter out of bounds."""
     if s.min_tokens > s.max_tokens:
         raise invalid(f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})")
-    _check_range("temperature", s.temperature, 0.0, MAX_TEMPERATURE)
-    _check_range("top_p", s.top_p, 0.0, 1.0, excludes_low=True)
-    _check_range("min_p", s.min_p, 0.0, 1.0)
-    _check_range("frequency_penalty", s.frequency_penalty, -MAX_PENALTY, MAX_PENALTY)
-    _check_range("presence_penalty", s.presence_penalty, -MAX_PENALTY, MAX_PENALTY)
-    _check_range(
-        "repetition_penalty", s.repetition_penalty, 0.0, MAX_REPETITION_PENALTY, excludes_low=True
-    )
-    if s.top_k != -1 and s.top_k < 1:
-        raise invalid(f"top_k must be -1 (off) or at least 1, found {s.top_k}")
+    for name, allowed in RANGES.items():
+        _check_range(name, getattr(s, name), allowed)
+    if problem := problem_with_top_k(s.top_k):
+        raise invalid(problem)
     _check_count("stop strings", len(s.stop), MAX_STOP_STRINGS)
     for stop in s.stop:
         if not stop:
@@ -182,7 +172,7 @@ def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
     _check_count("logit biases", len(s.logit_bias), MAX_BIASES)
     _check_ids("logit_bias", [each.id for each in s.logit_bias], vocab_size)
     for each in s.logit_bias:
-        _check_range("a logit bias", each.bias, -MAX_BIAS, MAX_BIAS)
+        _check_range("a logit bias", each.bias, BIAS)
     _check_count("top_logprobs_num", s.logprobs.top, MAX_TOP_LOGPROBS)
     if s.stop_regex and s.WhichOneof("constraint"):
         raise invalid(
@@ -196,10 +186,6 @@ def _check_count(what: str, found: int, limit: int) -> None:
         raise invalid(f"{what}: {found}, of at most {limit}")
 
 
-def _check_range(
-    name: str, value: float, low: float, high: float, *, excludes_low: bool = False
-) -> None:
-    if math.isfinite(value) and low <= value <= high and not (excludes_low and value == low):
-        return
-    opening = "(" if excludes_low else "["
-    raise invalid(f"{name} must be in {opening}{low:g}, {high:g}], found {value:g}")
+def _check_range(name: str, value: float, allowed: Range) -> None:
+    if problem := problem_with(name, value, allowed):
+        raise invalid(problem)

@@ -18,28 +18,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.ahead import Ahead
-from sgc.runtime.engine.batch import (
-    StepBatch,
-    build,
-    log_tokens,
-    sampled_rows,
-    write_logprobs,
-)
+from sgc.runtime.engine.batch import StepBatch, build, log_tokens, write_logprobs
 from sgc.runtime.engine.cache import IntBuffer, PrefixCache
 from sgc.runtime.engine.choices import ChoiceTrie
+from sgc.runtime.engine.drawing import draw_tokens
+from sgc.runtime.engine.faults import Faults, error_of
 from sgc.runtime.engine.forward import Forward
-from sgc.runtime.engine.generation import begin, draw_of, final_update, grow
+from sgc.runtime.engine.generation import begin, final_update, grow
 from sgc.runtime.engine.logprobs import LogprobLog
 from sgc.runtime.engine.masks import Masks
 from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.request import (
-    NO_TOKEN,
     Commit,
     EngineError,
     EngineRequest,
@@ -53,7 +45,6 @@ from sgc.runtime.engine.request import (
     Usage,
     Work,
 )
-from sgc.runtime.engine.sampler import sample
 from sgc.runtime.engine.scheduler import Item, Scheduler
 from sgc.runtime.engine.validate import Limits, problem_of
 
@@ -168,23 +159,21 @@ class EngineCore:
             # Whatever follows may change its only token: there is nothing to keep.
             self._outbox.append(Update(request.id, final=True, usage=Usage()))
             return
-        error = self._refusal(request)
+        work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
+        try:
+            error = self._refusal(request)
+            if error is None:
+                self._prepare(work)
+        except BaseException as problem:  # of this request alone: nothing is shared yet
+            error = error_of(problem)
         if error is not None:
             self._outbox.append(Update(request.id, final=True, error=error))
-            return
-        work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
-        if isinstance(request.kind, Prefetch):
+        elif isinstance(request.kind, Prefetch):
             self._outbox += self.ahead.add(work)
-            return
-        work.was_held = self.ahead.has_run
-        try:
-            self._prepare(work)
-        except ValueError as problem:
-            refused = EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, str(problem))
-            self._outbox.append(Update(request.id, final=True, error=refused))
-            return
-        self._live[request.id] = work
-        self.scheduler.add(work)
+        else:
+            work.was_held = self.ahead.has_run
+            self._live[request.id] = work
+            self.scheduler.add(work)
 
     def _prepare(self, work: Work) -> None:
         """What the request needs while it lives."""
@@ -238,16 +227,17 @@ class EngineCore:
         self._outbox += updates
         if self._items or ahead is not None:
             batch = build(self._items if ahead is None else [*self._items, ahead])
+            faults = Faults()
             started_s = time.perf_counter()
-            self._masks.begin([work for work, _ in batch.sampled if work.guide is not None])
+            self._masks.begin([work for work, _ in batch.sampled], faults)
             logits = self._forward.run(batch.flat)
             self._counters.forward_s += time.perf_counter() - started_s
-            write_logprobs(batch, logits)
-            tokens = self._sample(batch, logits)
-            log_tokens(batch, logits, tokens)
-            self._commit(batch)
+            write_logprobs(batch, logits, faults)
+            tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
+            log_tokens(batch, logits, tokens, faults)
+            self._commit(batch, faults)
             self._outbox += self.ahead.commit()
-            self._emit(tokens)
+            self._emit(tokens, faults)
         self._items = []
         if self._checks:
             self.check()
@@ -324,14 +314,17 @@ class EngineCore:
     def _admit(self) -> None:
         for work in self.scheduler.admit(time.monotonic()):
             if work.n_todo_in_all == 0:  # all of it was cached
-                self._end(work, final_update(work))
+                self._finish(work)
 
-    def _commit(self, batch: StepBatch) -> None:
-        """The chosen positions are in the pool now: take note, and share them."""
+    def _commit(self, batch: StepBatch, faults: Faults) -> None:
+        """The chosen positions are in the pool now: take note, and share them. Not those of a
+        request that failed: what its pages hold may be no numbers."""
         self._counters.positions_run += batch.flat.n_tokens
         self._counters.steps += 1
         for item in self._items:
             work = item.work
+            if work in faults:
+                continue
             work.n_computed += item.n_tokens
             if item.is_decode:
                 continue  # shared when somebody asks for it, or when the request ends
@@ -341,21 +334,13 @@ class EngineCore:
                 work.trie.n_done += sum(part.n_tokens for part in item.parts)
             self.scheduler.publish(work)
 
-    def _sample(self, batch: StepBatch, logits: npt.NDArray[np.float32]) -> dict[Work, int]:
-        """A token for each that gets one; -1 where the constraint leaves none."""
-        allowed = self._masks.finish()
-        dead = [work for work, mask in allowed.items() if not mask.any()]
-        for work in dead:
-            del allowed[work]
-        draws = [draw_of(work, allowed.get(work)) for work, _ in batch.sampled]
-        tokens = sample(sampled_rows(batch, logits), draws)
-        found = {work: t for (work, _), t in zip(batch.sampled, tokens, strict=True)}
-        return found | dict.fromkeys(dead, NO_TOKEN)
-
-    def _emit(self, tokens: dict[Work, int]) -> None:
+    def _emit(self, tokens: dict[Work, int], faults: Faults) -> None:
         now = time.monotonic()
         for item in self._items:
             work = item.work
+            if (error := faults.get(work)) is not None:
+                self._end(work, Update(work.request.id, final=True, error=error))
+                continue
             if work.prefilled_at is None and work.n_todo == 0:
                 work.prefilled_at = now
                 self._count(work.prompt_usage())
@@ -363,7 +348,7 @@ class EngineCore:
             if token is not None:
                 self._append(work, token)
             elif work.n_todo_in_all == 0:
-                self._end(work, final_update(work))
+                self._finish(work)
             if work.state is State.RUNNING:
                 self.scheduler.commit(item)
 
@@ -371,15 +356,22 @@ class EngineCore:
         n_forced = work.n_forced
         try:
             update = grow(work, token, self.limits.longest)
-        except ValueError as error:  # the constraint's: it ends this request alone
-            refused = EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, str(error))
-            update = Update(work.request.id, final=True, error=refused)
+        except BaseException as error:  # the constraint's, a stop's: it ends this request alone
+            update = Update(work.request.id, final=True, error=error_of(error))
         self._counters.sampled_tokens += len(update.new_ids)
         self._counters.forced_tokens += work.n_forced - n_forced
         if update.final:
             self._end(work, update)
         else:
             self._outbox.append(update)
+
+    def _finish(self, work: Work) -> None:
+        """All of its positions are computed, and it draws nothing."""
+        try:
+            update = final_update(work)
+        except Exception as error:
+            update = Update(work.request.id, final=True, error=error_of(error))
+        self._end(work, update)
 
     def _end(self, work: Work, update: Update) -> None:
         if update.choices:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sgc.runtime.engine.finite import check_finite
+
 Row = npt.NDArray[np.float32]
 
 
@@ -71,9 +73,8 @@ def likeliest(row: Row, k: int) -> list[int]:
 
 
 def log_sum_exp(row: Row) -> float:
-    """Raises FloatingPointError for a row that holds what is no finite number."""
+    """Raises NotFinite for a row that holds a NaN or an infinity, or no finite number."""
     wide = row.astype(np.float64)
     best = wide.max()
-    if not np.isfinite(best):
-        raise FloatingPointError("the model gave logits that are not finite numbers")
+    check_finite(best)
     return float(best + np.log(np.exp(wide - best).sum()))

@@ -9,7 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.request import Generate, Guide, Work
+from sgc.runtime.engine.faults import Faults
+from sgc.runtime.engine.request import Generate, Work
 
 Allowed = npt.NDArray[np.bool_]
 # What it costs, about, to hand work to a thread, which takes the lock from the model.
@@ -24,21 +25,23 @@ class Masks:
         self._n_words = (vocab_size + 1 + 31) // 32  # one bit more, for the end of the text
         self._threads: ThreadPoolExecutor | None = None
         self._works: Sequence[Work] = ()
+        self._faults = Faults()
         self._bits: Future[Allowed] | Allowed | None = None
         self._fill_s = 0.0  # what it took last
 
-    def begin(self, works: Sequence[Work]) -> None:
-        """works: those under a constraint that are to get a token."""
-        self._works, self._bits = works, None  # a step that failed may have left some
+    def begin(self, works: Sequence[Work], faults: Faults) -> None:
+        """works: those that are to get a token. faults: of the step, told by `finish` at last."""
+        works = [work for work in works if work.guide is not None]
+        # A step that failed may have left some.
+        self._works, self._faults, self._bits = works, faults, None
         if not works:
             return
-        guides = [work.guide for work in works if work.guide is not None]
         if self._fill_s < HANDOVER_S:
-            self._bits = self._fill(guides)
+            self._bits = self._fill(works, faults)
             return
         if self._threads is None:
             self._threads = ThreadPoolExecutor(1, "masks")
-        self._bits = self._threads.submit(self._fill, guides)
+        self._bits = self._threads.submit(self._fill, works, faults)
 
     def finish(self) -> dict[Work, Allowed]:
         """[vocab] for each; a token that ends the text is allowed where the text may end."""
@@ -47,15 +50,25 @@ class Masks:
             return {}
         if isinstance(bits, Future):
             bits = bits.result()
-        return {
-            work: self._with_ends(work, row) for work, row in zip(self._works, bits, strict=True)
-        }
+        allowed: dict[Work, Allowed] = {}
+        for work, row in zip(self._works, bits, strict=True):
+            if work in self._faults:
+                continue
+            try:
+                allowed[work] = self._with_ends(work, row)
+            except BaseException as error:
+                self._faults.note(work, error)
+        return allowed
 
-    def _fill(self, guides: Sequence[Guide]) -> Allowed:
+    def _fill(self, works: Sequence[Work], faults: Faults) -> Allowed:
         started_s = time.perf_counter()
-        words = np.zeros((len(guides), self._n_words), np.int32)
-        for guide, row in zip(guides, words, strict=True):
-            guide.write_mask(row)
+        words = np.zeros((len(works), self._n_words), np.int32)
+        for work, row in zip(works, words, strict=True):
+            assert work.guide is not None
+            try:
+                work.guide.write_mask(row)
+            except BaseException as error:
+                faults.note(work, error)
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
         self._fill_s = time.perf_counter() - started_s
         return bits.view(np.bool_)

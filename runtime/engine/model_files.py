@@ -5,54 +5,62 @@ Reads JSON and the headers of safetensors files, no weights. Called by `models.p
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.json_files import AGAIN, read_json
+from sgc.runtime.engine.json_files import AGAIN, Json, configured_eos_ids, read_json, refuse
+from sgc.runtime.engine.weight_files import TensorHeader, read_headers
 
-MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 TOKENIZERS = ("tokenizer.json", "*.model", "*.tiktoken", "vocab.*", "tekken.json")
+ADAPTER = "adapter_config.json"
+N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
+         "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
+         "num_local_experts", "n_routed_experts")  # fmt: skip
+# What libraries read of a folder beside that.
+OTHERS = ("tokenizer_config.json", "chat_template.json", "special_tokens_map.json",
+          "added_tokens.json")  # fmt: skip
 
 
 def check_files(folder: Path) -> None:
     """Raises `LoadError` for the first file that is missing, cut off or malformed."""
-    if not read_json(folder / "config.json"):
+    refuse_adapter(folder)
+    config = read_json(folder / "config.json")
+    if not config:
         raise LoadError(f"{folder / 'config.json'} is empty", hint=AGAIN)
-    shards = set(read_json(folder / "model.safetensors.index.json").get("weight_map", {}).values())
-    for name in sorted(shards):
-        if not (folder / str(name)).is_file():
-            raise LoadError(
-                f"{folder / str(name)} is missing; the model's index names it", hint=AGAIN
-            )
-    for path in sorted(folder.glob("*.safetensors")):
-        _check_weights(path)
+    headers = read_headers(folder)
+    for values in (config, *(part for part in config.values() if isinstance(part, dict))):
+        _check_sizes(folder / "config.json", values, headers)
     if not any(True for pattern in TOKENIZERS for _ in folder.glob(pattern)):
         raise LoadError(
             f"{folder} has no tokenizer: {folder / 'tokenizer.json'} is missing",
             hint="save the model's tokenizer there with transformers' save_pretrained",
         )
-    read_json(folder / "tokenizer.json")
+    for name in ("tokenizer.json", *OTHERS):
+        read_json(folder / name)
+    configured_eos_ids(folder)
 
 
-def _check_weights(path: Path) -> None:
-    """The header's offsets must cover the file."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            n_header = int.from_bytes(file.read(8), "little")
-            is_cut = size < 8 or n_header > size - 8
-            header = b"" if is_cut or n_header > MAX_HEADER_BYTES else file.read(n_header)
-        if is_cut:
-            raise LoadError(f"{path} is cut off: it has {size} bytes", hint=AGAIN)
-        ends = [int(t["data_offsets"][1]) for n, t in json.loads(header).items() if n[:2] != "__"]
-    except OSError as error:
-        raise LoadError(f"cannot read {path}: {error.strerror}", hint=AGAIN) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise LoadError(f"{path} is not a safetensors file, or damaged", hint=AGAIN) from error
-    expected = 8 + n_header + max(ends, default=0)
-    if size != expected:
+def refuse_adapter(folder: Path) -> None:
+    """An adapter would be left out, or bring weights from somewhere else."""
+    if (folder / ADAPTER).exists():
         raise LoadError(
-            f"{path} is cut off or damaged: it has {size} bytes, and its header says {expected}",
-            hint=AGAIN,
+            f"{folder} holds an adapter ({ADAPTER}), which this engine does not apply",
+            hint="merge it into its base model, and save that",
         )
+
+
+def _check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -> None:
+    """What is out of all proportion would be built before it is compared with the weights."""
+    largest = max((math.prod(tensor.shape) for tensor in headers.values()), default=0)
+    for names, most, what in (
+        (N_LAYERS, len(headers), f"the weights hold {len(headers)} tensors"),
+        (SIZES, largest, f"the largest tensor holds {largest} numbers"),
+    ):
+        for name in names:
+            n: Any = values.get(name)
+            if isinstance(n, int) and n > most:
+                refuse(path, f"{name} is {n}, but {what}")

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sgc.runtime.engine.finite import check_finite
 from sgc.runtime.engine.penalties import Penalties
 from sgc.runtime.engine.radix import Ints
 from sgc.runtime.engine.request import SamplingParams
@@ -68,10 +68,12 @@ def _mix(z: int) -> int:
 
 
 def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
-    """One token a row. logits: [n_rows, vocab], left unchanged."""
+    """One token a row. logits: [n_rows, vocab], left unchanged. Raises NotFinite."""
     assert logits.shape[0] == len(draws)
     adjusted = [i for i, draw in enumerate(draws) if draw.is_adjusted]
     if adjusted:
+        rows = logits if len(adjusted) == len(draws) else logits[adjusted]
+        check_finite(rows.max(axis=1))  # what is wrong may be hidden by what follows
         logits = logits.copy()
         for i in adjusted:
             _adjust(logits[i], draws[i])
@@ -102,14 +104,8 @@ def _few_allowed(draw: Draw) -> Ints | None:
 
 def _likeliest(logits: Floats) -> Ints:
     tokens: Ints = logits.argmax(1)
-    check_numbers(logits[np.arange(len(tokens)), tokens])
+    check_finite(logits[np.arange(len(tokens)), tokens])
     return tokens
-
-
-def check_numbers(best: npt.NDArray[np.floating[Any]]) -> None:
-    """Takes the largest logits of some rows; a NaN anywhere in a row is its largest."""
-    if not np.isfinite(best).all():
-        raise FloatingPointError("the model gave logits that are not finite numbers")
 
 
 def _adjust(row: Floats, draw: Draw) -> None:
@@ -125,7 +121,6 @@ def _adjust(row: Floats, draw: Draw) -> None:
     if draw.banned:
         row[list(draw.banned)] = -np.inf
     if draw.allowed is not None:
-        # A NaN must stay one: the model's fault is not to be hidden.
         np.copyto(row, -np.inf, where=~draw.allowed)
 
 
@@ -146,7 +141,7 @@ def _weights(logits: Floats, draws: Sequence[Draw]) -> Floats:
     """[n_rows, vocab], proportional to the probabilities; the likeliest has 1."""
     temperatures = np.array([d.params.temperature for d in draws], np.float32)[:, None]
     best = logits.max(axis=1, keepdims=True)
-    check_numbers(best)
+    check_finite(best)
     weights: Floats = np.exp((logits - best) / temperatures)
     return weights
 

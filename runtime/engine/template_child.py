@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from sgc.runtime.engine import child, garbage
-from sgc.runtime.engine.json_files import content_of, read_json
+from sgc.runtime.engine.json_files import content_of, read_bytes, read_json, refuse
 from sgc.runtime.engine.template import PLAIN, Chat, ProbeError, Role, fingerprint, probe
 
 CPU_LIMIT_S = 5
 WALL_LIMIT_S = 20.0
 MEMORY_LIMIT_BYTES = 1024**3
+MAX_TEMPLATE_BYTES = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,17 @@ def read_template(folder: Path) -> TemplateSource | None:
     config = read_json(folder / "tokenizer_config.json")
     source = config.get("chat_template")
     if isinstance(source, list):
-        named = {item.get("name"): item.get("template") for item in source}
-        source = named.get("default")
-    if (file := folder / "chat_template.jinja").is_file():
-        source = file.read_text(encoding="utf-8")
-    elif (file := folder / "chat_template.json").is_file():
-        source = read_json(file).get("chat_template") or source
+        records = (each for each in source if isinstance(each, dict))
+        default = (each.get("template") for each in records if each.get("name") == "default")
+        source = next(default, None)
+    file = folder / "chat_template.jinja"
+    if (data := read_bytes(file, MAX_TEMPLATE_BYTES)) is not None:
+        try:
+            source = data.decode()
+        except UnicodeDecodeError as error:
+            refuse(file, f"it is not text ({error})")
+    else:
+        source = read_json(folder / "chat_template.json").get("chat_template") or source
     if not isinstance(source, str):
         return None
     bos, eos = (content_of(config.get(f"{name}_token")) or "" for name in ("bos", "eos"))

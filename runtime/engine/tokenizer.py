@@ -18,8 +18,9 @@ from pathlib import Path
 
 from tokenizers import Tokenizer as Backend
 
+from sgc.errors import LoadError, SgcError
 from sgc.runtime.engine import tokenizer_files as files_of
-from sgc.runtime.engine.json_files import Json, content_of
+from sgc.runtime.engine.json_files import AGAIN, Json, content_of
 from sgc.runtime.engine.literal import Spans, SpecialFinder, SpecialToken
 
 CACHE_CHARS = 8 * 1024 * 1024
@@ -228,7 +229,16 @@ class Tokenizer:
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:
     """The tokenizer of a Hugging Face folder; `LoadError` if it cannot be read."""
-    return Tokenizer(files_of.read_files(Path(folder)))
+    try:
+        return Tokenizer(files_of.read_files(Path(folder)))
+    except (SgcError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # what files say may make the library panic, too
+        reason = f"{type(error).__name__}: {error}"
+        path = Path(folder) / "tokenizer.json"
+        raise LoadError(
+            f"{path} cannot be used, or what stands beside it: {reason:.500}", hint=AGAIN
+        ) from error
 
 
 def with_text(segments: Segments, text: str, *, is_literal: bool = False) -> list[Text | Ids]:

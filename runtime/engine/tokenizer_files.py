@@ -79,10 +79,7 @@ def _as_llama_class(spec: Json, config: Json) -> Json:
 
 def build(files: TokenizerFiles, spec: Json) -> Backend:
     """A `tokenizers.Tokenizer` of `spec` with the configuration's special tokens added."""
-    try:
-        backend = Backend.from_str(json.dumps(spec))
-    except Exception as error:  # the library raises plain Exception
-        raise LoadError(f"the tokenizer.json cannot be used: {error}") from error
+    backend = Backend.from_str(json.dumps(spec))
     backend.no_truncation()
     backend.no_padding()
     _add_missing_tokens(backend, files.config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.request import EngineError, EngineRequest, Generate, SamplingParams, Score
+from sgc.runtime.engine.sampling_ranges import BIAS, RANGES, problem_with, problem_with_top_k
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +59,16 @@ def _bad_sampling(kind: Generate, vocab_size: int) -> str:
         return f"a stop token id is not in the vocabulary (0 to {vocab_size - 1})"
     if kind.min_tokens > 0 and len(set(kind.stop_ids)) >= vocab_size:
         return "every token is a stop token, so min_tokens cannot be reached"
+    if any(not 0 <= token < vocab_size for token, _ in p.logit_bias):
+        return f"a token of logit_bias is not in the vocabulary (0 to {vocab_size - 1})"
     return _out_of_range(p)
 
 
 @lru_cache(maxsize=1024)  # requests that ask for the same are many; a seed changes nothing here
 def _out_of_range(p: SamplingParams) -> str:
-    ranges = (
-        ("temperature", p.temperature, p.temperature >= 0, "0 or more"),
-        ("top_p", p.top_p, 0 < p.top_p <= 1, "above 0 and at most 1"),
-        ("top_k", p.top_k, p.top_k == -1 or p.top_k >= 1, "1 or more, or -1 for off"),
-        ("min_p", p.min_p, 0 <= p.min_p <= 1, "from 0 to 1"),
-        ("repetition_penalty", p.repetition_penalty, p.repetition_penalty > 0, "above 0"),
-        ("frequency_penalty", p.frequency_penalty, True, ""),
-        ("presence_penalty", p.presence_penalty, True, ""),
-    )
-    for name, value, is_in_range, expected in ranges:
-        if not (math.isfinite(value) and is_in_range):
-            return f"{name} must be {expected or 'a finite number'}, not {value}"
-    return ""
+    problems = [problem_with(name, getattr(p, name), each) for name, each in RANGES.items()]
+    problems += [problem_with("a logit bias", bias, BIAS) for _, bias in p.logit_bias]
+    return next(filter(None, [*problems, problem_with_top_k(p.top_k)]), "")
 
 
 def _too_long(request: EngineRequest, limits: Limits) -> str:

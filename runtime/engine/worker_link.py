@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import subprocess
 from collections.abc import Callable
 from itertools import count
@@ -22,6 +23,7 @@ MAX_PART_BYTES = 32 * 1024 * 1024
 STOP_TIMEOUT_S = 3.0
 OnUpdate = Callable[[wpb.Update], None]
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class WorkerDied(Exception):
@@ -155,12 +157,26 @@ class WorkerLink:
             is_final = update.final or update.HasField("error")
             find = self._handlers.pop if is_final else self._handlers.get
             handler = find(update.id, None)
-            if handler is not None:
+            if handler is None:
+                continue
+            try:
                 handler(update)
+            except BaseException as error:  # a panic of the tokenizer's library is no Exception
+                self._end_alone(update.id, handler, error)
         if output.HasField("stats") and self._stats.answer(output.stats):
             self._schedule()
         if output.flushed and self._flushes.answer(output.flushed_tokens):
             self._schedule()
+
+    def _end_alone(self, worker_id: int, handler: OnUpdate, error: BaseException) -> None:
+        """A reply cannot be made: that is the end of its request, and of no other."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
+        _log.error("a reply cannot be made", exc_info=error)
+        self.cancel(worker_id)
+        message = f"the reply cannot be made: {type(error).__name__}: {error}"
+        failed = pb.Error(code=pb.ERROR_CODE_INTERNAL, message=message)
+        handler(wpb.Update(id=worker_id, final=True, error=failed))
 
     def _fail_all(self, reason: str) -> None:
         handlers, self._handlers = self._handlers, {}

@@ -157,5 +157,6 @@ def lab() -> SimpleNamespace:
         "drive": drive,
         "letter": letter,
         "Naive": Naive,
+        "Outcome": Outcome,
     }
     return SimpleNamespace(**tools, VOCAB=VOCAB, END=END, BREAK=BREAK)

@@ -27,7 +27,7 @@ BASES: dict[str, dict[str, Any]] = {
 NUMBERS = ("temperature", "top_p", "min_p", "frequency_penalty", "presence_penalty")
 SAMPLING: dict[str, list[Any]] = {
     **{name: ["1", True, [], {}, 10**400, 1e9] for name in NUMBERS},
-    "repetition_penalty": ["1", 0, -1],
+    "repetition_penalty": ["1", 0, -1, 1e-320, 1e-40, 101],
     "top_k": [1.5, "1", -2, 2**31],
     "stop": [1, [1], {}, ["x"] * 65, "x" * 5000],
     "stop_token_ids": ["1", [-1], [1.0], [True], [2**32], [10**6]],
@@ -106,6 +106,24 @@ def cases() -> Iterator[Any]:
         for value in values:
             params = {"max_new_tokens": 1, name: value}
             yield pytest.param("/generate", {"text": "x", "sampling_params": params}, id=name)
+
+
+EXTREMES = [-0.0, 5e-324, 1e-40, 1.7e308, -1, 2**31 - 1, -(2**63), 2**64]
+WHOLE = ("n", "top_k")
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/generate"])
+def test_a_number_at_its_extreme_is_used_or_refused(ask: Ask, path: str) -> None:
+    own = ("max_new_tokens", "min_new_tokens", "sampling_seed")
+    others = ("max_tokens", "min_tokens", "seed", "logprobs")
+    for name in (*NUMBERS, "repetition_penalty", *WHOLE, *(own if path == "/generate" else others)):
+        for value in EXTREMES:
+            changed = {name: value, "stop": " "}
+            body = {**BASES[path], **changed}
+            if path == "/generate":
+                params = {**GENERATE["sampling_params"], **changed}
+                body = {**GENERATE, "sampling_params": params}
+            assert ask(path, body).status in (200, 400), (name, value)
 
 
 @pytest.mark.parametrize(("path", "body"), list(cases()))

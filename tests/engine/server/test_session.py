@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -186,6 +187,35 @@ def test_large_messages_to_the_worker_are_cut(monkeypatch: pytest.MonkeyPatch) -
     assert len(parts) == 4
     assert list(parts[-1].cancels) == [7]
     assert _parts(wpb.StepInput()) == []
+
+
+class Panic(BaseException):
+    """As a library in Rust raises it."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), Panic("broken")])
+def test_a_reply_that_cannot_be_made_ends_its_request_alone(error: BaseException) -> None:
+    async def main() -> None:
+        told: dict[int, list[wpb.Update]] = {1: [], 2: []}
+
+        def broken(update: wpb.Update) -> None:
+            if not update.HasField("error"):
+                raise error
+            told[1].append(update)
+
+        process: Any = SimpleNamespace(process=None, socket=None)
+        link = WorkerLink(process)
+        link._send = lambda: None  # type: ignore[method-assign]
+        for on_update in (broken, told[2].append):
+            link.submit(wpb.WorkerRequest(), on_update)
+        updates = [wpb.Update(id=i, new_ids=[5]) for i in (1, 2, 1, 2)]
+        link._deliver(wpb.StepOutput(updates=updates))
+        assert [each.error.code for each in told[1]] == [pb.ERROR_CODE_INTERNAL]
+        assert type(error).__name__ in told[1][0].error.message
+        assert list(link._next.cancels) == [1]
+        assert [list(each.new_ids) for each in told[2]] == [[5], [5]]
+
+    asyncio.run(main())
 
 
 def test_a_question_to_the_worker_is_put_once_at_a_time() -> None:
