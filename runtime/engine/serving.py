@@ -12,7 +12,6 @@ import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
@@ -21,7 +20,7 @@ from sgc.runtime.engine.bounds import ServerLimits
 from sgc.runtime.engine.listen import bind
 from sgc.runtime.engine.models import ModelSource
 from sgc.runtime.engine.server import EngineFacts, EngineServer, info_of
-from sgc.runtime.engine.session import Shared
+from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.template import PLAIN
 from sgc.runtime.engine.template_child import start_probe
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
@@ -32,7 +31,6 @@ if TYPE_CHECKING:  # it runs as `__main__`, and would be imported a second time
     from sgc.runtime.engine.serve import Checked
 
 T = TypeVar("T")
-N_TOKENIZER_THREADS = 2
 
 
 async def serve(checked: Checked, worker: WorkerProcess) -> int:
@@ -81,9 +79,8 @@ def _assemble(
     source: ModelSource, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
-    threads = ThreadPoolExecutor(N_TOKENIZER_THREADS, "tokenize")
     facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
-    return facts, Shared(tokenizer, link, limits, threads)
+    return facts, Shared(tokenizer, link, limits)
 
 
 def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:

@@ -1,14 +1,17 @@
-"""The bounds on HTTP connections: so many, and none that keeps silent or dribbles its headers.
+"""The bounds on HTTP connections: so many, and none that keeps silent or dribbles what it asks.
 
 aiohttp has neither bound. Each connection is a file descriptor and a parser, so that a client
-that opens many and sends nothing would use the server up.
+that opens many and sends nothing would use the server up. Where all places are taken, the one for
+whose client the server has waited longest gives way; of addresses, the one with the most places.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -28,8 +31,9 @@ class Connections:
         self._idle_s = idle_s
         self._most = most
         self._server: web.Server | None = None
-        self._busy: set[Any] = set()
-        self._since: dict[Any, float] = {}  # when an idle one was first, or became, idle
+        self._busy: set[Any] = set()  # those whose clients wait for the server
+        self._since: dict[Any, float] = {}  # since when it has waited for the client
+        self._closing: set[Any] = set()
 
     def attach(self, server: web.Server) -> None:
         self._server = server
@@ -37,9 +41,12 @@ class Connections:
     def protocol(self) -> asyncio.Protocol:
         """For `loop.create_server`."""
         assert self._server is not None
-        if len(self._server.connections) >= self._most:
+        self._closing.intersection_update(self._server.connections)
+        is_full = len(self._server.connections) - len(self._closing) >= self._most
+        if is_full and not self._close_one():
             return _Full()
         made: asyncio.Protocol = self._server()
+        self._since[made] = time.monotonic()
         return made
 
     @property
@@ -50,10 +57,36 @@ class Connections:
             try:
                 return await handler(request)
             finally:
-                self._busy.discard(request.protocol)
-                self._since[request.protocol] = time.monotonic()
+                self._wait_for(request.protocol)
 
         return busy
+
+    @contextlib.contextmanager
+    def receiving(self, request: web.Request) -> Iterator[None]:
+        """The server waits for the client meanwhile, for the rest of what it asks."""
+        self._wait_for(request.protocol)
+        yield
+        self._busy.add(request.protocol)
+
+    def _wait_for(self, protocol: Any) -> None:
+        self._busy.discard(protocol)
+        self._since[protocol] = time.monotonic()
+
+    def _close_one(self) -> bool:
+        """Makes room for a connection; False where every client waits for the server."""
+        assert self._server is not None
+        open_ones = [each for each in self._server.connections if each not in self._closing]
+        n_of = Counter(map(_address, open_ones))
+        waited_for = [each for each in open_ones if each not in self._busy]
+        if not waited_for:
+            return False
+        self._close(min(waited_for, key=lambda each: (-n_of[_address(each)], self._since[each])))
+        return True
+
+    def _close(self, protocol: Any) -> None:
+        if protocol.transport is not None:
+            self._closing.add(protocol)
+            protocol.transport.abort()
 
     async def sweep(self) -> None:
         """Closes what is idle, until it is cancelled."""
@@ -66,9 +99,13 @@ class Connections:
         open_ones = list(self._server.connections)
         self._since = {each: self._since.get(each, now) for each in open_ones}
         for each in open_ones:
-            is_idle = each not in self._busy and now - self._since[each] > self._idle_s
-            if is_idle and each.transport is not None:
-                each.transport.abort()
+            if each not in self._busy and now - self._since[each] > self._idle_s:
+                self._close(each)
+
+
+def _address(protocol: Any) -> str:
+    peer = protocol.transport.get_extra_info("peername") if protocol.transport else None
+    return str(peer[0]) if peer else ""
 
 
 class _Full(asyncio.Protocol):

@@ -225,8 +225,8 @@ def test_security_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("SGC_TOKEN", raising=False)
     assert read_security(None, None, None) == Security()
     monkeypatch.setenv("SGC_TOKEN", "t")
-    assert read_security(None, None, None).token == "t"
-    (tmp_path / "empty").write_text("\n")
+    assert read_security(None, None, None).tokens.find(b"Bearer t") == b""
+    (tmp_path / "empty").write_text("\n# nobody\n")
     for arguments in [
         (str(tmp_path / "empty"), None, None),
         (str(tmp_path / "none"), None, None),
