@@ -66,19 +66,32 @@ def prepare_all(
 
 
 def too_long(
-    request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits
+    texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits
 ) -> RequestError | None:
-    """Why a request with much text can be refused at once, if it can."""
+    """Why a prompt with these texts can be refused at once, if it can."""
     try:
-        _check_least(checked_segments(request.prompt, limits), tokenizer, limits)
+        check_least(texts, tokenizer, limits)
     except RequestError as error:
         return error
     return None
 
 
-def n_chars(request: pb.Request) -> int:
+def check_least(
+    texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits, n_ids: int = 0
+) -> None:
+    """Raises CONTEXT_EXCEEDED for a prompt that has too many tokens however it is tokenized."""
+    n_least = n_ids + sum(map(tokenizer.least_tokens, texts))
+    check_positions(n_least, limits, is_least=True)
+
+
+def texts_of(request: pb.Request) -> list[str]:
+    """The text of each segment of its prompt. Every look at one copies it."""
+    return [segment.text.text for segment in request.prompt.segments]
+
+
+def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
     """The characters to tokenize, each choice and head counted with the run it follows."""
-    runs = [len(segment.text.text) for segment in request.prompt.segments]
+    runs = list(map(len, texts))
     kind = request.WhichOneof("kind")
     if kind == "generate":
         return sum(runs) + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
@@ -127,7 +140,9 @@ def _work(
     if kind is None:
         raise invalid("the request has no kind: expected generate, score, commit or prefetch")
     segments = checked_segments(request.prompt, limits)
-    _check_least(segments, tokenizer, limits)
+    texts = [each.text for each in segments if isinstance(each, Text)]
+    n_ids = sum(len(each.ids) for each in segments if isinstance(each, Ids))
+    check_least(texts, tokenizer, limits, n_ids)
     if kind == "generate":
         work = _generate(segments, request.generate.sampling, tokenizer, limits)
         constrain(work, request.generate.sampling, segments, tokenizer)
@@ -145,17 +160,6 @@ def _work(
         common = common_prefix_length([tokenizer.encode_prompt(reusable), work.tokens])
         work.n_reusable = common
     return work
-
-
-def _check_least(
-    segments: Sequence[Text | Ids], tokenizer: Tokenizer, limits: ServerLimits
-) -> None:
-    """Raises CONTEXT_EXCEEDED for a prompt that has too many tokens however it is tokenized."""
-    n_least = sum(
-        len(each.ids) if isinstance(each, Ids) else tokenizer.least_tokens(each.text)
-        for each in segments
-    )
-    check_positions(n_least, limits, is_least=True)
 
 
 def _commit(

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
-from sgc.runtime.engine import garbage
+from sgc.runtime.engine import garbage, tuning
 from sgc.runtime.engine.bounds import ServerLimits
 from sgc.runtime.engine.listen import bind
 from sgc.runtime.engine.models import ModelSource
@@ -37,6 +37,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
     """Serves until a signal or the step process' end; the exit status."""
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker)
+    tuning.keep_freed_memory()  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
     target, probe = "", None
     try:

@@ -18,7 +18,7 @@ from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import RequestError, invalid
 from sgc.runtime.engine.message_check import Malformed
 from sgc.runtime.engine.outbox import Outbox
-from sgc.runtime.engine.prepare import Dropped, Prepared, n_chars, prepare_all, too_long
+from sgc.runtime.engine.prepare import Dropped, Prepared, n_chars, prepare_all, texts_of, too_long
 from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.tokenizer import GoOn, always
 from sgc.runtime.engine.updates import handler
@@ -125,11 +125,12 @@ class Session:
         small: list[pb.Request] = []
         n_small = 0
         for request in accepted:
-            size = n_chars(request)
+            texts = texts_of(request)
+            size = n_chars(request, texts)
             if size <= INLINE_CHARS:
                 small.append(request)
                 n_small += size
-            elif problem := too_long(request, self._shared.tokenizer, self._shared.limits):
+            elif problem := too_long(texts, self._shared.tokenizer, self._shared.limits):
                 self._drop(request.id)
                 self._refuse(request.id, problem)
             else:

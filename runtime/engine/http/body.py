@@ -59,7 +59,7 @@ class BodyReader:
             data = await self._received(request)
         if len(data) <= INLINE_BYTES:
             return parsed(data)
-        return await self._lane.run(request, lambda _: parsed(data))
+        return await self._lane.run(request.protocol, lambda _: parsed(data))
 
     async def _received(self, request: web.Request) -> bytes:
         reading = _Reading()

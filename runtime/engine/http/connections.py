@@ -2,7 +2,7 @@
 
 aiohttp has neither bound. Each connection is a file descriptor and a parser, so that a client
 that opens many and sends nothing would use the server up. Where all places are taken, the one for
-whose client the server has waited longest gives way; of addresses, the one with the most places.
+whose client the server has waited longest gives way.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -31,8 +30,7 @@ class Connections:
         self._idle_s = idle_s
         self._most = most
         self._server: web.Server | None = None
-        self._busy: set[Any] = set()  # those whose clients wait for the server
-        self._since: dict[Any, float] = {}  # since when it has waited for the client
+        self._waiting: dict[Any, float] = {}  # for whose clients it waits, since when; oldest first
         self._closing: set[Any] = set()
 
     def attach(self, server: web.Server) -> None:
@@ -41,19 +39,19 @@ class Connections:
     def protocol(self) -> asyncio.Protocol:
         """For `loop.create_server`."""
         assert self._server is not None
-        self._closing.intersection_update(self._server.connections)
-        is_full = len(self._server.connections) - len(self._closing) >= self._most
-        if is_full and not self._close_one():
+        open_ones = self._server.connections
+        self._closing.intersection_update(open_ones)
+        if len(open_ones) - len(self._closing) >= self._most and not self._close_one():
             return _Full()
         made: asyncio.Protocol = self._server()
-        self._since[made] = time.monotonic()
+        self._wait_for(made)
         return made
 
     @property
     def middleware(self) -> Any:
         @web.middleware
         async def busy(request: web.Request, handler: Handler) -> web.StreamResponse:
-            self._busy.add(request.protocol)
+            self._waiting.pop(request.protocol, None)
             try:
                 return await handler(request)
             finally:
@@ -66,24 +64,22 @@ class Connections:
         """The server waits for the client meanwhile, for the rest of what it asks."""
         self._wait_for(request.protocol)
         yield
-        self._busy.add(request.protocol)
+        self._waiting.pop(request.protocol, None)
 
     def _wait_for(self, protocol: Any) -> None:
-        self._busy.discard(protocol)
-        self._since[protocol] = time.monotonic()
+        self._waiting.pop(protocol, None)
+        self._waiting[protocol] = time.monotonic()
 
     def _close_one(self) -> bool:
         """Makes room for a connection; False where every client waits for the server."""
-        assert self._server is not None
-        open_ones = [each for each in self._server.connections if each not in self._closing]
-        n_of = Counter(map(_address, open_ones))
-        waited_for = [each for each in open_ones if each not in self._busy]
-        if not waited_for:
-            return False
-        self._close(min(waited_for, key=lambda each: (-n_of[_address(each)], self._since[each])))
-        return True
+        oldest = next((each for each in self._waiting if each.transport is not None), None)
+        if oldest is not None:
+            self._close(oldest)
+        return oldest is not None
 
     def _close(self, protocol: Any) -> None:
+        """Hangs up, if that is still to be done."""
+        del self._waiting[protocol]
         if protocol.transport is not None:
             self._closing.add(protocol)
             protocol.transport.abort()
@@ -95,17 +91,10 @@ class Connections:
             self._close_idle(time.monotonic())
 
     def _close_idle(self, now: float) -> None:
-        assert self._server is not None
-        open_ones = list(self._server.connections)
-        self._since = {each: self._since.get(each, now) for each in open_ones}
-        for each in open_ones:
-            if each not in self._busy and now - self._since[each] > self._idle_s:
-                self._close(each)
-
-
-def _address(protocol: Any) -> str:
-    peer = protocol.transport.get_extra_info("peername") if protocol.transport else None
-    return str(peer[0]) if peer else ""
+        for protocol, since in list(self._waiting.items()):
+            is_gone = protocol.transport is None and now - since > SWEEP_S
+            if is_gone or now - since > self._idle_s:
+                self._close(protocol)
 
 
 class _Full(asyncio.Protocol):

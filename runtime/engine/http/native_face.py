@@ -73,7 +73,9 @@ class NativeFace:
     async def _health_generate(self, request: web.Request) -> web.Response:
         """That the engine generates."""
         sampling = pb.Sampling(max_tokens=1, top_p=1.0, top_k=-1, repetition_penalty=1.0)
-        probe = pb.Request(prompt=text_prompt("a"), generate=pb.Generate(sampling=sampling))
+        probe = pb.Request(
+            prompt=text_prompt("a", self._facts), generate=pb.Generate(sampling=sampling)
+        )
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
                 await self._runs.finals([probe], request[DOMAIN])

@@ -385,6 +385,19 @@ def test_slow_bodies_hold_up_no_large_one() -> None:
     asyncio.run(main())
 
 
+def test_large_bodies_that_come_at_once_are_all_read() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+    large = b'{"a": "' + b"x" * 2_000_000 + b'"}'
+
+    async def main() -> None:
+        async with reading_server() as address:
+            work = [answered(address, head % len(large) + large) for _ in range(6)]
+            for found in await asyncio.gather(*work):
+                assert found.startswith(b"HTTP/1.1 200 ")
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     "value", [{"a": [1, 2, {"b": "x,y[{\\"}]}, ['",', "\\\\", 'a\\\\"b,', ","], {}, "[[[,,,"]
 )
