@@ -106,6 +106,7 @@ def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
 # What a prefetch's prompt may go on with, to see which of its last tokens that could change: fewer
 # than a commit's, since a token too many is computed in vain and no more.
 HEADS_AHEAD = ("", "a", " a", "\n", "1")
+_FAR = 2  # times the context
 # A character of a constraint takes about so many times as long as one of a prompt.
 CONSTRAINT_COST = 16
 
@@ -140,17 +141,22 @@ def _work(
     if kind is None:
         raise invalid("the request has no kind: expected generate, score, commit or prefetch")
     segments = checked_segments(request.prompt, limits)
+    if kind == "score":
+        check_choices(request.score.choices, request.prompt)
+    elif kind == "commit":
+        check_heads(request.commit.heads, request.prompt)
     texts = [each.text for each in segments if isinstance(each, Text)]
     n_ids = sum(len(each.ids) for each in segments if isinstance(each, Ids))
     check_least(texts, tokenizer, limits, n_ids)
+    if kind != "generate":
+        _check_alone(segments, tokenizer, limits)
     if kind == "generate":
         work = _generate(segments, request.generate.sampling, tokenizer, limits)
         constrain(work, request.generate.sampling, segments, tokenizer)
     elif kind == "score":
-        check_choices(request.score.choices, request.prompt)
         work = _score(segments, request.score.choices, tokenizer, limits, go_on)
     elif kind == "commit":
-        work = _commit(segments, request.commit, request.prompt, tokenizer, limits, go_on)
+        work = _commit(segments, request.commit, tokenizer, limits, go_on)
     else:
         ids = tokenizer.encode_commit(segments, HEADS_AHEAD, go_on)
         check_positions(len(ids), limits)
@@ -162,15 +168,25 @@ def _work(
     return work
 
 
+def _check_alone(
+    segments: Sequence[Text | Ids], tokenizer: Tokenizer, limits: ServerLimits
+) -> None:
+    """Raises CONTEXT_EXCEEDED for a prompt that is far too long, before it is tokenized again with
+    each of the texts that may follow it. What follows changes its last few tokens at most."""
+    n_chars = sum(len(each.text) for each in segments if isinstance(each, Text))
+    if n_chars > _FAR * limits.max_positions:
+        n_alone = len(tokenizer.encode_prompt(segments))
+        if n_alone > _FAR * limits.max_positions:
+            check_positions(n_alone, limits)
+
+
 def _commit(
     segments: list[Text | Ids],
     commit: pb.Commit,
-    prompt: pb.Prompt,
     tokenizer: Tokenizer,
     limits: ServerLimits,
     go_on: GoOn,
 ) -> wpb.WorkerRequest:
-    check_heads(commit.heads, prompt)
     ids = tokenizer.encode_commit(segments, commit.heads, go_on)
     check_positions(len(ids), limits)
     return wpb.WorkerRequest(tokens=ids, commit=wpb.CommitTokens())

@@ -14,6 +14,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.bounds import RequestError, ServerLimits
 from sgc.runtime.engine.prepare import prepare_all
 from sgc.runtime.engine.token_count import LeastTokens, least_tokens
+from sgc.runtime.engine.tokenizer import Text
 from sgc.runtime.engine.tokenizer import Tokenizer as SgcTokenizer
 
 TokenizerOf = Callable[[str], SgcTokenizer]
@@ -119,6 +120,26 @@ def requests(text: str) -> list[pb.Request]:
         pb.Request(prompt=prompt, prefetch=pb.Prefetch()),
         pb.Request(prompt=short, score=pb.Score(choices=["a", text])),
     ]
+
+
+def test_what_is_far_too_long_is_tokenized_once(
+    shipped: SgcTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not once more for each text that may follow it."""
+    encoded = []
+    fresh = SgcTokenizer._encode_fresh
+
+    def counted(self: SgcTokenizer, run: Text, at_start: bool) -> tuple[int, ...]:
+        encoded.append(run.text)
+        return fresh(self, run, at_start)
+
+    monkeypatch.setattr(SgcTokenizer, "_encode_fresh", counted)
+    text = "9 8 7 6 5 4 3 2 1 " * 40
+    assert SHORT.max_positions * 15 > len(text)  # by its size alone it could fit
+    for found in prepare_all(requests(text)[1:4], shipped, SHORT):
+        assert isinstance(found, RequestError)
+        assert found.code == pb.ERROR_CODE_CONTEXT_EXCEEDED
+    assert set(encoded) == {text}
 
 
 def test_what_cannot_fit_is_refused_before_it_is_tokenized(
