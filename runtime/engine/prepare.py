@@ -122,8 +122,8 @@ def _prepare_or_refuse(
 ) -> Prepared | RequestError:
     go_on()
     try:
-        work = _work(request, tokenizer, limits, go_on)
         check_salt(request.cache_salt)
+        work = _work(request, tokenizer, limits, go_on)
         work.namespace = cache_key(domain, request.cache_salt)
         return Prepared(request, work)
     except RequestError as error:
