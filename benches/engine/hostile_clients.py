@@ -39,7 +39,7 @@ from sgc.runtime.executor.backend import Sampling, TextRun
 from sgc.runtime.executor.engine_backend import EngineBackend
 
 TIMEOUT_S = 10.0
-SETTLE_S = 1.0
+SETTLE_S = 2.0  # what an attack begins with comes before what is measured
 MAX_CONTEXT = 32768
 SMALL = Sampling(max_tokens=4, temperature=0.0)
 PROCESSES = multiprocessing.get_context("spawn")

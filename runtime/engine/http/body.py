@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ PACE_BYTES_PER_S = 32 * 1024
 MAX_READING_BYTES = 256 * 1024 * 1024  # of all bodies under way
 INLINE_BYTES = 64 * 1024  # more than this is parsed on a thread
 _SLICE_BYTES = 256 * 1024
+_MARKS = (b",", b":", b"[", b"{")  # of which every value but the first has one before it
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +108,7 @@ def too_large() -> HttpError:
 
 def parsed(data: bytes) -> Json:
     """The JSON object of a body; raises HttpError."""
-    if len(data) > MAX_VALUES and n_values(data) > MAX_VALUES:
+    if sum(map(data.count, _MARKS)) > MAX_VALUES and n_values(data, MAX_VALUES) > MAX_VALUES:
         message = f"the body may have {MAX_VALUES} values; ask for fewer at a time"
         raise HttpError(413, message, code="body_too_large")
     try:
@@ -121,9 +123,10 @@ def parsed(data: bytes) -> Json:
     return found
 
 
-def n_values(data: bytes) -> int:
+def n_values(data: bytes, most: float = math.inf) -> int:
     """As many values and names as JSON of these bytes could have: its commas, colons and opening
-    brackets, but for those in texts. Others are served meanwhile, as it is counted in slices."""
+    brackets, but for those in texts. Others are served meanwhile, as it is counted in slices,
+    until there are more than `most`."""
     n, quotes, is_escaped = 1, 0, False
     for start in range(0, len(data), _SLICE_BYTES):
         piece = data[start : start + _SLICE_BYTES]
@@ -133,8 +136,10 @@ def n_values(data: bytes) -> int:
         is_escaped = bare.endswith(b"\\")
         between = bare.replace(b'\\"', b"").split(b'"')
         outside = between[quotes % 2 :: 2]
-        n += sum(part.count(mark) for part in outside for mark in (b",", b":", b"[", b"{"))
+        n += sum(part.count(mark) for part in outside for mark in _MARKS)
         quotes += len(between) - 1
+        if n > most:
+            break
     return n
 
 
