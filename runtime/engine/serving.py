@@ -63,6 +63,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
                 garbage.collect_seldom()
                 death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
+        shared.close()
         if death is None:
             return 0
         raise SgcError(death)
