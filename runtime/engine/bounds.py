@@ -38,6 +38,8 @@ class ServerLimits:
     max_in_flight: int = 1024  # unfinished requests of one session
     max_total_in_flight: int = 8192
     max_sessions: int = 256
+    max_sessions_of_token: int = 128  # where there are several tokens
+    max_silence_s: float = 300.0  # of a session in which nothing is unfinished
     max_outbox: int = 4096  # unsent replies at which a session's reading pauses
 
     @property
@@ -61,13 +63,19 @@ def invalid(message: str) -> RequestError:
     return RequestError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
 
 
-def check_positions(n_tokens: int, limits: ServerLimits, what: str = "the prompt") -> None:
-    """Raises CONTEXT_EXCEEDED if so many token positions can never be held."""
+def check_positions(
+    n_tokens: int, limits: ServerLimits, what: str = "the prompt", is_least: bool = False
+) -> None:
+    """Raises CONTEXT_EXCEEDED if so many token positions can never be held.
+
+    is_least: there may be more of them.
+    """
     if n_tokens > limits.max_positions:
+        at_least = "at least " if is_least else ""
         raise RequestError(
             pb.ERROR_CODE_CONTEXT_EXCEEDED,
-            f"{what} is {n_tokens} tokens; this engine holds at most {limits.max_positions} "
-            f"(context {limits.max_context}, pool {limits.pool_tokens})",
+            f"{what} is {at_least}{n_tokens} tokens; this engine holds at most "
+            f"{limits.max_positions} (context {limits.max_context}, pool {limits.pool_tokens})",
         )
 
 

@@ -6,7 +6,8 @@ and in which no other user can put another in its place: one of this user's (or 
 group and others cannot write to, or with the sticky bit, as /tmp.
 
 `check_free` says early what would be wrong; `bind`, which lets clients connect, comes when
-there is something to serve. gRPC is imported no earlier. Tokens are checked in `token_check.py`.
+there is something to serve. gRPC is imported no earlier. Tokens (`tokens.py`) are checked in
+`token_check.py` and `http/guard.py`.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sgc.errors import UsageError
+from sgc.runtime.engine.tokens import MAX_FILE_BYTES, Tokens, check_token, read_tokens
 
 if TYPE_CHECKING:
     import grpc.aio
 
-MAX_TOKEN_CHARS = 4096
+NO_TOKENS = Tokens()
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """token: what clients must present; certificate and key: PEM, for TLS."""
+    """tokens: one of which clients must present; certificate and key: PEM, for TLS."""
 
-    token: str | None = None
+    tokens: Tokens = NO_TOKENS
     certificate: bytes | None = None
     key: bytes | None = None
 
@@ -71,21 +73,21 @@ def is_loopback(host: str) -> bool:
 
 
 def read_security(token_file: str | None, cert_file: str | None, key_file: str | None) -> Security:
-    """The token (of the file, else $SGC_TOKEN) and the TLS files; raises `UsageError`."""
-    token = (
-        _read(token_file).decode(errors="replace").strip()
-        if token_file
-        else os.environ.get("SGC_TOKEN", "")
-    )
-    if token_file and not token:
-        raise UsageError(f"the token file {token_file} is empty")
-    if len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()):
-        raise UsageError(f"a token must be up to {MAX_TOKEN_CHARS} printable ASCII characters")
+    """The tokens (of the file, else $SGC_TOKEN) and the TLS files; raises `UsageError`."""
+    tokens = _read_tokens(token_file)
     if bool(cert_file) != bool(key_file):
         raise UsageError("TLS needs both --tls-cert and --tls-key")
     if not cert_file or not key_file:
-        return Security(token or None)
-    return Security(token or None, *_read_tls(cert_file, key_file))
+        return Security(tokens)
+    return Security(tokens, *_read_tls(cert_file, key_file))
+
+
+def _read_tokens(token_file: str | None) -> Tokens:
+    if token_file:
+        return read_tokens(_read(token_file, MAX_FILE_BYTES + 1), token_file)
+    token = os.environ.get("SGC_TOKEN", "")
+    check_token(token, "SGC_TOKEN")
+    return Tokens([token]) if token else NO_TOKENS
 
 
 def _read_tls(cert_file: str, key_file: str) -> tuple[bytes, bytes]:
@@ -111,7 +113,7 @@ def _read_tls(cert_file: str, key_file: str) -> tuple[bytes, bytes]:
 
 def check_exposure(address: Address, security: Security) -> None:
     """Refuses an address that others can reach without a token."""
-    if address.path is None and not is_loopback(address.host) and security.token is None:
+    if address.path is None and not is_loopback(address.host) and not security.tokens:
         raise UsageError(
             f"{address.host} can be reached from outside, and no token is set",
             hint="set --token-file or SGC_TOKEN, or listen on 127.0.0.1 or unix:/path",
@@ -216,11 +218,15 @@ def _refuse_if_alive(path: Path) -> None:
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return
+        except (BlockingIOError, TimeoutError):
+            pass  # it listens, and takes its time
     raise UsageError(f"another server listens on {path}")
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, n_bytes: int = -1) -> bytes:
+    """The file's content, of a large one no more than so many bytes."""
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            return file.read(n_bytes)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error

@@ -2,14 +2,14 @@
 
 The event loop accepts a connection; a thread of a few, with a time limit, answers it. Whom it
 lets in is as for gRPC: an address that others can reach needs a token, and where there is one
-it is asked for (`Authorization: Bearer …`); with a certificate it speaks TLS.
+it is asked for (`Authorization: Bearer …`); else `Host` must name loopback. With a certificate it
+speaks TLS.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import socket
 import socketserver
 import ssl
@@ -23,9 +23,11 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from sgc.errors import UsageError
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.browser_check import problem_of
 from sgc.runtime.engine.listen import Address, Security, check_exposure, check_free, parse_address
 from sgc.runtime.engine.metrics import RequestMetrics, StatsCollector, StatsSource
 from sgc.runtime.engine.tally import Tally
+from sgc.runtime.engine.tokens import Tokens
 
 MAX_SCRAPES = 4  # at a time; more are hung up on
 CLIENT_TIMEOUT_S = 5.0
@@ -57,7 +59,7 @@ def serving_metrics(
     source = StatsSource(ask, loop)
     source.ask()  # so that even a scrape in a long first step knows something
     registry.register(StatsCollector(source, info))
-    server = _Server(address, _guarded(make_wsgi_app(registry), security.token), tls)
+    server = _Server(address, _guarded(make_wsgi_app(registry), security.tokens), tls)
     loop.add_reader(server.fileno(), server.handle_request)
     try:
         yield server.url
@@ -116,18 +118,22 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         """A client that hangs up or speaks no HTTP is no matter of ours."""
 
 
-def _guarded(app: WSGIApplication, token: str | None) -> WSGIApplication:
-    """The application, for those who present the token."""
-    if token is None:
-        return app
-    expected = f"Bearer {token}".encode()
+def _guarded(app: WSGIApplication, tokens: Tokens) -> WSGIApplication:
+    """The application, for those who present a token; without one, for no other site's page."""
 
     def guarded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        headers = [("Content-Type", "text/plain")]
+        if not tokens:
+            hosts = [str(environ["HTTP_HOST"])] if "HTTP_HOST" in environ else []
+            problem = problem_of(hosts, environ.get("HTTP_ORIGIN"))
+            if not problem:
+                return app(environ, start_response)
+            start_response("403 Forbidden", headers)
+            return [f"{problem}\n".encode()]
         given = str(environ.get("HTTP_AUTHORIZATION", "")).encode("utf-8", "replace")
-        if hmac.compare_digest(given, expected):
+        if tokens.find(given) is not None:
             return app(environ, start_response)
-        headers = [("WWW-Authenticate", "Bearer"), ("Content-Type", "text/plain")]
-        start_response("401 Unauthorized", headers)
+        start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer"), *headers])
         return [b"a valid token is required: Authorization: Bearer ...\n"]
 
     return guarded

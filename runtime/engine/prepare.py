@@ -1,4 +1,7 @@
-"""A client's request to the worker's: checked and tokenized. Runs on any thread."""
+"""A client's request to the worker's: checked and tokenized. Runs on any thread.
+
+A text that is too long for the context whatever its tokens are is refused before it is tokenized.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,17 @@ from sgc.runtime.engine.bounds import (
     invalid,
 )
 from sgc.runtime.engine.constrain import constrain
+from sgc.runtime.engine.salts import cache_key
 from sgc.runtime.engine.stop_patterns import PatternError, stop_patterns
-from sgc.runtime.engine.tokenizer import PROBES, Ids, Text, Tokenizer, common_prefix_length
+from sgc.runtime.engine.tokenizer import (
+    PROBES,
+    GoOn,
+    Ids,
+    Text,
+    Tokenizer,
+    always,
+    common_prefix_length,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +46,52 @@ class Prepared:
     work: wpb.WorkerRequest
 
 
+class Dropped(Exception):
+    """Nobody waits for the requests any more."""
+
+
 def prepare_all(
-    requests: Sequence[pb.Request], tokenizer: Tokenizer, limits: ServerLimits
+    requests: Sequence[pb.Request],
+    tokenizer: Tokenizer,
+    limits: ServerLimits,
+    domain: bytes = b"",
+    go_on: GoOn = always,
 ) -> list[Prepared | RequestError]:
-    """Each request prepared, or why it is refused."""
-    return [_prepare_or_refuse(request, tokenizer, limits) for request in requests]
+    """Each request prepared, or why it is refused.
+
+    domain: of the client's token, see `cache_key`. go_on: called between texts; raises `Dropped`
+    to have the rest left.
+    """
+    return [_prepare_or_refuse(each, tokenizer, limits, domain, go_on) for each in requests]
 
 
-def n_chars(request: pb.Request) -> int:
+def too_long(
+    texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits
+) -> RequestError | None:
+    """Why a prompt with these texts can be refused at once, if it can."""
+    try:
+        check_least(texts, tokenizer, limits)
+    except RequestError as error:
+        return error
+    return None
+
+
+def check_least(
+    texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits, n_ids: int = 0
+) -> None:
+    """Raises CONTEXT_EXCEEDED for a prompt that has too many tokens however it is tokenized."""
+    n_least = n_ids + sum(map(tokenizer.least_tokens, texts))
+    check_positions(n_least, limits, is_least=True)
+
+
+def texts_of(request: pb.Request) -> list[str]:
+    """The text of each segment of its prompt. Every look at one copies it."""
+    return [segment.text.text for segment in request.prompt.segments]
+
+
+def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
     """The characters to tokenize, each choice and head counted with the run it follows."""
-    runs = [len(segment.text.text) for segment in request.prompt.segments]
+    runs = list(map(len, texts))
     kind = request.WhichOneof("kind")
     if kind == "generate":
         return sum(runs) + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
@@ -58,6 +106,7 @@ def n_chars(request: pb.Request) -> int:
 # What a prefetch's prompt may go on with, to see which of its last tokens that could change: fewer
 # than a commit's, since a token too many is computed in vain and no more.
 HEADS_AHEAD = ("", "a", " a", "\n", "1")
+_FAR = 2  # times the context
 # A character of a constraint takes about so many times as long as one of a prompt.
 CONSTRAINT_COST = 16
 
@@ -69,36 +118,49 @@ def _n_constraint_chars(s: pb.Sampling) -> int:
 
 
 def _prepare_or_refuse(
-    request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits
+    request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits, domain: bytes, go_on: GoOn
 ) -> Prepared | RequestError:
+    go_on()
     try:
-        return Prepared(request, _work(request, tokenizer, limits))
+        check_salt(request.cache_salt)
+        work = _work(request, tokenizer, limits, go_on)
+        work.namespace = cache_key(domain, request.cache_salt)
+        return Prepared(request, work)
     except RequestError as error:
         return error
+    except Dropped:
+        raise
     except Exception as error:  # one request must never break the others
         return RequestError(pb.ERROR_CODE_INTERNAL, f"preparing the request failed: {error!r}")
 
 
-def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wpb.WorkerRequest:
+def _work(
+    request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits, go_on: GoOn
+) -> wpb.WorkerRequest:
     kind = request.WhichOneof("kind")
     if kind is None:
         raise invalid("the request has no kind: expected generate, score, commit or prefetch")
     segments = checked_segments(request.prompt, limits)
+    if kind == "score":
+        check_choices(request.score.choices, request.prompt)
+    elif kind == "commit":
+        check_heads(request.commit.heads, request.prompt)
+    texts = [each.text for each in segments if isinstance(each, Text)]
+    n_ids = sum(len(each.ids) for each in segments if isinstance(each, Ids))
+    check_least(texts, tokenizer, limits, n_ids)
+    if kind != "generate":
+        _check_alone(segments, tokenizer, limits)
     if kind == "generate":
         work = _generate(segments, request.generate.sampling, tokenizer, limits)
         constrain(work, request.generate.sampling, segments, tokenizer)
     elif kind == "score":
-        check_choices(request.score.choices, request.prompt)
-        work = _score(segments, request.score.choices, tokenizer, limits)
+        work = _score(segments, request.score.choices, tokenizer, limits, go_on)
     elif kind == "commit":
-        work = _commit(segments, request.commit, request.prompt, tokenizer, limits)
+        work = _commit(segments, request.commit, tokenizer, limits, go_on)
     else:
-        ids = tokenizer.encode_commit(segments, HEADS_AHEAD)
+        ids = tokenizer.encode_commit(segments, HEADS_AHEAD, go_on)
         check_positions(len(ids), limits)
         work = wpb.WorkerRequest(tokens=ids, prefetch=wpb.CommitTokens())
-    if request.cache_salt:
-        check_salt(request.cache_salt)
-        work.namespace = request.cache_salt
     if request.HasField("reusable"):
         reusable = checked_cut(segments, request.reusable)
         common = common_prefix_length([tokenizer.encode_prompt(reusable), work.tokens])
@@ -106,15 +168,26 @@ def _work(request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits) -> wp
     return work
 
 
+def _check_alone(
+    segments: Sequence[Text | Ids], tokenizer: Tokenizer, limits: ServerLimits
+) -> None:
+    """Raises CONTEXT_EXCEEDED for a prompt that is far too long, before it is tokenized again with
+    each of the texts that may follow it. What follows changes its last few tokens at most."""
+    n_chars = sum(len(each.text) for each in segments if isinstance(each, Text))
+    if n_chars > _FAR * limits.max_positions:
+        n_alone = len(tokenizer.encode_prompt(segments))
+        if n_alone > _FAR * limits.max_positions:
+            check_positions(n_alone, limits)
+
+
 def _commit(
     segments: list[Text | Ids],
     commit: pb.Commit,
-    prompt: pb.Prompt,
     tokenizer: Tokenizer,
     limits: ServerLimits,
+    go_on: GoOn,
 ) -> wpb.WorkerRequest:
-    check_heads(commit.heads, prompt)
-    ids = tokenizer.encode_commit(segments, commit.heads)
+    ids = tokenizer.encode_commit(segments, commit.heads, go_on)
     check_positions(len(ids), limits)
     return wpb.WorkerRequest(tokens=ids, commit=wpb.CommitTokens())
 
@@ -171,10 +244,16 @@ def _sampling(asked: bytes, eos_ids: tuple[int, ...], vocab_size: int) -> pb.Sam
 
 
 def _score(
-    segments: list[Text | Ids], choices: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits
+    segments: list[Text | Ids],
+    choices: Sequence[str],
+    tokenizer: Tokenizer,
+    limits: ServerLimits,
+    go_on: GoOn,
 ) -> wpb.WorkerRequest:
+    for choice in choices:
+        check_positions(tokenizer.least_tokens(choice), limits, "a choice", is_least=True)
     try:
-        prompt_ids, choice_ids = tokenizer.encode_choices(segments, choices)
+        prompt_ids, choice_ids = tokenizer.encode_choices(segments, choices, go_on)
     except ValueError as error:
         raise invalid(str(error)) from error
     longest = max(map(len, choice_ids))

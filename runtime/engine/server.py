@@ -21,10 +21,13 @@ from sgc.proto import engine_pb2_grpc
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import MAX_MESSAGE_BYTES, ServerLimits
 from sgc.runtime.engine.listen import Security
-from sgc.runtime.engine.session import Session, Shared
+from sgc.runtime.engine.message_check import MessageCheck
+from sgc.runtime.engine.session import Session
+from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.template import Chat
 from sgc.runtime.engine.token_check import TokenCheck
 from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.tokens import Tokens
 from sgc.runtime.engine.worker_link import WorkerDied
 
 SERVICE = "sgc.engine.v1.Engine"
@@ -34,6 +37,8 @@ OPTIONS = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.max_concurrent_streams", 64),
+    ("grpc.max_connection_idle_ms", 300_000),  # without a call; a client connects again
+    ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
@@ -54,16 +59,19 @@ class EngineFacts:
 
 
 class EngineServicer(engine_pb2_grpc.EngineServicer):
-    def __init__(self, facts: EngineFacts, shared: Shared) -> None:
+    def __init__(self, facts: EngineFacts, shared: Shared, tokens: Tokens) -> None:
         self._info = info_of(facts)
+        self._tokens = tokens
         self._shared = shared
 
     async def Session(
         self, request_iterator: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
     ) -> None:
-        if len(self._shared.sessions) >= self._shared.limits.max_sessions:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many sessions are open")
-        session = Session(self._shared)
+        domain = self._tokens.domain_given(context.invocation_metadata() or ())
+        if not self._shared.has_room(domain):
+            reason = "too many sessions with unfinished requests are open"
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
+        session = Session(self._shared, domain)
         reading = asyncio.create_task(session.read(request_iterator))
         try:
             async for frame in session.frames():
@@ -72,6 +80,10 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
             reading.cancel()
             session.close()
             await asyncio.gather(reading, return_exceptions=True)
+        if session.failure is not None:
+            raise session.failure
+        if session.ended_because:  # nothing was taken that has had no reply
+            await context.abort(grpc.StatusCode.ABORTED, session.ended_because)
 
     async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
         return self._info
@@ -99,14 +111,16 @@ class EngineServer:
     """The gRPC server around one engine; bind it with `listen.bind`, then start."""
 
     def __init__(self, security: Security) -> None:
-        checks = [TokenCheck(security.token)] if security.token else []
-        self.grpc = grpc.aio.server(interceptors=checks, options=OPTIONS)
+        self._tokens = security.tokens
+        checks = [TokenCheck(security.tokens)] if security.tokens else []
+        self.grpc = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=OPTIONS)
         self._health = HealthServicer()
         self._shared: Shared | None = None
+        self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self, facts: EngineFacts, shared: Shared) -> None:
         self._shared = shared
-        servicer = EngineServicer(facts, shared)
+        servicer = EngineServicer(facts, shared, self._tokens)
         engine_pb2_grpc.add_EngineServicer_to_server(servicer, self.grpc)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
@@ -114,6 +128,7 @@ class EngineServer:
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self.grpc.start()
+        self._sweeping = asyncio.create_task(shared.end_silent())
 
     async def stop(self, reason: str) -> None:
         """Ends unfinished requests with UNAVAILABLE, then the server."""
@@ -122,6 +137,9 @@ class EngineServer:
             for session in list(self._shared.sessions):
                 session.fail_all(reason)
         await self.grpc.stop(STOP_GRACE_S)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
 
 
 def engine_version() -> str:

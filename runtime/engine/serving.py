@@ -12,16 +12,15 @@ import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
-from sgc.runtime.engine import garbage
+from sgc.runtime.engine import garbage, tuning
 from sgc.runtime.engine.bounds import ServerLimits
 from sgc.runtime.engine.listen import bind
 from sgc.runtime.engine.models import ModelSource
 from sgc.runtime.engine.server import EngineFacts, EngineServer, info_of
-from sgc.runtime.engine.session import Shared
+from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.template import PLAIN
 from sgc.runtime.engine.template_child import start_probe
 from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
@@ -32,13 +31,13 @@ if TYPE_CHECKING:  # it runs as `__main__`, and would be imported a second time
     from sgc.runtime.engine.serve import Checked
 
 T = TypeVar("T")
-N_TOKENIZER_THREADS = 2
 
 
 async def serve(checked: Checked, worker: WorkerProcess) -> int:
     """Serves until a signal or the step process' end; the exit status."""
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker)
+    tuning.keep_freed_memory()  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
     target, probe = "", None
     try:
@@ -64,6 +63,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
                 garbage.collect_seldom()
                 death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
+        shared.close()
         if death is None:
             return 0
         raise SgcError(death)
@@ -81,9 +81,8 @@ def _assemble(
     source: ModelSource, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
-    threads = ThreadPoolExecutor(N_TOKENIZER_THREADS, "tokenize")
     facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
-    return facts, Shared(tokenizer, link, limits, threads)
+    return facts, Shared(tokenizer, link, limits)
 
 
 def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sgc.runtime.engine.byte_level import BYTE_OF_CHAR
 from sgc.runtime.engine.tokenizer import Tokenizer
 
 SPACE = "▁"
@@ -85,18 +86,6 @@ def _fallback_bytes(token: str) -> bytes:
 
 def _byte_level(token: str) -> bytes:
     try:
-        return bytes(_BYTE_OF_CHAR[char] for char in token)
+        return bytes(BYTE_OF_CHAR[char] for char in token)
     except KeyError:
         return token.encode("utf-8", "replace")
-
-
-def _byte_of_char() -> dict[str, int]:
-    """GPT-2's map between bytes and printable characters."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    table = {chr(byte): byte for byte in printable}
-    others = (byte for byte in range(256) if byte not in set(printable))
-    table.update({chr(256 + i): byte for i, byte in enumerate(others)})
-    return table
-
-
-_BYTE_OF_CHAR = _byte_of_char()

@@ -1,22 +1,23 @@
-"""Which calls are let in: those that present the server's token."""
+"""Which calls are let in: those that present a token of the server's."""
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
 import grpc.aio
 
+from sgc.runtime.engine.tokens import Tokens
+
 OPEN_PREFIX = "/grpc.health.v1.Health/"  # probes carry no token
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Refuses calls without the right `authorization: Bearer …`."""
+    """Refuses calls without a right `authorization: Bearer …`."""
 
-    def __init__(self, token: str) -> None:
-        self._expected = f"Bearer {token}".encode()
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
 
     async def intercept_service(
         self,
@@ -25,10 +26,8 @@ class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     ) -> Any:
         if handler_call_details.method.startswith(OPEN_PREFIX):
             return await continuation(handler_call_details)
-        for key, value in handler_call_details.invocation_metadata:
-            data = value.encode() if isinstance(value, str) else value
-            if key == "authorization" and hmac.compare_digest(data, self._expected):
-                return await continuation(handler_call_details)
+        if self._tokens.find_given(handler_call_details.invocation_metadata) is not None:
+            return await continuation(handler_call_details)
         return grpc.stream_stream_rpc_method_handler(_refuse)
 
 

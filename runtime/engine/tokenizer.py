@@ -11,7 +11,7 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from sgc.errors import LoadError, SgcError
 from sgc.runtime.engine import tokenizer_files as files_of
 from sgc.runtime.engine.json_files import AGAIN, Json, content_of
 from sgc.runtime.engine.literal import Spans, SpecialFinder, SpecialToken
+from sgc.runtime.engine.token_count import LeastTokens, least_tokens
 
 CACHE_CHARS = 8 * 1024 * 1024
 PROBES = (*"etaoinsrhlducmfgpwbyvkxzqjATS", " a", " ", "\n", "\n\n", "1", " 1", *'.,:-"', "é")
@@ -43,6 +44,14 @@ class Ids:
 
 
 Segments = Sequence[Text | Ids]
+
+
+GoOn = Callable[[], None]
+"""Called between texts; raises where nobody waits for the result any more."""
+
+
+def always() -> None:
+    """Somebody waits."""
 
 
 class Tokenizer:
@@ -98,6 +107,14 @@ class Tokenizer:
         return max((len(t) for t, i in texts.items() if i not in self.special_ids), default=1)
 
     @cached_property
+    def _least(self) -> LeastTokens | None:
+        return least_tokens(self._first, self._files.spec)
+
+    def least_tokens(self, text: str) -> int:
+        """As many tokens as the text has at least, told without tokenizing it."""
+        return 0 if self._least is None else self._least.of(text)
+
+    @cached_property
     def eos_ids(self) -> tuple[int, ...]:
         """Ids that end a generation: the tokenizer's and the generation configuration's."""
         eos = self._first.token_to_id(self.token_text("eos"))
@@ -120,21 +137,25 @@ class Tokenizer:
         return ids
 
     def encode_choices(
-        self, segments: Segments, choices: Sequence[str]
+        self, segments: Segments, choices: Sequence[str], go_on: GoOn = always
     ) -> tuple[list[int], list[list[int]]]:
         """Prompt ids and each choice's, from the first token at which any can differ.
 
         Every choice is tokenized together with the run it continues. No choice is empty: the
         cut moves one token back if one would be. Where prompt and choices have no token in
         common (a short prompt that merges with all of them), the choices are tokenized apart.
-        Raises ValueError for an empty choice or prompt.
+        Raises ValueError for an empty choice or prompt, and what `go_on`, called before each
+        choice, raises.
         """
         if not all(choices):
             raise ValueError("a choice is empty")
         alone = self.encode_prompt(segments)
         if not alone:
             raise ValueError("the prompt has no token for the choices to follow")
-        whole = [self.encode_prompt(with_text(segments, c, is_literal=True)) for c in choices]
+        whole = [
+            self.encode_prompt(with_text(segments, choice, is_literal=True))
+            for choice in _each(choices, go_on)
+        ]
         cut = common_prefix_length([alone, *whole])
         cut = min(cut, min(len(ids) for ids in whole) - 1)
         if cut < 1:
@@ -144,13 +165,16 @@ class Tokenizer:
                 raise ValueError("a choice has no token")
         return whole[0][:cut], [ids[cut:] for ids in whole]
 
-    def encode_commit(self, segments: Segments, heads: Sequence[str] = ()) -> list[int]:
+    def encode_commit(
+        self, segments: Segments, heads: Sequence[str] = (), go_on: GoOn = always
+    ) -> list[int]:
         """The longest common token prefix of the prompt continued by each of `heads`.
 
-        Without heads: of the prompt alone and continued by each of a set of probes.
+        Without heads: of the prompt alone and continued by each of a set of probes. Raises what
+        `go_on`, called before each of them, raises.
         """
-        follow = list(heads) or ["", *PROBES]
-        whole = [self.encode_prompt(with_text(segments, head)) for head in dict.fromkeys(follow)]
+        follow = dict.fromkeys(list(heads) or ["", *PROBES])
+        whole = [self.encode_prompt(with_text(segments, head)) for head in _each(follow, go_on)]
         return whole[0][: common_prefix_length(whole)]
 
     def encode_continuation(self, text: str) -> list[int]:
@@ -260,8 +284,15 @@ def common_prefix_length(lists: Sequence[Sequence[int]]) -> int:
 
 
 def _ids(backend: Backend, text: str) -> list[int]:
-    ids: list[int] = backend.encode(text, add_special_tokens=False).ids
+    # The library's only form of encoding that lets other threads run meanwhile.
+    ids: list[int] = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
     return ids
+
+
+def _each(texts: Iterable[str], go_on: GoOn) -> Iterator[str]:
+    for text in texts:
+        go_on()
+        yield text
 
 
 def _plain(backend: Backend) -> Backend:

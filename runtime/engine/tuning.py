@@ -1,4 +1,4 @@
-"""What the step process asks of the C libraries under torch, for speed alone. Where one of them
+"""What the processes ask of the C libraries under them, for speed alone. Where one of them
 is another library, nothing happens."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def keep_freed_memory() -> None:
     """Results of up to 32 MiB are made in memory that was freed before, up to 512 MiB of it,
     and not in new pages that the system must find and clear: a tenth of a prefill step, and on a
     virtual machine, whose host must find them too, twice the step and more."""
-    import ctypes  # here: the server, which the step process waits for, has no use for it
+    import ctypes  # here: the server starts the step process before it has a use for it
 
     if sys.platform != "linux" or not hasattr(libc := ctypes.CDLL(None), "mallopt"):
         return

@@ -278,7 +278,8 @@ class EngineBackend:
             return BackendError(
                 f"the engine at {self._uri} wants a token: {details}", hint="set SGC_TOKEN"
             )
-        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        # Of a stream it ends as ABORTED the engine has left nothing unanswered that it took.
+        if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
             return Overloaded(f"the engine at {self._uri} refused: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return BackendError(f"what answers at {self._uri} is no engine of this version")

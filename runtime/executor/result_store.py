@@ -46,6 +46,9 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
+# What reading a damaged file raises: of an error that quotes bytes which are no text, the latter.
+_DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+_OURS = {("table", "replies"), ("index", "replies_used"), ("index", "sqlite_autoindex_replies_1")}
 T = TypeVar("T")
 
 
@@ -88,7 +91,7 @@ class ResultStore:
             return None
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             if not self._off[what]:
                 self._off[what] = True
                 message = f"the result cache {self.path} is not {what} any more: {error}"
@@ -103,7 +106,8 @@ class ResultStore:
         if row is None:
             return None
         used_s, digest, text = row
-        reply = _parsed(text) if digest == _digest(key, text) else None
+        is_whole = isinstance(used_s, float) and digest == _digest(key, text)
+        reply = _parsed(text) if is_whole else None
         if reply is None:
             self._mark("DELETE FROM replies WHERE key = ?", (key,))
         elif abs(time.time() - used_s) > USED_EVERY_S:
@@ -115,7 +119,7 @@ class ResultStore:
         if not self._off["written"]:
             try:
                 self._database.execute(statement, values)
-            except sqlite3.OperationalError:
+            except (sqlite3.OperationalError, UnicodeDecodeError):
                 return  # the next reply that is to be kept tells it
 
     def _put(self, key: str, reply: Json) -> None:
@@ -160,7 +164,12 @@ def _open(path: Path) -> sqlite3.Connection:
         _prepare_when_free(database, path)
     except BaseException as error:
         database.close()
-        if isinstance(error, sqlite3.Error):
+        if _is_busy(error):
+            raise CacheError(
+                f"{path} cannot be used as a result cache: it has been locked for {BUSY_S:g} s",
+                hint="end the process that holds it, or name another folder",
+            ) from error
+        if isinstance(error, _DAMAGE):
             raise _unusable(path, f"it is damaged, or no such file ({error})") from error
         raise
     return database
@@ -173,9 +182,14 @@ def _prepare_when_free(database: sqlite3.Connection, path: Path) -> None:
         try:
             return _prepare(database, path)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end_s:
+            if not _is_busy(error) or time.monotonic() > end_s:
                 raise
             time.sleep(0.02)
+
+
+def _is_busy(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0)  # some errors are the module's, not the library's
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
@@ -192,6 +206,8 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
     database.execute("PRAGMA journal_size_limit = 4194304")
     if not _is_ours(database):
         database.executescript(_SCHEMA)
+    if set(database.execute("SELECT type, name FROM sqlite_master")) != _OURS:
+        raise _unusable(path, "its tables are others than those of a result cache")
     database.execute("SELECT key, used_s, digest, reply FROM replies LIMIT 1").fetchone()
 
 
@@ -199,7 +215,7 @@ def _is_ours(database: sqlite3.Connection) -> bool:
     try:
         names = ("application_id", "user_version")
         return [_pragma(database, name) for name in names] == [APPLICATION_ID, SCHEMA_VERSION]
-    except sqlite3.Error:
+    except _DAMAGE:
         return False
 
 

@@ -312,8 +312,8 @@ def verify_command(path: Path) -> None:
               "Without it the default model.")  # fmt: skip
 @click.option("--listen", metavar="ADDR", default="127.0.0.1:30100", show_default=True,
               help="HOST:PORT or unix:PATH. Not loopback: a token is required.")  # fmt: skip
-@click.option("--token-file", type=click.Path(path_type=Path), help="File with the token that "
-              "clients must send; also SGC_TOKEN.")  # fmt: skip
+@click.option("--token-file", type=click.Path(path_type=Path), help="File of tokens, one a "
+              "line, of which clients must send one; also SGC_TOKEN, one token.")  # fmt: skip
 @click.option("--tls-cert", type=click.Path(path_type=Path), help="PEM certificate chain.")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="PEM private key.")
 @click.option("--pool-tokens", type=click.IntRange(min=1), help="Tokens whose KV fits in memory.")

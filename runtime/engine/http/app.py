@@ -25,7 +25,7 @@ from sgc.runtime.engine.http.openai_face import OpenAIFace
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.listen import Address, Security, check_free
 from sgc.runtime.engine.server import EngineFacts
-from sgc.runtime.engine.session import Shared
+from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.worker_link import WorkerDied
 
 STOP_GRACE_S = 1.0
@@ -38,9 +38,9 @@ _wire_log.setLevel(logging.CRITICAL)  # the library tells of each client that sp
 def application(
     facts: EngineFacts, shared: Shared, security: Security, runs: Runs, connections: Connections
 ) -> web.Application:
-    bodies = BodyReader()
+    bodies = BodyReader(connections)
     app = web.Application(
-        middlewares=[connections.middleware, errors_as_json, guard(security.token)],
+        middlewares=[connections.middleware, errors_as_json, guard(security.tokens)],
         client_max_size=MAX_MESSAGE_BYTES,
     )
     app.add_routes(OpenAIFace(facts, runs, bodies).routes())

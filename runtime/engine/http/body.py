@@ -1,41 +1,105 @@
-"""A request's body as JSON: bounded in bytes, in time and in depth, and nothing but text inside."""
+"""A request's body as JSON: bounded in bytes, time, depth and values, and nothing but text inside.
+
+Who sends slowly takes nothing that others need: a body has to come at a pace, and what all those
+under way take is bounded by giving up the one that has been coming for longest.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from aiohttp import web
 
 from sgc.runtime.engine.bounds import MAX_MESSAGE_BYTES
+from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
+from sgc.runtime.engine.lanes import Lane
 
 MAX_DEPTH = 64
+MAX_VALUES = 256 * 1024  # nobody else is served while they are parsed
 READ_TIMEOUT_S = 30.0
-INLINE_BYTES = 256 * 1024  # more than this is parsed on a thread
-MAX_LARGE_BODIES = 8  # read at a time; others wait
+GRACE_S = 10.0  # after which a body must have come at the pace
+PACE_BYTES_PER_S = 32 * 1024
+MAX_READING_BYTES = 256 * 1024 * 1024  # of all bodies under way
+INLINE_BYTES = 64 * 1024  # more than this is parsed on a thread
+_SLICE_BYTES = 256 * 1024
+_MARKS = (b",", b":", b"[", b"{")  # of which every value but the first has one before it
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A body under way."""
+
+    chunks: list[bytes] = field(default_factory=list)
+    n_bytes: int = 0
+    deadline: asyncio.Timeout | None = None
+    is_given_up: bool = False
 
 
 class BodyReader:
-    def __init__(self) -> None:
-        self._large = asyncio.Semaphore(MAX_LARGE_BODIES)
+    def __init__(
+        self, connections: Connections, max_reading_bytes: int = MAX_READING_BYTES
+    ) -> None:
+        self._connections = connections
+        self._most = max_reading_bytes
+        self._n_bytes = 0
+        self._reading: dict[_Reading, None] = {}  # in the order in which they came
+        self._lane = Lane("json")
 
     async def read(self, request: web.Request) -> Json:
-        """The object that the body is; raises HttpError 400, 408, 413 or 415."""
+        """The object that the body is; raises HttpError 400, 408, 413, 415 or 503."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise HttpError(415, "a compressed body is not taken; send it as it is")
         length = request.content_length
         if length is not None and length > MAX_MESSAGE_BYTES:
             raise too_large()
+        with self._connections.receiving(request):
+            data = await self._received(request)
+        if len(data) <= INLINE_BYTES:
+            return parsed(data)
+        return await self._lane.run(request.protocol, lambda _: parsed(data))
+
+    async def _received(self, request: web.Request) -> bytes:
+        reading = _Reading()
+        self._reading[reading] = None
+        start_s = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(READ_TIMEOUT_S):
-                if length is not None and length <= INLINE_BYTES:
-                    return parsed(await request.read())
-                async with self._large:
-                    return await asyncio.to_thread(parsed, await request.read())
+            async with asyncio.timeout(_allowed_s(0)) as reading.deadline:
+                while chunk := await request.content.readany():
+                    reading.chunks.append(chunk)
+                    reading.n_bytes += len(chunk)
+                    self._n_bytes += len(chunk)
+                    if reading.n_bytes > MAX_MESSAGE_BYTES:
+                        raise too_large()
+                    if not reading.is_given_up:
+                        reading.deadline.reschedule(start_s + _allowed_s(reading.n_bytes))
+                    self._make_room()
         except TimeoutError as error:
-            raise HttpError(408, f"the body did not come within {READ_TIMEOUT_S:g} s") from error
+            if reading.is_given_up:
+                raise HttpError(503, "too many bodies come at once", code="overloaded") from error
+            slow = f"in {READ_TIMEOUT_S:g} s, nor at {PACE_BYTES_PER_S} bytes a second"
+            raise HttpError(408, f"the body did not come {slow}") from error
+        finally:
+            del self._reading[reading]
+            self._n_bytes -= reading.n_bytes
+        return b"".join(reading.chunks)
+
+    def _make_room(self) -> None:
+        if self._n_bytes <= self._most:
+            return
+        slowest = next((each for each in self._reading if not each.is_given_up), None)
+        if slowest is not None and slowest.deadline is not None:
+            slowest.is_given_up = True
+            slowest.deadline.reschedule(0)
+
+
+def _allowed_s(n_bytes: int) -> float:
+    """The time in which so much must have come, and something more."""
+    return min(READ_TIMEOUT_S, GRACE_S + n_bytes / PACE_BYTES_PER_S)
 
 
 def too_large() -> HttpError:
@@ -44,6 +108,9 @@ def too_large() -> HttpError:
 
 def parsed(data: bytes) -> Json:
     """The JSON object of a body; raises HttpError."""
+    if sum(map(data.count, _MARKS)) > MAX_VALUES and n_values(data, MAX_VALUES) > MAX_VALUES:
+        message = f"the body may have {MAX_VALUES} values; ask for fewer at a time"
+        raise HttpError(413, message, code="body_too_large")
     try:
         found = json.loads(data.decode(), parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -54,6 +121,26 @@ def parsed(data: bytes) -> Json:
         raise bad("the body must be a JSON object", code="invalid_json")
     _check(found)
     return found
+
+
+def n_values(data: bytes, most: float = math.inf) -> int:
+    """As many values and names as JSON of these bytes could have: its commas, colons and opening
+    brackets, but for those in texts. Others are served meanwhile, as it is counted in slices,
+    until there are more than `most`."""
+    n, quotes, is_escaped = 1, 0, False
+    for start in range(0, len(data), _SLICE_BYTES):
+        piece = data[start : start + _SLICE_BYTES]
+        if is_escaped:
+            piece = piece[1:]
+        bare = piece.replace(b"\\\\", b"")
+        is_escaped = bare.endswith(b"\\")
+        between = bare.replace(b'\\"', b"").split(b'"')
+        outside = between[quotes % 2 :: 2]
+        n += sum(part.count(mark) for part in outside for mark in _MARKS)
+        quotes += len(between) - 1
+        if n > most:
+            break
+    return n
 
 
 def _refuse_constant(name: str) -> NoReturn:

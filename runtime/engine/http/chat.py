@@ -11,6 +11,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import bad
 from sgc.runtime.engine.http.fields import Fields, Refused
 from sgc.runtime.engine.http.sampling import text_prompt
+from sgc.runtime.engine.server import EngineFacts
 from sgc.runtime.engine.template import Chat
 
 MAX_MESSAGES = 4096
@@ -28,11 +29,12 @@ _REFUSED: dict[str, Refused] = {
 }
 
 
-def chat_prompt(messages: Any, chat: Chat, goes_on: bool = False) -> pb.Prompt:
-    """The prompt; raises HttpError for what is no conversation of texts.
+def chat_prompt(messages: Any, facts: EngineFacts, goes_on: bool = False) -> pb.Prompt:
+    """The prompt; raises HttpError for what is no conversation of texts, or cannot fit.
 
     goes_on: the last message, an assistant's, has begun, and the reply goes on with it.
     """
+    chat = facts.chat
     if not isinstance(messages, list) or not messages:
         raise bad("messages must be a list of at least one message", "messages", "invalid_type")
     if len(messages) > MAX_MESSAGES:
@@ -56,7 +58,7 @@ def chat_prompt(messages: Any, chat: Chat, goes_on: bool = False) -> pb.Prompt:
         parts.pop()
     else:
         parts.append(chat.roles["assistant"].prefix)
-    return text_prompt("".join(parts), literal)
+    return text_prompt("".join(parts), facts, literal)
 
 
 def _turn(message: Any, where: str, chat: Chat) -> tuple[str, str]:

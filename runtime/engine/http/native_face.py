@@ -12,6 +12,7 @@ from aiohttp import web
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
+from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.native_replies import partial, whole
 from sgc.runtime.engine.http.native_requests import Generations, generations
 from sgc.runtime.engine.http.render import dumps, json_text, made
@@ -19,7 +20,7 @@ from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.server import EngineFacts, engine_version
-from sgc.runtime.engine.session import Shared
+from sgc.runtime.engine.shared import Shared
 
 HEALTH_TIMEOUT_S = 20.0
 
@@ -48,15 +49,15 @@ class NativeFace:
     async def _generate(self, request: web.Request) -> web.StreamResponse:
         asked = generations(await self._bodies.read(request), self._facts)
         if asked.stream:
-            async with aclosing(self._events(asked)) as events:
+            async with aclosing(self._events(asked, request[DOMAIN])) as events:
                 return await respond(request, events)
-        found = await self._runs.finals(asked.requests)
+        found = await self._runs.finals(asked.requests, request[DOMAIN])
         return json_text(await made(lambda: _finals(asked, found), asked.has_rows))
 
-    async def _events(self, asked: Generations) -> AsyncGenerator[str]:
+    async def _events(self, asked: Generations, domain: bytes) -> AsyncGenerator[str]:
         """Each holds the whole text so far."""
         texts = [""] * len(asked.requests)
-        async with aclosing(self._runs.replies(asked.requests)) as replies:
+        async with aclosing(self._runs.replies(asked.requests, domain)) as replies:
             async for reply in replies:
                 i = reply.id
                 if reply.HasField("delta"):
@@ -72,10 +73,12 @@ class NativeFace:
     async def _health_generate(self, request: web.Request) -> web.Response:
         """That the engine generates."""
         sampling = pb.Sampling(max_tokens=1, top_p=1.0, top_k=-1, repetition_penalty=1.0)
-        probe = pb.Request(prompt=text_prompt("a"), generate=pb.Generate(sampling=sampling))
+        probe = pb.Request(
+            prompt=text_prompt("a", self._facts), generate=pb.Generate(sampling=sampling)
+        )
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
-                await self._runs.finals([probe])
+                await self._runs.finals([probe], request[DOMAIN])
         except TimeoutError as error:
             message = f"no token was generated within {HEALTH_TIMEOUT_S:g} s"
             raise HttpError(503, message, code="unavailable") from error

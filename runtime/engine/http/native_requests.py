@@ -150,7 +150,7 @@ def _ask(
     row: Fields, prompt: str | list[int], params: _Params, has_text: bool, facts: EngineFacts
 ) -> tuple[Ask, Shown]:
     made, n_added = (
-        (sampling_of.text_prompt(prompt), 0)
+        (sampling_of.text_prompt(prompt, facts), 0)
         if isinstance(prompt, str)
         else sampling_of.ids_prompt(prompt, facts.tokenizer.prefix_ids)
     )

@@ -14,6 +14,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http import openai_requests as asked_of
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.errors import HttpError, Json
+from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.openai_replies import Replies
 from sgc.runtime.engine.http.render import dumps, json_text, made
 from sgc.runtime.engine.http.running import Runs
@@ -71,13 +72,15 @@ class OpenAIFace:
         replies = Replies(asked, self._facts.model, self._texts)
         has_rows = asked.logprobs is not None
         if not asked.stream:
-            found = await self._runs.finals(asked.requests)
+            found = await self._runs.finals(asked.requests, request[DOMAIN])
             return json_text(await made(lambda: dumps(replies.whole(found)), has_rows))
-        async with aclosing(self._chunks(asked, replies)) as chunks:
+        async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:
             return await respond(request, chunks)
 
-    async def _chunks(self, asked: asked_of.Completions, writer: Replies) -> AsyncGenerator[str]:
-        async with aclosing(self._runs.replies(asked.requests)) as replies:
+    async def _chunks(
+        self, asked: asked_of.Completions, writer: Replies, domain: bytes
+    ) -> AsyncGenerator[str]:
+        async with aclosing(self._runs.replies(asked.requests, domain)) as replies:
             async for reply in replies:
                 has_rows = asked.logprobs is not None and reply.HasField("generated")
                 chunks = partial(_dumped, writer, reply)

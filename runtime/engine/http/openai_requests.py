@@ -77,7 +77,7 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     if logprobs is None and fields.integer("top_logprobs"):
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
     _ask_logprobs(sampling, logprobs, None)
-    prompt = chat_prompt(fields.get("messages"), facts.chat, _goes_on(fields))
+    prompt = chat_prompt(fields.get("messages"), facts, _goes_on(fields))
     return _completions(fields, [(prompt, 0)], sampling, logprobs, True)
 
 
@@ -98,7 +98,7 @@ def text_completions(body: Json, facts: EngineFacts) -> Completions:
     prompts = _prompts(fields)
     beginning = facts.tokenizer.prefix_ids
     made = [
-        (sampling_of.text_prompt(prompt), 0)
+        (sampling_of.text_prompt(prompt, facts), 0)
         if isinstance(prompt, str)
         else sampling_of.ids_prompt(prompt, beginning)
         for prompt in prompts

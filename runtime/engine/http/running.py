@@ -13,7 +13,8 @@ from contextlib import aclosing
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
-from sgc.runtime.engine.session import Session, Shared
+from sgc.runtime.engine.session import Session
+from sgc.runtime.engine.shared import Shared
 
 
 class Runs:
@@ -28,15 +29,17 @@ class Runs:
         for session in list(self._sessions):
             session.fail_all(reason)
 
-    async def replies(self, requests: Sequence[pb.Request]) -> AsyncGenerator[pb.Reply]:
-        """Deltas and final replies as they come.
+    async def replies(
+        self, requests: Sequence[pb.Request], domain: bytes
+    ) -> AsyncGenerator[pb.Reply]:
+        """Deltas and final replies as they come. domain: of the client's token.
 
         Raises HttpError at the first error, and where the log-probabilities of all together are
         more than one request may have.
         """
-        if len(self._shared.sessions) >= self._shared.limits.max_sessions:
+        if not self._shared.has_room(domain):
             raise HttpError(429, "too many clients are served; try again later", code="overloaded")
-        session = Session(self._shared)
+        session = Session(self._shared, domain)
         self._sessions.add(session)
         n_logprobs = 0
         reading = asyncio.create_task(session.read(_once(requests)))
@@ -56,10 +59,10 @@ class Runs:
             session.close()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def finals(self, requests: Sequence[pb.Request]) -> list[pb.Generated]:
+    async def finals(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Generated]:
         """What was generated for each request, once it is all there; raises HttpError."""
         found: dict[int, pb.Generated] = {}
-        async with aclosing(self.replies(requests)) as replies:
+        async with aclosing(self.replies(requests, domain)) as replies:
             async for reply in replies:
                 if reply.HasField("generated"):
                     found[reply.id] = reply.generated

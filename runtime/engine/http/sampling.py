@@ -10,8 +10,10 @@ from hashlib import blake2b
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.bounds import MAX_BIASES
-from sgc.runtime.engine.http.errors import HttpError, bad
+from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.http.fields import UINT32, Fields
+from sgc.runtime.engine.prepare import too_long
+from sgc.runtime.engine.server import EngineFacts
 
 GREEDY_BELOW = 1e-5
 MAX_N = 128
@@ -138,8 +140,16 @@ def _seed(seed: int | None, index: int) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big")
 
 
-def text_prompt(text: str, literal: Sequence[tuple[int, int]] = ()) -> pb.Prompt:
-    """literal: code point ranges in which special tokens are plain text."""
+def text_prompt(
+    text: str, facts: EngineFacts, literal: Sequence[tuple[int, int]] = ()
+) -> pb.Prompt:
+    """literal: code point ranges in which special tokens are plain text.
+
+    Raises HttpError for a text that cannot fit, before it is copied once more.
+    """
+    problem = too_long([text], facts.tokenizer, facts.limits)
+    if problem is not None:
+        raise error_of(problem.to_message())
     run = pb.TextRun(text=text, literal=[pb.Span(start=a, end=b) for a, b in literal])
     return pb.Prompt(segments=[pb.Segment(text=run)])
 

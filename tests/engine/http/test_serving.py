@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,7 +24,7 @@ from typing import Any, cast
 import openai
 import pytest
 from aiohttp import web
-from waiting import BOUND_S, settle, until
+from waiting import BOUND_S, until
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.bounds import ServerLimits
@@ -33,7 +35,7 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.serve import ServerConfig, check
-from sgc.runtime.engine.session import Shared
+from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.tokenizer import Tokenizer
 
 ENDLESS = {"model": "fake", "prompt": "Endless", "max_tokens": 3900, "temperature": 0}
@@ -157,11 +159,11 @@ def test_a_call_is_told_that_the_step_process_died(http_engine: Any) -> None:
 
 def test_a_server_with_too_many_clients_says_so(tokenizer: Tokenizer) -> None:
     limits = ServerLimits(64, 64, 2048, max_sessions=0)
-    shared = Shared(tokenizer, cast(Any, None), limits, cast(Any, None))
+    shared = Shared(tokenizer, cast(Any, None), limits)
 
     async def main() -> None:
         with pytest.raises(HttpError, match="too many clients") as caught:
-            await Runs(shared).finals([])
+            await Runs(shared).finals([], b"")
         assert caught.value.status == 429
 
     asyncio.run(main())
@@ -172,10 +174,10 @@ def test_a_server_with_too_many_clients_says_so(tokenizer: Tokenizer) -> None:
 
 @asynccontextmanager
 async def small_server(
-    handler: Any, idle_s: float = 60.0, most: int = 100
+    handler: Any, idle_s: float = 60.0, most: int = 100, connections: Connections | None = None
 ) -> AsyncIterator[tuple[str, int]]:
     """A server that has but one path, `/`."""
-    connections = Connections(idle_s, most)
+    connections = connections or Connections(idle_s, most)
     app = web.Application(middlewares=[connections.middleware, errors_as_json])
     app.router.add_route("*", "/", handler)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
@@ -238,19 +240,46 @@ def test_headers_that_dribble_are_hung_up_on() -> None:
     asyncio.run(main())
 
 
-def test_one_connection_too_many_is_told_to_retry() -> None:
+def test_one_connection_too_many_is_told_to_retry_where_all_are_being_served() -> None:
+    async def never(request: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
     async def main() -> None:
-        async with small_server(ok, most=2) as address:
+        async with small_server(never, most=2) as address:
             held = [await asyncio.open_connection(*address) for _ in range(2)]
+            for _, writer in held:
+                writer.write(GET + b"\r\n")
+            await asyncio.sleep(0.05)
             found = await answered(address, GET + b"\r\n")
             assert found.startswith(b"HTTP/1.1 503 ")
             assert b"Retry-After: 1" in found
-            held[-1][1].close()
-            await held.pop()[1].wait_closed()
-            await settle()  # the server is on the same loop
-            closing = GET + b"Connection: close\r\n\r\n"
-            assert b"done" in await answered(address, closing)
-            held.pop()[1].close()
+            for _, writer in held:
+                writer.close()
+
+    asyncio.run(main())
+
+
+HALF_A_BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
+
+
+@pytest.mark.parametrize("sent", [b"", GET, HALF_A_BODY], ids=["nothing", "a head", "a body"])
+def test_whoever_sends_half_a_request_gives_way(sent: bytes) -> None:
+    """As many as there are places, and then those who ask: all of them are answered."""
+
+    async def main() -> None:
+        async with reading_server(most=8) as address:
+            held = [await asyncio.open_connection(*address) for _ in range(8)]
+            for _, writer in held:
+                writer.write(sent)
+            await asyncio.sleep(0.05)
+            whole = (
+                b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+            )
+            for _ in range(20):
+                assert (await answered(address, whole)).startswith(b"HTTP/1.1 200 ")
+            for _, writer in held:
+                writer.close()
 
     asyncio.run(main())
 
@@ -283,15 +312,100 @@ def test_who_does_not_read_a_stream_is_hung_up_on(monkeypatch: pytest.MonkeyPatc
     asyncio.run(main())
 
 
+# Bodies.
+
+
+@asynccontextmanager
+async def reading_server(
+    most: int = 100, max_reading_bytes: int = body.MAX_READING_BYTES
+) -> AsyncIterator[tuple[str, int]]:
+    """A server that reads JSON, and says 200."""
+    connections = Connections(1.0, most)
+    reader = body.BodyReader(connections, max_reading_bytes)
+
+    async def read(request: web.Request) -> web.Response:
+        return web.json_response(await reader.read(request))
+
+    async with small_server(read, connections=connections) as address:
+        yield address
+
+
 def test_a_body_that_does_not_come_is_a_408(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "READ_TIMEOUT_S", 0.2)
 
-    async def read(request: web.Request) -> web.Response:
-        return web.json_response(await body.BodyReader().read(request))
-
     async def main() -> None:
-        async with small_server(read, idle_s=1) as address:
-            head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
-            assert (await answered(address, head)).startswith(b"HTTP/1.1 408 ")
+        async with reading_server() as address:
+            assert (await answered(address, HALF_A_BODY)).startswith(b"HTTP/1.1 408 ")
 
     asyncio.run(main())
+
+
+def test_a_body_must_come_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that dribbles is given up; one that takes as long and comes at the pace is taken."""
+    monkeypatch.setattr(body, "GRACE_S", 0.1)
+    monkeypatch.setattr(body, "PACE_BYTES_PER_S", 10_000)
+
+    async def send(address: tuple[str, int], n_bytes: int) -> bytes:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(head % (n_bytes * 8))
+        parts = [b"{" + b" " * (n_bytes - 1), *[b" " * n_bytes] * 6, b" " * (n_bytes - 1) + b"}"]
+        for part in parts:
+            writer.write(part)
+            await asyncio.sleep(0.05)
+        found = await reader.read()
+        writer.close()
+        return found
+
+    async def main() -> None:
+        async with reading_server() as address:
+            assert (await send(address, 10)).startswith(b"HTTP/1.1 408 ")
+            assert (await send(address, 2000)).startswith(b"HTTP/1.1 200 ")
+
+    asyncio.run(main())
+
+
+def test_slow_bodies_hold_up_no_large_one() -> None:
+    """However many large ones have been begun; the oldest gives way where they hold too much."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+    large = b"{" + b" " * 300_000 + b"}"
+
+    async def main() -> None:
+        async with reading_server(max_reading_bytes=1_000_000) as address:
+            held = [await asyncio.open_connection(*address) for _ in range(12)]
+            for _, writer in held:
+                writer.write(head % 400_000 + b" " * 100_000)
+            for _ in range(3):
+                found = await answered(address, head % len(large) + large)
+                assert found.startswith(b"HTTP/1.1 200 ")
+            assert (await asyncio.wait_for(held[0][0].read(), 5)).startswith(b"HTTP/1.1 503 ")
+            for _, writer in held:
+                writer.close()
+
+    asyncio.run(main())
+
+
+def test_large_bodies_that_come_at_once_are_all_read() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+    large = b'{"a": "' + b"x" * 2_000_000 + b'"}'
+
+    async def main() -> None:
+        async with reading_server() as address:
+            work = [answered(address, head % len(large) + large) for _ in range(6)]
+            for found in await asyncio.gather(*work):
+                assert found.startswith(b"HTTP/1.1 200 ")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": [1, 2, {"b": "x,y[{\\"}]}, ['",', "\\\\", 'a\\\\"b,', ","], {}, "[[[,,,"]
+)
+@pytest.mark.parametrize("slice_bytes", [1, 2, 3, 1000])
+def test_values_are_counted_without_reading_them(
+    value: object, slice_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "_SLICE_BYTES", slice_bytes)
+    data = json.dumps(value).encode()
+    texts = re.compile(rb'"(?:[^"\\]|\\.)*"')
+    assert body.n_values(data) == 1 + sum(c in b",:[{" for c in texts.sub(b"", data))

@@ -31,6 +31,9 @@ class WithBos:
 
     prefix_ids = (1,)
 
+    def least_tokens(self, text: str) -> int:
+        return -(-len(text) // 10)
+
 
 def facts(tokenizer: Any = None, chat: Chat = PLAIN) -> EngineFacts:
     found = cast(Tokenizer, tokenizer or WithBos())
@@ -76,7 +79,7 @@ def test_only_the_template_is_markup() -> None:
         {"role": "assistant", "content": ""},
         {"role": "user", "content": "x"},
     ]
-    run = chat_prompt(messages, chat).segments[0].text
+    run = chat_prompt(messages, facts(chat=chat)).segments[0].text
     assert run.text == "<u>é<u></u><a></a><u>x</u><a>"
     assert [run.text[span.start : span.end] for span in run.literal] == ["é<u>", "", "x"]
 
@@ -84,24 +87,24 @@ def test_only_the_template_is_markup() -> None:
 def test_a_message_that_has_begun_is_left_open() -> None:
     chat = Chat({"user": Role("<u>", "</u>"), "assistant": Role("<a>", "</a>")})
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y "}]
-    run = chat_prompt(messages, chat, goes_on=True).segments[0].text
+    run = chat_prompt(messages, facts(chat=chat), goes_on=True).segments[0].text
     assert run.text == "<u>x</u><a>y "
     assert [run.text[span.start : span.end] for span in run.literal] == ["x", "y "]
     with pytest.raises(HttpError, match="needs a last message of the assistant"):
-        chat_prompt(messages[:1], chat, goes_on=True)
+        chat_prompt(messages[:1], facts(chat=chat), goes_on=True)
 
 
 def test_a_default_system_prompt_gives_way_to_one() -> None:
     chat = Chat(PLAIN.roles, default_system="Be kind.")
-    assert "Be kind." in chat_prompt(MESSAGES, chat).segments[0].text.text
+    assert "Be kind." in chat_prompt(MESSAGES, facts(chat=chat)).segments[0].text.text
     own = [{"role": "developer", "content": "Be brief."}, *MESSAGES]
-    assert "Be kind." not in chat_prompt(own, chat).segments[0].text.text
+    assert "Be kind." not in chat_prompt(own, facts(chat=chat)).segments[0].text.text
 
 
 def test_a_role_that_the_template_lacks_is_refused() -> None:
     chat = Chat({"user": Role("<u>", ""), "assistant": Role("<a>", "")})
     with pytest.raises(HttpError, match="must be one of user, assistant"):
-        chat_prompt([{"role": "system", "content": "x"}], chat)
+        chat_prompt([{"role": "system", "content": "x"}], facts(chat=chat))
 
 
 def test_a_chat_without_a_bound_has_the_room_there_is() -> None:
@@ -154,3 +157,21 @@ def test_tokens_keep_their_leading_spaces_and_bytes(
 def test_the_documentation_lists_every_parameter(names: Any) -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "http.md").read_text(encoding="utf-8")
     assert [name for name in names if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda text: generations({"text": text}, facts()),
+        lambda text: generations({"text": ["x", text]}, facts()),
+        lambda text: text_completions({"model": "m", "prompt": text}, facts()),
+        lambda text: chat_completions(
+            {"model": "m", "messages": [{"role": "user", "content": text}]}, facts()
+        ),
+    ],
+)
+def test_a_text_that_cannot_fit_is_refused_before_anything_is_made_of_it(ask: Any) -> None:
+    ask("x" * LIMITS.max_positions)
+    with pytest.raises(HttpError, match="at least") as caught:
+        ask("x" * (LIMITS.max_positions * 10 + 1))
+    assert (caught.value.status, caught.value.code) == (400, "context_length_exceeded")

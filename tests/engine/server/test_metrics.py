@@ -27,6 +27,7 @@ from sgc.runtime.engine.listen import Address, Security
 from sgc.runtime.engine.metrics import RequestMetrics, StatsCollector, StatsSource
 from sgc.runtime.engine.metrics_http import metrics_address, serving_metrics
 from sgc.runtime.engine.tally import Tally
+from sgc.runtime.engine.tokens import Tokens
 from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
 from sgc.runtime.executor.engine_backend import EngineBackend
 
@@ -62,7 +63,9 @@ async def stats_of_zeros() -> pb.Stats:
 def metrics(ask=stats_of_zeros, token=None, tls=None) -> Iterator[str]:
     """In the running loop, on a port of its own."""
     address = Address("127.0.0.1", 0)
-    with serving_metrics(address, Security(token), tls, ask, INFO, Tally()) as url:
+    with serving_metrics(
+        address, Security(Tokens([token] if token else [])), tls, ask, INFO, Tally()
+    ) as url:
         yield url
 
 
@@ -195,7 +198,7 @@ def test_what_the_docs_name_exists(scraped: tuple[EmbeddedEngine, str]) -> None:
 
 def test_addresses_are_checked_before_anything_is_started() -> None:
     assert metrics_address("0", Security()) == Address("127.0.0.1", 0)
-    assert metrics_address("0.0.0.0:0", Security("secret")) == Address("0.0.0.0", 0)
+    assert metrics_address("0.0.0.0:0", Security(Tokens(["secret"]))) == Address("0.0.0.0", 0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -303,5 +306,36 @@ def test_who_says_nothing_takes_no_place_for_long(monkeypatch: pytest.MonkeyPatc
             assert await asyncio.wait_for(reader.read(), BOUND_S) == b""  # hung up on
             writer.close()
             assert "sgc_steps_total" in await asyncio.to_thread(fetch, url)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "127.0.0.1.evil.example:1"}, 403),
+        ({"Host": "[::1"}, 403),
+        ({"Host": ""}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost:9"}, 200),
+        ({}, 200),
+    ],
+)
+def test_without_a_token_no_page_of_another_site_reads_them(headers, status) -> None:
+    def get(url: str) -> int:
+        request = urllib.request.Request(url, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return int(reply.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    async def main() -> None:
+        with metrics() as url:
+            assert await asyncio.to_thread(get, url) == status
+        with metrics(token="secret") as url:
+            assert await asyncio.to_thread(get, url) == 401
 
     asyncio.run(main())

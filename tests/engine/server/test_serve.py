@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -101,6 +102,34 @@ def test_a_socket_left_behind_is_replaced_but_nothing_else_is(tmp_path: Path) ->
     code, said = refused("--listen", f"unix:{folder / 'file'}")
     assert (code, (folder / "file").read_text()) == (2, "mine")
     assert "no socket" in said
+
+
+def test_a_server_that_takes_its_time_to_answer_is_alive(tmp_path: Path) -> None:
+    """Its queue of connections is full, so nothing is said; its socket is not ours to remove."""
+    tmp_path.chmod(0o700)
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as busy, contextlib.ExitStack() as queue:
+        busy.bind(str(path))
+        busy.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(8):
+                waiting = queue.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+        with pytest.raises(UsageError, match="another server listens"):
+            check_free(Address(path=path))
+        assert path.is_socket()
+
+
+def test_a_server_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    listen = ("--listen", f"unix:{tmp_path / 's'}")
+    with serving(*listen) as (process, _):
+        process.kill()
+        process.wait()
+    assert (tmp_path / "s").is_socket()
+    with serving(*listen) as (_, at):
+        assert at.endswith("/s")
 
 
 def test_a_socket_goes_where_others_cannot_replace_it(tmp_path: Path) -> None:
@@ -228,8 +257,8 @@ def test_security_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("SGC_TOKEN", raising=False)
     assert read_security(None, None, None) == Security()
     monkeypatch.setenv("SGC_TOKEN", "t")
-    assert read_security(None, None, None).token == "t"
-    (tmp_path / "empty").write_text("\n")
+    assert read_security(None, None, None).tokens.find(b"Bearer t") == b""
+    (tmp_path / "empty").write_text("\n# nobody\n")
     for arguments in [
         (str(tmp_path / "empty"), None, None),
         (str(tmp_path / "none"), None, None),

@@ -311,3 +311,48 @@ def _worker_pid(engine: EmbeddedEngine) -> int:
         if int(fields[1]) == engine.pid and b"sgc.runtime.engine.worker" in command:
             return int(status.parent.name)
     raise AssertionError("no worker found")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "sgc.engine.v1.Engine/GetInfo",
+        "sgc.engine.v1.Engine/GetStats",
+        "sgc.engine.v1.Engine/FlushCache",
+        "grpc.health.v1.Health/Check",
+    ],
+)
+@pytest.mark.parametrize("data", [b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x08"])
+def test_what_is_no_message_is_an_invalid_argument(
+    engine: EmbeddedEngine, method: str, data: bytes
+) -> None:
+    async def main() -> None:
+        async with grpc.aio.insecure_channel(engine.uri) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await channel.unary_unary(f"/{method}")(data, timeout=5)
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "no message of this call" in str(caught.value.details())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "sgc.engine.v1.Engine/Session",
+        "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ],
+)
+def test_what_is_no_message_ends_its_stream_alone(engine: EmbeddedEngine, method: str) -> None:
+    async def main() -> None:
+        async with grpc.aio.insecure_channel(engine.uri) as channel:
+            call = channel.stream_stream(f"/{method}")()
+            if "Session" in method:
+                frame = pb.ClientFrame(requests=[endless(1)])
+                await call.write(frame.SerializeToString())
+            await call.write(b"\xff\xff\xff")
+            assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+        async with connected(engine.uri) as stub:
+            await assert_nothing_runs(stub)
+
+    asyncio.run(main())

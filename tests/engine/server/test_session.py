@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +14,8 @@ from waiting import BOUND_S, settle
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.bounds import ServerLimits
-from sgc.runtime.engine.session import INLINE_CHARS, Session, Shared
+from sgc.runtime.engine.session import INLINE_CHARS, Session
+from sgc.runtime.engine.shared import Shared
 from sgc.runtime.engine.tokenizer import Tokenizer
 from sgc.runtime.engine.worker_link import WorkerLink, _Asked, _parts
 
@@ -41,8 +41,7 @@ class Link:
 class Setup:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.link = Link()
-        threads = ThreadPoolExecutor(1)
-        self.shared = Shared(tokenizer, cast(WorkerLink, self.link), LIMITS, threads)
+        self.shared = Shared(tokenizer, cast(WorkerLink, self.link), LIMITS)
         self.session = Session(self.shared)
         self.frames: asyncio.Queue[pb.ClientFrame | None] = asyncio.Queue()
         self.reading = asyncio.create_task(self.session.read(self._frames()))

@@ -1,0 +1,85 @@
+"""Threads for what would hold up the event loop, given out in turn: one job of each owner after
+another, so that nobody waits for all that somebody else has brought.
+
+A job that nobody waits for any more leaves the queue at once; one that runs is told by its flag and
+keeps its thread until it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import TypeVar
+
+T = TypeVar("T")
+Owner = object
+
+
+class Lane:
+    """n_threads jobs at a time. Belongs to the event loop it is first used in."""
+
+    def __init__(self, name: str, n_threads: int = 1) -> None:
+        self._threads = ThreadPoolExecutor(n_threads, name)
+        self._n_free = n_threads
+        self._waiting: OrderedDict[Owner, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def run(self, owner: Owner, job: Callable[[Event], T]) -> T:
+        """The job's result; it gets a flag that is set once nobody waits for it."""
+        await self._turn(owner)
+        is_dropped = Event()
+        loop = asyncio.get_running_loop()
+        try:
+            running = self._threads.submit(job, is_dropped)
+        except BaseException:
+            self._next()
+            raise
+        running.add_done_callback(lambda done: self._free_from_thread(loop, done))
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            is_dropped.set()
+            raise
+
+    def close(self) -> None:
+        """Lets what waits be; a job that runs comes to its end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _turn(self, owner: Owner) -> None:
+        if self._n_free > 0:
+            self._n_free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._next()  # it was given just now
+            else:
+                self._leave(owner, turn)
+            raise
+
+    def _leave(self, owner: Owner, turn: asyncio.Future[None]) -> None:
+        turns = self._waiting[owner]
+        turns.remove(turn)
+        if not turns:
+            del self._waiting[owner]
+
+    def _free_from_thread(self, loop: asyncio.AbstractEventLoop, done: Future[T]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(self._next)
+
+    def _next(self) -> None:
+        """Gives a free thread to the first job of whoever has waited longest for a turn."""
+        if not self._waiting:
+            self._n_free += 1
+            return
+        owner, turns = self._waiting.popitem(last=False)
+        turn = turns.popleft()
+        if turns:
+            self._waiting[owner] = turns  # behind the others
+        turn.set_result(None)
