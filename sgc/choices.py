@@ -11,7 +11,7 @@ from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.executor import choices as methods
-from sgc.runtime.executor.backend import ChoiceScore
+from sgc.runtime.executor.backend import ChoiceScore, Logprob
 
 DEFAULT_METHOD = "token_length_normalized"
 Rows = list[list[Any]]  # [log-probability, token id, text] of each token
@@ -67,9 +67,8 @@ class BuiltIn(ChoicesSamplingMethod):
         if self.requires_unconditional_logprobs and unconditional_token_logprobs is None:
             raise UsageError(f"{self.name} needs unconditional_token_logprobs")
         without = unconditional_token_logprobs or [[] for _ in choices]
-        scores = [
-            _score(rows, alone) for rows, alone in zip(input_token_logprobs, without, strict=True)
-        ]
+        each = zip(input_token_logprobs, output_token_logprobs, without, strict=True)
+        scores = [_score(*rows) for rows in each]
         index = methods.pick(scores, self.name, temperature=0.0, uniform=0.0)
         return ChoicesDecision(choices[index], methods.select_meta(self.name, scores))
 
@@ -77,13 +76,23 @@ class BuiltIn(ChoicesSamplingMethod):
         return f"sgc.{self.name}"
 
 
-def _score(rows: Rows, alone: Rows) -> ChoiceScore:
+def _score(rows: Rows, after: Rows, alone: Rows) -> ChoiceScore:
+    before: Rows = []
+    if len(rows) > 1 and rows[0][0] is None:  # servers begin with the token before the choice
+        before, alone = rows[:1], alone[1:] if len(alone) == len(rows) else alone
+        rows = rows[1:]
     return ChoiceScore(
         ids=tuple(row[1] for row in rows),
         logprobs=tuple(row[0] or 0.0 for row in rows),
         texts=tuple(row[2] if len(row) > 2 else None for row in rows),
         unconditional=tuple(row[0] for row in alone),
+        before=tuple(map(_logprob, before)),
+        after=tuple(map(_logprob, after)),
     )
+
+
+def _logprob(row: list[Any]) -> Logprob:
+    return row[0], row[1], row[2] if len(row) > 2 else None
 
 
 token_length_normalized = BuiltIn("token_length_normalized")

@@ -222,13 +222,16 @@ class ChoiceScore:
     """Log-probabilities of a choice's tokens, from where any choice can differ.
 
     texts: the tokens' texts where the backend tells them. unconditional: log-probabilities of
-    the same tokens without the prompt, where asked for; the first has none.
+    the same tokens without the prompt, where asked for; the first has none. before: the token
+    before them, without one; after: what would come next. Both only where the backend tells.
     """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     texts: tuple[str | None, ...] = ()
     unconditional: tuple[float | None, ...] = ()
+    before: tuple[Logprob, ...] = ()
+    after: tuple[Logprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,8 @@ def scored_json(reply: Scored) -> Json:
             "logprobs": list(map(_number_json, choice.logprobs)),
             "texts": choice.texts,
             "unconditional": list(map(_number_json, choice.unconditional)),
+            "before": _rows_json(choice.before),
+            "after": _rows_json(choice.after),
         }
         for choice in reply.choices
     ]
@@ -189,6 +191,8 @@ def scored_of(found: Json) -> Scored:
             tuple(map(_known_number, choice["logprobs"])),
             tuple(choice["texts"]),
             tuple(map(_number_of, choice["unconditional"])),
+            _rows_of(choice.get("before", ())),  # of older logs, none
+            _rows_of(choice.get("after", ())),
         )
         for choice in found["choices"]
     )
