@@ -284,8 +284,9 @@ class Capabilities:
     log-probabilities of choices, and not only which it takes. tells_stop: it tells which stop
     string ended a generation. speculates: a request costs its whole prompt, so that asking for more
     than one generation at once pays. takes_messages: a prompt without roles is a message, which no
-    generation goes on with. pool_tokens: of how many tokens it keeps the KV at once, where it has
-    a pool of its own. prefetches: it computes prompts ahead of their use.
+    generation goes on with. goes_on: it goes on with an assistant's message that has begun.
+    pool_tokens: of how many tokens it keeps the KV at once, where it has a pool of its own.
+    prefetches: it computes prompts ahead of their use.
     """
 
     model: str
@@ -302,6 +303,7 @@ class Capabilities:
     tells_stop: bool = True
     speculates: bool = False
     takes_messages: bool = False
+    goes_on: bool = True
     pool_tokens: int | None = None
     prefetches: bool = False
 

@@ -269,6 +269,7 @@ def capabilities_json(found: Capabilities) -> Json:
         "tells_stop": found.tells_stop,
         "speculates": found.speculates,
         "takes_messages": found.takes_messages,
+        "goes_on": found.goes_on,
         "pool_tokens": found.pool_tokens,
     }
 
@@ -297,5 +298,6 @@ def capabilities_of(found: Json) -> Capabilities:
         tells_stop=_flag(found.get("tells_stop", True)),
         speculates=_flag(found.get("speculates", False)),
         takes_messages=_flag(found.get("takes_messages", False)),
+        goes_on=_flag(found.get("goes_on", True)),
         pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
     )
