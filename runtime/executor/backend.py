@@ -202,7 +202,8 @@ class Generated:
     text: without the stop string. ids: every sampled token. kept_ids: those that stay in the
     prompt as they are; head: text before them that joins the run before it, where the border
     was healed; tail: text after them that joins the next run. matched: the stop string or
-    token id that ended it. extra: what else a server says of it.
+    token id that ended it. extra: what else a server says of it; tells_all: and nothing else is
+    told.
     """
 
     text: str
@@ -215,6 +216,7 @@ class Generated:
     logprobs: Logprobs | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     head: str = ""
+    tells_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +238,16 @@ class ChoiceScore:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a backend says of choices: scores, or only the index of the one it `chosen`, and how."""
+    """What a backend says of choices: scores, or only the index of the one it `chosen`, and how.
+
+    meta: all that `get_meta_info` is to tell, where the backend says it.
+    """
 
     choices: tuple[ChoiceScore, ...]
     usage: Usage
     chosen: int | None = None
     how: str = ""
+    meta: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ def generated_json(reply: Generated) -> Json:
         "usage": usage_json(reply.usage),
         "logprobs": None if logprobs is None else _logprobs_json(logprobs),
         "extra": dict(reply.extra),
+        "tells_all": reply.tells_all,
     }
 
 
@@ -133,6 +134,7 @@ def generated_of(found: Json) -> Generated:
         logprobs=None if logprobs is None else _logprobs_of(logprobs),
         extra=instance_of(found["extra"], dict),
         head=_text(found["head"]),
+        tells_all=_flag(found.get("tells_all", False)),
     )
 
 
@@ -181,6 +183,8 @@ def scored_json(reply: Scored) -> Json:
     found: Json = {"choices": choices, "usage": usage_json(reply.usage)}
     if reply.chosen is not None:
         found |= {"chosen": reply.chosen, "how": reply.how}
+    if reply.meta is not None:
+        found["meta"] = dict(reply.meta)
     return found
 
 
@@ -199,7 +203,9 @@ def scored_of(found: Json) -> Scored:
     chosen = found.get("chosen")
     if chosen is not None and instance_of(chosen, int) < 0:
         raise ValueError(f"there is no choice {chosen}")
-    return Scored(choices, usage_of(found["usage"]), chosen, _text(found.get("how", "")))
+    how, meta = _text(found.get("how", "")), found.get("meta")
+    meta = None if meta is None else dict(meta)
+    return Scored(choices, usage_of(found["usage"]), chosen, how, meta)
 
 
 def _number_json(value: float | None) -> float | str | None:

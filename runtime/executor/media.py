@@ -109,7 +109,9 @@ def load_video(value: Any, n_frames: int) -> Media:
 def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
     """Frames at evenly spaced places, the last one repeated where there are too few."""
     total = max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 1)
-    wanted = [round(i * (total - 1) / max(n_frames - 1, 1)) for i in range(n_frames)]
+    step = (total - 1) / max(n_frames - 1, 1)
+    wanted = [int(i * step) for i in range(n_frames)]  # cut off, as SGLang picks them
+    wanted[-1:] = [total - 1] if n_frames > 1 else wanted[-1:]  # whatever rounding made of it
     found: dict[int, bytes] = {}
     for index in range(wanted[-1] + 1 if wanted else 0):
         ok, frame = capture.read()

@@ -59,6 +59,8 @@ class Request:
             return generated_meta(self.reply, self.sampling)
         if self.meta is not None:
             return dict(self.meta)
+        if isinstance(self.reply, Scored) and self.reply.meta is not None:
+            return dict(self.reply.meta)
         if isinstance(self.reply, Scored) and self.reply.chosen is not None:
             return {"chosen_by": self.reply.how}
         if isinstance(self.reply, Scored):
@@ -91,6 +93,8 @@ class ToolCall:
 
 def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[str, Any]:
     """A generation's meta info: `finish_reason`, token counts, and log-probabilities if asked."""
+    if reply.tells_all:
+        return dict(reply.extra)
     finish: dict[str, Any] = {"type": reply.finish_reason.value}
     if reply.matched is not None:
         finish["matched"] = reply.matched

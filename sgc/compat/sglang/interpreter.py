@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc import runs, state, view
 from sgc.compat.sglang.programs import CompiledFunction, SglFunction, TracedGraph
+from sgc.compat.sglang.streams import AskedStream
 from sgc.group import ProgramStateGroup
 
 __all__ = ["ProgramState", "ProgramStateGroup", "StreamExecutor", "cache_program"]
@@ -29,6 +30,7 @@ class StreamExecutor(metaclass=ABCMeta):  # noqa: B024
 
 
 StreamExecutor.register(view.StreamExecutorView)
+StreamExecutor.register(AskedStream)  # as backends get it
 
 
 def cache_program(program: SglFunction, backend: Any) -> None:

@@ -26,6 +26,7 @@ from sgc.compat.sglang import (
     test_utils,
     utils,
 )
+from sgc.compat.sglang.sampling_params import SglSamplingParams
 from sgc.runtime.executor import options
 
 Names = Mapping[str, Any]
@@ -127,6 +128,7 @@ def _ir() -> Names:
         "SglRoleBegin": words.RoleBegin,
         "SglRoleEnd": words.RoleEnd,
         "SglSeparateReasoning": words.SeparateReasoning,
+        "SglSamplingParams": SglSamplingParams,
     }
 
 
