@@ -95,9 +95,24 @@ def _logprob(row: list[Any]) -> Logprob:
     return row[0], row[1], row[2] if len(row) > 2 else None
 
 
-token_length_normalized = BuiltIn("token_length_normalized")
-greedy_token_selection = BuiltIn("greedy_token_selection")
-unconditional_likelihood_normalized = BuiltIn("unconditional_likelihood_normalized")
+class TokenLengthNormalized(BuiltIn):
+    def __init__(self) -> None:
+        super().__init__("token_length_normalized")
+
+
+class GreedyTokenSelection(BuiltIn):
+    def __init__(self) -> None:
+        super().__init__("greedy_token_selection")
+
+
+class UnconditionalLikelihoodNormalized(BuiltIn):
+    def __init__(self) -> None:
+        super().__init__("unconditional_likelihood_normalized")
+
+
+token_length_normalized = TokenLengthNormalized()
+greedy_token_selection = GreedyTokenSelection()
+unconditional_likelihood_normalized = UnconditionalLikelihoodNormalized()
 joint = BuiltIn("joint")
 
 
@@ -105,7 +120,8 @@ def method_of(method: Any) -> Any:
     """The name of a built-in method; an object of the user's as it is."""
     if method is None:
         return DEFAULT_METHOD
-    if isinstance(method, BuiltIn):
+    # One that derives from a built-in one may decide otherwise.
+    if isinstance(method, BuiltIn) and type(method).__call__ is BuiltIn.__call__:
         return method.name
     if isinstance(method, str) or callable(method):
         return method

@@ -132,15 +132,14 @@ class OwnBackend:
         return await asyncio.wrap_future(work)
 
     def _ended(self, run: _Run) -> None:
-        end = getattr(self.own, "end_program", None)
-        if end is None:
+        if not _has_own(self.own, "end_program"):
             return
 
         def work() -> None:
             for stream in list(run.streams.values()):
                 stream.is_finished = True
                 try:
-                    end(stream)
+                    self.own.end_program(stream)
                 except Exception as error:
                     what = f"{_name(self.own)}.end_program failed: {type(error).__name__}: {error}"
                     warnings.warn(what, SgcWarning, stacklevel=1)
@@ -152,7 +151,7 @@ class OwnBackend:
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """The constant beginning of a program, or of a batch."""
         text = "".join(run.text for run in prompt)
-        if len(text) > PREFIX_CHARS and hasattr(self.own, "cache_prefix"):
+        if len(text) > PREFIX_CHARS and _has_own(self.own, "cache_prefix"):
             await self.call(lambda: self.own.cache_prefix(text))
         return Usage()
 
@@ -239,10 +238,9 @@ class _InRun:
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """Before a fork of several."""
-        commit = getattr(self._own, "commit_lazy_operations", None)
-        if commit is not None:
+        if _has_own(self._own, "commit_lazy_operations"):
             s = self._asked(prompt)
-            await self._backend.call(lambda: commit(s))
+            await self._backend.call(lambda: self._own.commit_lazy_operations(s))
         return Usage()
 
     async def prefetch(self, prompt: Prompt) -> Usage:
@@ -257,7 +255,7 @@ class _InRun:
         loop = asyncio.get_running_loop()
 
         def follow() -> tuple[str, Any]:
-            text, last = "", {}
+            text, last = "", None
             for found in self._own.generate_stream(s, params):
                 piece, last = self._text_and_meta("generate_stream", found)
                 if not isinstance(piece, str):
@@ -321,8 +319,9 @@ def _generated(text: str, meta: Any) -> Generated:
     finish = told.get("finish_reason")
     finish = finish.get("type") if isinstance(finish, Mapping) else finish
     reason = FinishReason.LENGTH if finish == "length" else FinishReason.STOP
-    counts = {name: told.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    usage = Usage(**{name: n for name, n in counts.items() if type(n) is int})
+    counts = [told.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    n_prompt, n_said = (n if type(n) is int else 0 for n in counts)
+    usage = Usage(prompt_tokens=n_prompt, completion_tokens=n_said)
     return Generated(text, (), (), text, reason, None, usage, extra=told, tells_all=True)
 
 
