@@ -54,6 +54,10 @@ class Endpoint:
         """Whether this process made it."""
         return self._pid == os.getpid()
 
+    def as_asked(self) -> Endpoint:
+        """What programs are run on, where this one is given."""
+        return self
+
     def begin_batch(self, function: Any, n_rows: int) -> None:
         """Is told of a batch before its rows begin."""
 
@@ -348,7 +352,7 @@ def as_endpoint(given: Any) -> Endpoint:
             break
         given = given.endpoint
     if isinstance(given, Endpoint):
-        return given
+        return given.as_asked()
     if all(callable(getattr(given, name, None)) for name in ("generate", "get_chat_template")):
         from sgc.compat.sglang.own_backends import adapted
 

@@ -236,7 +236,8 @@ def choice_rows(reply: Json, text: str) -> list[Row]:
 
 def choice_score(reply: Json, rows: Sequence[Row], alone: Json | None) -> ChoiceScore:
     """alone: the reply for the rows' tokens without the prompt, where that was asked."""
-    unconditional: tuple[float | None, ...] = ()
+    told, unconditional = _rows_of(reply), tuple[float | None, ...]()
+    left_out = told[: len(told) - len(rows)]
     if alone is not None:
         unconditional = tuple(row[0] for row in _rows_of(alone))
         if len(unconditional) == len(rows) - 1:
@@ -250,7 +251,7 @@ def choice_score(reply: Json, rows: Sequence[Row], alone: Json | None) -> Choice
         logprobs=tuple(row[0] for row in rows),
         texts=tuple(row[2] for row in rows),
         unconditional=unconditional,
-        before=tuple((None, row[1], row[2]) for row in _rows_of(reply)[:1] if row[0] is None),
+        before=tuple((None, row[1], row[2]) for row in left_out[-1:]),
         after=tuple((row[0], row[1], row[2]) for row in _rows_of(reply, "output")),
     )
 

@@ -71,6 +71,26 @@ def test_a_selects_rows_begin_with_the_token_before_the_choice(endpoint):
         assert all(isinstance(token, int) and isinstance(text, str) for _, token, text in rows)
 
 
+def test_servers_that_give_the_prompts_last_token_a_number(server):
+    """Older ones, and `sgc serve --http`: the row is left out of the score, and still told."""
+
+    @sgc.function
+    def program(s):  # the window begins a token early, whose text the prompt ends with too
+        s += "no no" + sgc.select("a", [" x", " y z"])
+
+    server.reset()
+    server.pads_first_logprob = False
+    try:
+        meta = program.run(backend=RuntimeEndpoint(server.url)).get_meta_info("a")
+    finally:
+        server.pads_first_logprob = True
+    for rows, mean in zip(
+        meta["input_token_logprobs"], meta["normalized_prompt_logprobs"], strict=True
+    ):
+        assert (rows[0][0], rows[0][2]) == (None, "no")
+        assert sum(row[0] for row in rows[1:]) / len(rows[1:]) == pytest.approx(mean)
+
+
 def test_a_selects_rows_are_those_that_the_server_told(server):
     """SGLang's front end hands them on as they are."""
     server.reset()

@@ -380,3 +380,23 @@ def test_a_backend_may_ask_another_one(stand_in, provider):
     assert state.get_meta_info("a")["finish_reason"] == {"type": "stop", "matched": "\n"}
     assert server.bodies[0]["stop"] == ["\n"]
     assert program.run(backend=Around(), stream=True).text() == "abc REPLY 3"
+
+
+def test_a_subclass_that_overrides_a_hook_is_asked_by_it(stand_in, provider):
+    server, plain = provider("gpt-3.5-turbo-instruct", lambda ask: f" reply {len(ask.text)}\nx")
+
+    class Shouting(stand_in.OpenAI):
+        def generate(self, s, sampling_params):
+            text, meta = super().generate(s, sampling_params)
+            return text.upper(), meta
+
+    @stand_in.function
+    def program(s):
+        s += "abc" + stand_in.gen("a", stop="\n", max_tokens=9)
+
+    shouting = Shouting("gpt-3.5-turbo-instruct")
+    stand_in.set_default_backend(shouting)
+    assert stand_in.global_config.default_backend is shouting
+    assert program.run_batch([{}, {}])[1]["a"] == " REPLY 3"
+    assert program.run(backend=plain)["a"] == " reply 3"
+    assert shouting.token_usage.completion_tokens > 0

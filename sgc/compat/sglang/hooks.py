@@ -19,8 +19,19 @@ from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.record import generated_meta
 
 
+HOOKS = ("generate", "generate_stream", "select", "commit_lazy_operations", "end_program")
+
+
 class Hooks(Endpoint):
     """What SGLang's interpreter asks of a backend; each waits, on the thread that calls it."""
+
+    def as_asked(self) -> Endpoint:
+        """Itself or, where a subclass has a hook of its own, an endpoint that asks the hooks."""
+        if all(getattr(type(self), name) is getattr(Hooks, name) for name in HOOKS):
+            return self
+        from sgc.compat.sglang.own_backends import adapted
+
+        return adapted(self)
 
     def generate(self, s: Any, sampling_params: SglSamplingParams) -> tuple[Any, Any]:
         """The text and its meta info; with n above 1 a list of each."""
