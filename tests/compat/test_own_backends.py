@@ -383,7 +383,7 @@ def test_a_backend_may_ask_another_one(stand_in, provider):
 
 
 def test_a_subclass_that_overrides_a_hook_is_asked_by_it(stand_in, provider):
-    server, plain = provider("gpt-3.5-turbo-instruct", lambda ask: f" reply {len(ask.text)}\nx")
+    _, plain = provider("gpt-3.5-turbo-instruct", lambda ask: f" reply {len(ask.text)}\nx")
 
     class Shouting(stand_in.OpenAI):
         def generate(self, s, sampling_params):

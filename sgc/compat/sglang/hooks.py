@@ -18,7 +18,6 @@ from sgc.runtime.executor.backend import Generated
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.record import generated_meta
 
-
 HOOKS = ("generate", "generate_stream", "select", "commit_lazy_operations", "end_program")
 
 
