@@ -11,7 +11,7 @@ from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.executor import choices as methods
-from sgc.runtime.executor.backend import ChoiceScore
+from sgc.runtime.executor.backend import ChoiceScore, Logprob
 
 DEFAULT_METHOD = "token_length_normalized"
 Rows = list[list[Any]]  # [log-probability, token id, text] of each token
@@ -67,9 +67,8 @@ class BuiltIn(ChoicesSamplingMethod):
         if self.requires_unconditional_logprobs and unconditional_token_logprobs is None:
             raise UsageError(f"{self.name} needs unconditional_token_logprobs")
         without = unconditional_token_logprobs or [[] for _ in choices]
-        scores = [
-            _score(rows, alone) for rows, alone in zip(input_token_logprobs, without, strict=True)
-        ]
+        each = zip(input_token_logprobs, output_token_logprobs, without, strict=True)
+        scores = [_score(*rows) for rows in each]
         index = methods.pick(scores, self.name, temperature=0.0, uniform=0.0)
         return ChoicesDecision(choices[index], methods.select_meta(self.name, scores))
 
@@ -77,18 +76,43 @@ class BuiltIn(ChoicesSamplingMethod):
         return f"sgc.{self.name}"
 
 
-def _score(rows: Rows, alone: Rows) -> ChoiceScore:
+def _score(rows: Rows, after: Rows, alone: Rows) -> ChoiceScore:
+    before: Rows = []
+    if len(rows) > 1 and rows[0][0] is None:  # servers begin with the token before the choice
+        before, alone = rows[:1], alone[1:] if len(alone) == len(rows) else alone
+        rows = rows[1:]
     return ChoiceScore(
         ids=tuple(row[1] for row in rows),
         logprobs=tuple(row[0] or 0.0 for row in rows),
         texts=tuple(row[2] if len(row) > 2 else None for row in rows),
         unconditional=tuple(row[0] for row in alone),
+        before=tuple(map(_logprob, before)),
+        after=tuple(map(_logprob, after)),
     )
 
 
-token_length_normalized = BuiltIn("token_length_normalized")
-greedy_token_selection = BuiltIn("greedy_token_selection")
-unconditional_likelihood_normalized = BuiltIn("unconditional_likelihood_normalized")
+def _logprob(row: list[Any]) -> Logprob:
+    return row[0], row[1], row[2] if len(row) > 2 else None
+
+
+class TokenLengthNormalized(BuiltIn):
+    def __init__(self) -> None:
+        super().__init__("token_length_normalized")
+
+
+class GreedyTokenSelection(BuiltIn):
+    def __init__(self) -> None:
+        super().__init__("greedy_token_selection")
+
+
+class UnconditionalLikelihoodNormalized(BuiltIn):
+    def __init__(self) -> None:
+        super().__init__("unconditional_likelihood_normalized")
+
+
+token_length_normalized = TokenLengthNormalized()
+greedy_token_selection = GreedyTokenSelection()
+unconditional_likelihood_normalized = UnconditionalLikelihoodNormalized()
 joint = BuiltIn("joint")
 
 
@@ -96,7 +120,8 @@ def method_of(method: Any) -> Any:
     """The name of a built-in method; an object of the user's as it is."""
     if method is None:
         return DEFAULT_METHOD
-    if isinstance(method, BuiltIn):
+    # One that derives from a built-in one may decide otherwise.
+    if isinstance(method, BuiltIn) and type(method).__call__ is BuiltIn.__call__:
         return method.name
     if isinstance(method, str) or callable(method):
         return method

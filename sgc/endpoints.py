@@ -27,7 +27,10 @@ class Endpoint:
     """A backend to run programs on, for synchronous and asynchronous callers alike.
 
     It is of the process that made it: a forked child has none of its connections and threads.
+    compiles: programs may be compiled for it.
     """
+
+    compiles = True
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -50,6 +53,13 @@ class Endpoint:
     def is_own(self) -> bool:
         """Whether this process made it."""
         return self._pid == os.getpid()
+
+    def as_asked(self) -> Endpoint:
+        """What programs are run on, where this one is given."""
+        return self
+
+    def begin_batch(self, function: Any, n_rows: int) -> None:
+        """Is told of a batch before its rows begin."""
 
     @property
     def endpoint(self) -> Endpoint:
@@ -296,6 +306,7 @@ def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
+MAX_WRAPPERS = 8
 _lock = threading.Lock()
 _default: Endpoint | None = None
 
@@ -309,16 +320,11 @@ def _forget_default() -> None:
 os.register_at_fork(after_in_child=_forget_default)
 
 
-def set_default_backend(endpoint: Endpoint | None) -> None:
+def set_default_backend(endpoint: Any) -> None:
     """The endpoint of runs that name none; None goes back to an embedded engine."""
     global _default
-    if endpoint is not None and not isinstance(endpoint, Endpoint):
-        raise UsageError(
-            f"backend must be an endpoint, found {endpoint!r}",
-            hint='e.g. sgc.RuntimeEndpoint("http://127.0.0.1:30000") or sgc.Runtime(model)',
-        )
     with _lock:
-        _default = endpoint
+        _default = None if endpoint is None else as_endpoint(endpoint)
 
 
 def get_default_backend() -> Endpoint | None:
@@ -336,19 +342,36 @@ def get_server_info(backend: Any = None) -> dict[str, Any]:
     return resolve_backend(backend).get_server_info()
 
 
-def resolve_backend(endpoint: Endpoint | None) -> Endpoint:
+def as_endpoint(given: Any) -> Endpoint:
+    """An endpoint; of a wrapper its `.endpoint`, and a backend written for SGLang is wrapped.
+
+    Raises UsageError for what is none of these.
+    """
+    for _ in range(MAX_WRAPPERS):
+        if isinstance(given, Endpoint) or not hasattr(given, "endpoint"):
+            break
+        given = given.endpoint
+    if isinstance(given, Endpoint):
+        return given.as_asked()
+    if all(callable(getattr(given, name, None)) for name in ("generate", "get_chat_template")):
+        from sgc.compat.sglang.own_backends import adapted
+
+        return adapted(given)
+    raise UsageError(
+        f"backend must be an endpoint, found {given!r}",
+        hint='e.g. sgc.RuntimeEndpoint("http://127.0.0.1:30000"), sgc.Runtime(model), or an object '
+        "with SGLang's generate(s, sampling_params) and get_chat_template()",
+    )
+
+
+def resolve_backend(endpoint: Any) -> Endpoint:
     """The given endpoint, else the default one, else an embedded engine made now and kept."""
     global _default
     session = current_session()
     if session is not None:
         session.refuse_other_runs()
     if endpoint is not None:
-        if not isinstance(endpoint, Endpoint):
-            raise UsageError(
-                f"backend must be an sgc.Runtime or sgc.RemoteEngine, found {endpoint!r}",
-                hint='e.g. sgc.RemoteEngine("grpc://127.0.0.1:30100")',
-            )
-        return endpoint
+        return as_endpoint(endpoint)
     with _lock:
         if isinstance(_default, Runtime) and not _default.is_running:
             _default = None  # it was shut down or died: begin anew

@@ -257,7 +257,7 @@ class Function:
         """
         backend = endpoint.backend
         shares: Backend = sharing or SingleFlight(backend)
-        why = self._refusal(options)
+        why = self._refusal(options) if endpoint.compiles else "its backend is the author's own"
         given = options if row is None else replace(options, row=row)
         canceller = Canceller()
 
@@ -366,6 +366,7 @@ class Function:
         chosen = make_options(known_options(options))
         bound = [self._row_arguments(index, row) for index, row in enumerate(rows)]
 
+        endpoint.begin_batch(self, len(bound))
         guards = self._jit.guards() if self._jit is not None else None
         sharing = SingleFlight(endpoint.backend)
         made = [

@@ -36,6 +36,7 @@ from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.loop import refuse_own_thread, shared
 from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.place import of_run
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.single_flight import SingleFlight
 from sgc.runtime.executor.tools import ToolImpl, Tools
@@ -165,7 +166,7 @@ class Program:
         """The backend for one run or the rows of one batch: equal requests that draw nothing are
         asked once, but at -O0.
         """
-        return SingleFlight(backend) if self.level else backend
+        return SingleFlight(backend) if self.level and of_run(backend) is None else backend
 
     @property
     def default_order(self) -> str:

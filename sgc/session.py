@@ -48,6 +48,10 @@ def current_session() -> Session | None:
     return _current.get()
 
 
+class OneText(tuple[Operand, ...]):
+    """An operand that takes several, given as one text; a backend of the user's is told so."""
+
+
 class Session(ABC):
     """A program being built, node by node, in the order Python runs it."""
 
@@ -266,8 +270,10 @@ class Session(ABC):
             raise UsageError(
                 f"expected a text or a list of them, found {value!r}", where=str(user_loc() or "")
             )
-        items = (value,) if isinstance(value, str) else tuple(value)
-        return tuple(self.scalar(item) for item in items)
+        if isinstance(value, str):
+            one = (self.scalar(value),)
+            return one if self.is_tracing else OneText(one)
+        return tuple(self.scalar(item) for item in value)
 
     def _gather(self, op: str, keys: list[str], items: Any) -> Operand:
         operands = tuple(self.operand(item) for item in items)

@@ -69,9 +69,11 @@ class _ScoreHandler(_Handler):
         choices = list(zip(self._work.score.choices, update.choices, strict=True))
         scored = self._replies.finish(self._id, self.kind, update).scored
         scored.usage.CopyFrom(update.usage)
+        last = self._work.tokens[-1]
+        before = pb.TokenLogprob(id=last, text=_text(self._tokenizer, last))
         for asked, found in choices:
             texts = [_text(self._tokenizer, token) for token in asked.ids]
-            scored.choices.add(ids=asked.ids, logprobs=found.logprobs, texts=texts)
+            scored.choices.add(ids=asked.ids, logprobs=found.logprobs, texts=texts, before=before)
 
 
 class _GenerateHandler(_Handler):

@@ -202,7 +202,8 @@ class Generated:
     text: without the stop string. ids: every sampled token. kept_ids: those that stay in the
     prompt as they are; head: text before them that joins the run before it, where the border
     was healed; tail: text after them that joins the next run. matched: the stop string or
-    token id that ended it. extra: what else a server says of it.
+    token id that ended it. extra: what else a server says of it; tells_all: and nothing else is
+    told.
     """
 
     text: str
@@ -215,6 +216,7 @@ class Generated:
     logprobs: Logprobs | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     head: str = ""
+    tells_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,23 +224,30 @@ class ChoiceScore:
     """Log-probabilities of a choice's tokens, from where any choice can differ.
 
     texts: the tokens' texts where the backend tells them. unconditional: log-probabilities of
-    the same tokens without the prompt, where asked for; the first has none.
+    the same tokens without the prompt, where asked for; the first has none. before: the token
+    before them, without one; after: what would come next. Both only where the backend tells.
     """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     texts: tuple[str | None, ...] = ()
     unconditional: tuple[float | None, ...] = ()
+    before: tuple[Logprob, ...] = ()
+    after: tuple[Logprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a backend says of choices: scores, or only the index of the one it `chosen`, and how."""
+    """What a backend says of choices: scores, or only the index of the one it `chosen`, and how.
+
+    meta: all that `get_meta_info` is to tell, where the backend says it.
+    """
 
     choices: tuple[ChoiceScore, ...]
     usage: Usage
     chosen: int | None = None
     how: str = ""
+    meta: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +290,9 @@ class Capabilities:
     log-probabilities of choices, and not only which it takes. tells_stop: it tells which stop
     string ended a generation. speculates: a request costs its whole prompt, so that asking for more
     than one generation at once pays. takes_messages: a prompt without roles is a message, which no
-    generation goes on with. pool_tokens: of how many tokens it keeps the KV at once, where it has
-    a pool of its own. prefetches: it computes prompts ahead of their use.
+    generation goes on with. goes_on: it goes on with an assistant's message that has begun.
+    pool_tokens: of how many tokens it keeps the KV at once, where it has a pool of its own.
+    prefetches: it computes prompts ahead of their use.
     """
 
     model: str
@@ -299,6 +309,7 @@ class Capabilities:
     tells_stop: bool = True
     speculates: bool = False
     takes_messages: bool = False
+    goes_on: bool = True
     pool_tokens: int | None = None
     prefetches: bool = False
 

@@ -89,9 +89,7 @@ def decide(
     unconditional = [_rows(score, score.unconditional) for score in scores]
     found = method(
         choices=list(choices),
-        normalized_prompt_logprobs=token_length_normalized(scores),
-        input_token_logprobs=[_rows(score, score.logprobs) for score in scores],
-        output_token_logprobs=[[] for _ in scores],
+        **_token_logprobs(scores),
         unconditional_token_logprobs=unconditional if scores[0].unconditional else None,
     )
     decision = found.decision
@@ -106,9 +104,7 @@ def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
     best = max(joint_logprobs)
     weights = [math.exp(value - best) for value in joint_logprobs]
     found: dict[str, Any] = {
-        "normalized_prompt_logprobs": token_length_normalized(scores),
-        "input_token_logprobs": [_rows(score, score.logprobs) for score in scores],
-        "output_token_logprobs": [[] for _ in scores],
+        **_token_logprobs(scores),
         "joint_logprobs": joint_logprobs,
         "probabilities": [weight / math.fsum(weights) for weight in weights],
     }
@@ -120,10 +116,20 @@ def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
     return found
 
 
+def _token_logprobs(scores: Scores) -> dict[str, Any]:
+    """What SGLang's methods are told, and tell."""
+    return {
+        "normalized_prompt_logprobs": token_length_normalized(scores),
+        "input_token_logprobs": [_rows(score, score.logprobs) for score in scores],
+        "output_token_logprobs": [list(map(list, score.after)) for score in scores],
+    }
+
+
 def _rows(score: ChoiceScore, logprobs: Sequence[float | None]) -> list[list[Any]]:
+    """As SGLang's servers tell them: first the token before, which has no log-probability."""
     texts = score.texts or (None,) * len(score.ids)
     rows = zip(logprobs, score.ids, texts, strict=False)
-    return [[logprob, token, text] for logprob, token, text in rows]
+    return [*map(list, score.before), *map(list, rows)]
 
 
 def _matrix(scores: Scores) -> list[list[float]]:

@@ -165,10 +165,13 @@ def _top(message: pb.TokenLogprob) -> tuple[Logprob, ...] | None:
 
 
 def scored_of(message: pb.Scored) -> Scored:
-    choices = (
-        ChoiceScore(tuple(c.ids), tuple(c.logprobs), tuple(c.texts)) for c in message.choices
-    )
-    return Scored(tuple(choices), usage_of(message.usage))
+    return Scored(tuple(map(_choice_score, message.choices)), usage_of(message.usage))
+
+
+def _choice_score(message: pb.ChoiceScore) -> ChoiceScore:
+    before = (_logprob(message.before),) if message.HasField("before") else ()
+    ids, logprobs = tuple(message.ids), tuple(message.logprobs)
+    return ChoiceScore(ids, logprobs, tuple(message.texts), before=before)
 
 
 def usage_of(message: pb.Usage) -> Usage:

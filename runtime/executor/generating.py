@@ -65,10 +65,13 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> tuple[A
     tries: tuple[Try, ...]
     if n == 1:
         ahead = run.field(node, "ahead") if node.op == "gen" else 0
+        where = str(node.loc or "")
         if plan.check is None:
             backend = run.speculation.backend(
-                backend, run.capabilities, state.path, ahead, on_thrown
+                backend, run.capabilities, state.path, ahead, on_thrown, where
             )
+        elif ahead and run.capabilities.speculates:
+            run.speculation.tell(where, f"its {plan.check.field} is checked here")
         can_stream = run.on_text is not None and plan.can_stream and not is_hidden
         on_delta = shown.add if can_stream else None
         with last_use(node, state, prompt):

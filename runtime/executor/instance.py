@@ -23,7 +23,7 @@ from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.logged import Logged, log_as
 from sgc.runtime.executor.map_places import COUNTED, Called, MapPlace, Maps
 from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.place import Place, Placed
+from sgc.runtime.executor.place import Place, Placed, of_run
 from sgc.runtime.executor.plan import Plan, plan_of
 from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
 from sgc.runtime.executor.speculation import Speculation
@@ -55,6 +55,7 @@ class Instance:
         self.base = path
         self.backend = backend
         self._placed: Placed | None = backend if isinstance(backend, Placed) else None
+        self._of_run = of_run(backend)
         if self._placed is None and options.log is not None:
             self._placed = Logged(backend, options.log)
         self.capabilities = capabilities
@@ -340,10 +341,14 @@ class Instance:
 
     def backend_of(self, node: Node, path: str, ordinal: int) -> Backend:
         """The backend for a node's request, through the run's log where there is one."""
-        if self._placed is None:
-            return self.backend
+        backend, placed = self.backend, self._placed
+        if self._of_run is not None:
+            backend = self._of_run.in_run(self, node, path, ordinal)
+            placed = Logged(backend, self.options.log) if self.options.log is not None else None
+        if placed is None:
+            return backend
         name = node.text("name") if node.op in ("gen", "gen_n", "select") else ""
-        return self._placed.at(Place(self.row, path, ordinal, name, str(node.loc or "")))
+        return placed.at(Place(self.row, path, ordinal, name, str(node.loc or "")))
 
     def prompt(self, state: StreamState) -> Prompt:
         return state.prompt(self.special)

@@ -117,6 +117,7 @@ def generated_json(reply: Generated) -> Json:
         "usage": usage_json(reply.usage),
         "logprobs": None if logprobs is None else _logprobs_json(logprobs),
         "extra": dict(reply.extra),
+        "tells_all": reply.tells_all,
     }
 
 
@@ -133,6 +134,7 @@ def generated_of(found: Json) -> Generated:
         logprobs=None if logprobs is None else _logprobs_of(logprobs),
         extra=instance_of(found["extra"], dict),
         head=_text(found["head"]),
+        tells_all=_flag(found.get("tells_all", False)),
     )
 
 
@@ -173,12 +175,16 @@ def scored_json(reply: Scored) -> Json:
             "logprobs": list(map(_number_json, choice.logprobs)),
             "texts": choice.texts,
             "unconditional": list(map(_number_json, choice.unconditional)),
+            "before": _rows_json(choice.before),
+            "after": _rows_json(choice.after),
         }
         for choice in reply.choices
     ]
     found: Json = {"choices": choices, "usage": usage_json(reply.usage)}
     if reply.chosen is not None:
         found |= {"chosen": reply.chosen, "how": reply.how}
+    if reply.meta is not None:
+        found["meta"] = dict(reply.meta)
     return found
 
 
@@ -189,13 +195,17 @@ def scored_of(found: Json) -> Scored:
             tuple(map(_known_number, choice["logprobs"])),
             tuple(choice["texts"]),
             tuple(map(_number_of, choice["unconditional"])),
+            _rows_of(choice.get("before", ())),  # of older logs, none
+            _rows_of(choice.get("after", ())),
         )
         for choice in found["choices"]
     )
     chosen = found.get("chosen")
     if chosen is not None and instance_of(chosen, int) < 0:
         raise ValueError(f"there is no choice {chosen}")
-    return Scored(choices, usage_of(found["usage"]), chosen, _text(found.get("how", "")))
+    how, meta = _text(found.get("how", "")), found.get("meta")
+    meta = None if meta is None else dict(meta)
+    return Scored(choices, usage_of(found["usage"]), chosen, how, meta)
 
 
 def _number_json(value: float | None) -> float | str | None:
@@ -265,6 +275,7 @@ def capabilities_json(found: Capabilities) -> Json:
         "tells_stop": found.tells_stop,
         "speculates": found.speculates,
         "takes_messages": found.takes_messages,
+        "goes_on": found.goes_on,
         "pool_tokens": found.pool_tokens,
     }
 
@@ -293,5 +304,6 @@ def capabilities_of(found: Json) -> Capabilities:
         tells_stop=_flag(found.get("tells_stop", True)),
         speculates=_flag(found.get("speculates", False)),
         takes_messages=_flag(found.get("takes_messages", False)),
+        goes_on=_flag(found.get("goes_on", True)),
         pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
     )

@@ -124,7 +124,7 @@ class Plan:
         await check.prepare()
         found = ""
         for number in range(MAX_TRIES):
-            tried = await _try(backend, prompt, _retried(sampling, number))
+            tried = await _try(backend, prompt, retried(sampling, number))
             if await check.meets(tried.reply.text):
                 return tried
             thrown(tried)
@@ -147,7 +147,7 @@ async def _try(
     return Try(sampling, reply, start_s, time.monotonic())
 
 
-def _retried(sampling: Sampling, number: int) -> Sampling:
+def retried(sampling: Sampling, number: int) -> Sampling:
     """The sampling of a try: a greedy reply would stay the same, so later ones are drawn."""
     if number == 0:
         return sampling

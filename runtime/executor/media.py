@@ -109,12 +109,18 @@ def load_video(value: Any, n_frames: int) -> Media:
 def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
     """Frames at evenly spaced places, the last one repeated where there are too few."""
     total = max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 1)
-    wanted = [round(i * (total - 1) / max(n_frames - 1, 1)) for i in range(n_frames)]
+    step = (total - 1) / max(n_frames - 1, 1)
+    # Places are cut off, not rounded, as SGLang's are; the last is the last whatever that gives.
+    wanted = [int(i * step) if i < n_frames - 1 or i == 0 else total - 1 for i in range(n_frames)]
     found: dict[int, bytes] = {}
-    for index in range(wanted[-1] + 1 if wanted else 0):
+    n_read = 0  # frames that cannot be read do not count
+    for _ in range(total if wanted else 0):
         ok, frame = capture.read()
-        if ok and index in wanted:
-            found[index] = _png(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
+        if ok and n_read in wanted:
+            found[n_read] = _png(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
+        n_read += bool(ok)
+        if n_read > wanted[-1]:
+            break
     last = b""
     frames = []
     for index in wanted:

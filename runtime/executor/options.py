@@ -238,6 +238,11 @@ _LISTS: Mapping[str, Callable[[str, Any], tuple[Any, ...]]] = {
 }
 
 
+def dtype_stops(dtype: str | None) -> tuple[str, ...]:
+    """The stops that come with a `dtype`."""
+    return DTYPES[dtype][1] if dtype is not None else ()
+
+
 def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     """The pattern a text must match, and stops that come with it."""
     dtype = given.get("dtype")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
+from sgc.ir.graph import Node
 from sgc.runtime.executor.backend import Backend
 
 
@@ -22,6 +23,19 @@ class Place:
     name: str = ""
     line: str = ""
     number: int = 0
+
+
+class OfRun(Protocol):
+    """A backend that looks at the program that asks: a run has one of its own for each node."""
+
+    def in_run(self, run: Any, node: Node, path: str, ordinal: int) -> Backend:
+        """The backend as one node of a run, an `Instance`, sees it."""
+        ...
+
+
+def of_run(backend: Backend) -> OfRun | None:
+    """The backend, if it is one by itself: what wraps one hands on its attributes."""
+    return cast(OfRun, backend) if hasattr(type(backend), "in_run") else None
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sgc.ir.graph import Graph, Ref
-from sgc.runtime.executor.backend import Backend
+from sgc.runtime.executor.backend import Backend, Prompt
 from sgc.runtime.executor.handlers import HANDLERS
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.options import RunOptions
@@ -14,6 +14,13 @@ _CONSTANT = ("const", "role_begin", "role_end")
 
 async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
     """Has a backend compute and keep the constant beginning of the main stream, if any."""
+    prompt = await constant_prefix(graph, backend)
+    if prompt:
+        await backend.commit_prefix(prompt)
+
+
+async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
+    """That beginning, in the backend's chat template."""
     run = Instance(graph.name, backend, await backend.capabilities(), RunOptions(), {})
     state: StreamState | None = None
     at = ""
@@ -26,6 +33,4 @@ async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
         (state,) = HANDLERS[node.op](run, node)
         at = node.results[0].name
         run.define(at, state)
-    prompt = () if state is None else run.prompt(state)
-    if prompt:
-        await backend.commit_prefix(prompt)
+    return () if state is None else run.prompt(state)

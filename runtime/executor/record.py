@@ -11,6 +11,7 @@ from typing import Any
 
 from sgc.ir.graph import Loc
 from sgc.runtime.executor.backend import (
+    FinishReason,
     Generated,
     Logprob,
     Prompt,
@@ -55,9 +56,11 @@ class Request:
     def meta_info(self) -> dict[str, Any] | None:
         """What `get_meta_info` tells of it, in SGLang's shape; None for a commit."""
         if isinstance(self.reply, Generated):
-            return generated_meta(self.reply)
+            return generated_meta(self.reply, self.sampling)
         if self.meta is not None:
             return dict(self.meta)
+        if isinstance(self.reply, Scored) and self.reply.meta is not None:
+            return dict(self.reply.meta)
         if isinstance(self.reply, Scored) and self.reply.chosen is not None:
             return {"chosen_by": self.reply.how}
         if isinstance(self.reply, Scored):
@@ -88,11 +91,15 @@ class ToolCall:
         return (self.path, self.ordinal, self.name, self.effect, self.arguments)
 
 
-def generated_meta(reply: Generated) -> dict[str, Any]:
+def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[str, Any]:
     """A generation's meta info: `finish_reason`, token counts, and log-probabilities if asked."""
+    if reply.tells_all:
+        return dict(reply.extra)
     finish: dict[str, Any] = {"type": reply.finish_reason.value}
     if reply.matched is not None:
         finish["matched"] = reply.matched
+    elif reply.finish_reason is FinishReason.LENGTH and sampling is not None:
+        finish["length"] = sampling.max_tokens
     found: dict[str, Any] = {
         "finish_reason": finish,
         "prompt_tokens": reply.usage.prompt_tokens,
@@ -103,9 +110,13 @@ def generated_meta(reply: Generated) -> dict[str, Any]:
         if getattr(reply.usage, name):
             found[name] = getattr(reply.usage, name)
     if reply.logprobs is not None:
+        # SGLang's servers tell of the tokens after the first one that was asked for.
         found["input_token_logprobs"] = _rows(reply.logprobs.input)
+        for row in found["input_token_logprobs"][:1]:
+            row[0] = None
         found["output_token_logprobs"] = _rows(reply.logprobs.output)
-        found["input_top_logprobs"] = _top_rows(reply.logprobs.input_top)
+        tops = reply.logprobs.input_top
+        found["input_top_logprobs"] = _top_rows([None, *tops[1:]] if tops else tops)
         found["output_top_logprobs"] = _top_rows(reply.logprobs.output_top)
     return {**found, **reply.extra}
 

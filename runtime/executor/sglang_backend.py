@@ -108,8 +108,8 @@ class SGLangBackend:
         if unconditional:
             alone = await self._ask(wire.unconditional_body(scored), len(choices))
         scores = (
-            wire.choice_score(rows, alone[index] if unconditional else None)
-            for index, rows in enumerate(scored)
+            wire.choice_score(reply, rows, alone[index] if unconditional else None)
+            for index, (reply, rows) in enumerate(zip(replies, scored, strict=True))
         )
         return Scored(tuple(scores), wire.sum_usage([head, *replies, *alone]))
 

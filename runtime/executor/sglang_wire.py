@@ -234,9 +234,10 @@ def choice_rows(reply: Json, text: str) -> list[Row]:
     return kept
 
 
-def choice_score(rows: Sequence[Row], alone: Json | None) -> ChoiceScore:
+def choice_score(reply: Json, rows: Sequence[Row], alone: Json | None) -> ChoiceScore:
     """alone: the reply for the rows' tokens without the prompt, where that was asked."""
-    unconditional: tuple[float | None, ...] = ()
+    told, unconditional = _rows_of(reply), tuple[float | None, ...]()
+    left_out = told[: len(told) - len(rows)]
     if alone is not None:
         unconditional = tuple(row[0] for row in _rows_of(alone))
         if len(unconditional) == len(rows) - 1:
@@ -250,13 +251,17 @@ def choice_score(rows: Sequence[Row], alone: Json | None) -> ChoiceScore:
         logprobs=tuple(row[0] for row in rows),
         texts=tuple(row[2] for row in rows),
         unconditional=unconditional,
+        before=tuple((None, row[1], row[2]) for row in left_out[-1:]),
+        after=tuple((row[0], row[1], row[2]) for row in _rows_of(reply, "output")),
     )
 
 
-def _rows_of(reply: Json) -> list[Row]:
-    rows = reply["meta_info"].get("input_token_logprobs")
+def _rows_of(reply: Json, side: str = "input") -> list[Row]:
+    """A server that was to generate nothing may leave out the output's."""
+    name = f"{side}_token_logprobs"
+    rows = reply["meta_info"].get(name, [] if side == "output" else None)
     if not isinstance(rows, list) or not all(map(_is_row, rows)):
-        raise BackendError(f"the server sent {str(rows)[:80]} as input_token_logprobs")
+        raise BackendError(f"the server sent {str(rows)[:80]} as {name}")
     return rows
 
 

@@ -22,6 +22,7 @@ from sgc.runtime.executor.providers.lower import REWRITE, ROOM_FOR_JSON
 from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.schema import Shape, of_regex, of_schema
 from sgc.runtime.executor.providers.select import MAX_TRIES as MAX_SELECT_TRIES
+from sgc.runtime.executor.speculation import MAX_MESSAGES
 
 INSTRUCTION = 96  # bytes of what tells a model to take one of some choices, beside them
 
@@ -134,8 +135,9 @@ class ProviderAsking:
             return self._cost(prompt, limit).times(MAX_TRIES * n)
         together = n > 1 and self.facts.n
         cost = self._cost(prompt, limit * n) if together else self._cost(prompt, limit).times(n)
-        if ahead > sampling.max_tokens and n == 1:
-            cost = cost.plus(self._cost(prompt, ahead))
+        if ahead and n == 1:
+            n_tries = 1 if self.capabilities.goes_on else MAX_MESSAGES
+            cost = cost.plus(self._cost(prompt, max(ahead, limit)).times(n_tries))
         return cost
 
     def _shape(self, sampling: Sampling) -> Shape | None:

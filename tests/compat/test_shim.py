@@ -20,7 +20,7 @@ from waiting import BOUND_S
 
 from sgc.compat.sglang import install
 from sgc.endpoints import set_default_backend
-from sgc.errors import BackendError, SgcError, UsageError
+from sgc.errors import ProgramError, SgcError, UsageError
 
 
 def _forget() -> None:
@@ -60,23 +60,27 @@ NAMES = {
     "sglang.global_config": "global_config",
     "sglang.lang.global_config": "global_config",
     "sglang.version": "__version__",
-    "sglang.lang.ir": "REGEX_INT REGEX_FLOAT REGEX_BOOL REGEX_STR REGEX_STRING SglFunction SglGen",
+    "sglang.lang.ir": "REGEX_INT REGEX_FLOAT REGEX_BOOL REGEX_STR REGEX_STRING SglFunction SglGen "
+    "SglSamplingParams SglExpr SglExprList SglConstantText SglSelect SglImage SglVideo "
+    "SglRoleBegin SglRoleEnd SglSeparateReasoning",
     "sglang.lang.chat_template": "get_chat_template get_chat_template_by_model_path ChatTemplate "
     "register_chat_template register_chat_template_matching_function ChatTemplateStyle",
-    "sglang.lang.choices": "ChoicesDecision ChoicesSamplingMethod token_length_normalized",
-    "sglang.lang.interpreter": "ProgramState ProgramStateGroup StreamExecutor",
-    "sglang.lang.tracer": "trace_program",
+    "sglang.lang.choices": "ChoicesDecision ChoicesSamplingMethod token_length_normalized "
+    "TokenLengthNormalized GreedyTokenSelection UnconditionalLikelihoodNormalized",
+    "sglang.lang.interpreter": "ProgramState ProgramStateGroup StreamExecutor cache_program "
+    "run_program run_program_batch",
+    "sglang.lang.tracer": "trace_program extract_prefix_by_tracing",
     "sglang.lang.compiler": "compile_func CompiledFunction",
     "sglang.lang.backend.base_backend": "BaseBackend",
     "sglang.lang.backend.runtime_endpoint": "RuntimeEndpoint Runtime",
     "sglang.backend.runtime_endpoint": "RuntimeEndpoint",
-    "sglang.lang.backend.openai": "OpenAI",
+    "sglang.lang.backend.openai": "OpenAI TokenUsage",
     "sglang.lang.backend.anthropic": "Anthropic",
     "sglang.lang.backend.litellm": "LiteLLM",
     "sglang.lang.backend.vertexai": "VertexAI",
     "sglang.utils": "dump_state_text read_jsonl download_and_cache_file http_request "
     "print_highlight terminate_process wait_for_server launch_server_cmd normalize_base_url "
-    "encode_image_base64",
+    "encode_image_base64 encode_video_base64 HttpResponse is_same_type trim_overlap",
     "sglang.test.test_utils": "add_common_sglang_args_and_parse select_sglang_backend is_in_ci "
     "CustomTestCase DEFAULT_MODEL_NAME_FOR_TEST dump_bench_raw_result popen_launch_server",
     "sglang.test.doc_patch": "launch_server_cmd",
@@ -113,7 +117,7 @@ def test_modules_hang_together(sgl):
         ("import sglang; sglang.nope", AttributeError, "sglang has no 'nope'; it has: Anthropic"),
         ("import sglang.utils as u; u.nope", AttributeError, "sglang.utils has no 'nope'"),
         ("from sglang import nope", ImportError, "it has: Anthropic"),
-        ("from sglang.utils import nope", ImportError, "it has: convert_json"),
+        ("from sglang.utils import nope", ImportError, "it has: HttpResponse, convert_json"),
         ("import sglang.srt.layers", ImportError, "sglang.srt has no 'layers'"),
     ],
 )
@@ -182,7 +186,7 @@ def test_a_base_backend_has_a_template_and_no_model(sgl, server):
     backend.chat_template = get_chat_template("llama-2-chat")
     assert isinstance(sgl.RuntimeEndpoint(server.url), BaseBackend)
     assert not isinstance(server, BaseBackend)
-    with pytest.raises(BackendError, match="BaseBackend has no model"):
+    with pytest.raises(ProgramError, match="gen failed: NotImplementedError"):
         _chat(sgl).run("hi", backend=backend).text()
 
 

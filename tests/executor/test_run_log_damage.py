@@ -260,7 +260,7 @@ TOPS = st.lists(st.none() | ROWS).map(tuple)
     ),
     st.builds(
         ChoiceScore, IDS, st.lists(NUMBERS).map(tuple), st.lists(st.none() | TEXTS).map(tuple),
-        st.lists(st.none() | NUMBERS).map(tuple),
+        st.lists(st.none() | NUMBERS).map(tuple), ROWS, ROWS,
     ),
 )  # fmt: skip
 def test_replies_come_back_as_they_were(generated, choice):

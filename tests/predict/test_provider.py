@@ -25,7 +25,7 @@ from sgc.runtime.executor.run_log import RunLog
 MODELS = {"gpt-4o": "openai", "claude-sonnet-4-5": "anthropic"}
 SEED = 7
 OPTIONS = RunOptions(seed=SEED)
-CANNOT = {("ahead", "gpt-4o")}  # go on with a message that has begun
+CANNOT = {("ahead", "gpt-4o")}  # a whole message begins otherwise than the script says
 N_FEW, N_ROWS = 20, 220
 
 

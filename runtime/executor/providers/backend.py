@@ -228,6 +228,7 @@ def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabil
         # Rewritten, a message that has begun is another prompt, and so has another text.
         speculates=facts.prefill != "rewrite" or facts.api == "completions",
         takes_messages=facts.api != "completions",
+        goes_on=facts.api == "completions" or facts.prefill != "none",
         images=facts.images and facts.api != "completions",
         checked=frozenset({"regex", "json_schema"}),
         scores=facts.select[0] == "echo",

@@ -90,15 +90,18 @@ def _choice_score(reply: Any, start: int, end: int) -> ChoiceScore:
     """Of tokens that end after the prompt and begin before the choice's end."""
     if reply.logprobs is None:
         raise MalformedReply("the server told no log-probabilities of the prompt")
-    rows, at = [], 0
+    rows, before, at = [], [], 0
     for logprob, _, token in reply.logprobs.output:
         begin, at = at, at + len(token or "")
-        if at > start and begin < end:
+        if at <= start:
+            before = [(None, 0, token)]
+        elif begin < end:
             rows.append((logprob, token))
     if not rows or any(logprob is None for logprob, _ in rows):
         raise BackendError(
             "the server gave no log-probability for a choice",
             hint="the prompt may be too short; it needs a token before the choices",
         )
-    ids = tuple(range(len(rows)))
-    return ChoiceScore(ids, tuple(row[0] for row in rows), tuple(row[1] for row in rows))
+    ids = tuple(range(1, len(rows) + 1))  # the API tells none; these are places
+    logprobs, texts = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+    return ChoiceScore(ids, logprobs, texts, before=tuple(before))

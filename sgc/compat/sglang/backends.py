@@ -6,25 +6,19 @@ names, and a count of tokens. Model providers are in `providers.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from sgc import endpoints
+from sgc.choices import ChoicesDecision
 from sgc.compat.sglang import chat_template as templates
 from sgc.compat.sglang.chat_template import ChatTemplate
+from sgc.compat.sglang.hooks import Hooks
+from sgc.compat.sglang.sampling_params import SglSamplingParams
 from sgc.compat.sglang.server_args import ServerArgs
 from sgc.compat.sglang.usage import CountingBackend, TokenUsage
 from sgc.endpoints import SCHEMES, Endpoint
-from sgc.errors import BackendError, UsageError
-from sgc.runtime.executor.backend import (
-    Capabilities,
-    Generated,
-    Prompt,
-    Sampling,
-    Scored,
-    Usage,
-)
-from sgc.runtime.executor.chat_templates import DEFAULT, template_named
+from sgc.errors import UsageError
+from sgc.runtime.executor.chat_templates import DEFAULT
 
 
 class _EveryEndpoint(type):
@@ -35,7 +29,7 @@ class _EveryEndpoint(type):
         return isinstance(instance, Endpoint) if is_base else type.__instancecheck__(cls, instance)
 
 
-class NamedEndpoint(Endpoint):
+class NamedEndpoint(Hooks):
     """An endpoint whose chat template has SGLang's form, and which counts tokens."""
 
     _template: ChatTemplate | None = None
@@ -111,49 +105,73 @@ class Engine:
         )
 
 
-class BaseBackend(NamedEndpoint, metaclass=_EveryEndpoint):
-    """Every backend's base class. Made by itself it has a chat template and no model."""
+class BaseBackend(metaclass=_EveryEndpoint):
+    """Every backend's base class: one's own needs `generate` besides, and has what hooks it wants.
+
+    `s` is the stream that asks: `text_`, `messages_`, `images_`, `sid` and the like.
+    """
 
     def __init__(self) -> None:
-        super().__init__(_NoModel())
-        self._dress()
+        self.support_concate_and_append = False
+        self.chat_template = _template_named(DEFAULT)
 
+    def get_model_name(self) -> str:
+        raise NotImplementedError
 
-class _NoModel:
-    """What `BaseBackend()` runs on: nothing."""
+    def get_chat_template(self) -> ChatTemplate:
+        return self.chat_template
 
-    async def capabilities(self) -> Capabilities:
-        return Capabilities("none", template_named(DEFAULT), max_context=2**31 - 1)
+    def cache_prefix(self, prefix_str: str) -> None:
+        """Before a batch, and by `f.cache()`: a text that all runs begin with."""
 
-    async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
-    ) -> Generated:
-        raise self._refusal()
+    def uncache_prefix(self, rid: str) -> None:
+        """Nobody calls it; so it is in SGLang, with those that say so here."""
 
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        raise self._refusal()
+    def end_request(self, rid: str | list[str]) -> None:
+        """Nobody calls it."""
 
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
-        raise self._refusal()
+    def begin_program(self, s: Any) -> None:
+        """Nobody calls it."""
 
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        raise self._refusal()
+    def end_program(self, s: Any) -> None:
+        """When a run is over, of each stream that asked something."""
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        raise self._refusal()
+    def commit_lazy_operations(self, s: Any) -> None:
+        """Before a fork of several."""
 
-    async def close(self) -> None:
-        """Nothing is open."""
+    def fork_program(
+        self, src: Any, dst: list[Any], position_ids_offset: list[int] | None = None
+    ) -> None:
+        """Nobody calls it."""
 
-    def _refusal(self) -> BackendError:
-        return BackendError(
-            "BaseBackend has no model; a subclass's own `generate` is not asked",
-            hint="run on sgl.RuntimeEndpoint or sgl.Runtime",
-        )
+    def fill_image(self, s: Any) -> None:
+        """Nobody calls it."""
+
+    def generate(self, s: Any, sampling_params: SglSamplingParams) -> Any:
+        """A text and its meta info; with n above 1 a list of texts."""
+        raise NotImplementedError
+
+    def generate_stream(self, s: Any, sampling_params: SglSamplingParams) -> Any:
+        """Pieces of text, each with the meta info so far."""
+        raise NotImplementedError
+
+    def select(
+        self, s: Any, choices: list[str], temperature: float, choices_method: Any = None
+    ) -> ChoicesDecision:
+        raise NotImplementedError
+
+    def concatenate_and_append(self, src_rids: list[str], dst_rid: str) -> None:
+        """Nobody calls it: joins append texts."""
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        """Its author's affair."""
+
+    def flush_cache(self) -> Any:
+        """Its author's affair."""
+
+    def get_server_info(self) -> Any:
+        """Its author's affair."""
 
 
 def _template_named(name: str) -> ChatTemplate:

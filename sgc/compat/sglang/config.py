@@ -32,7 +32,8 @@ class GlobalConfig:
     @property
     def default_backend(self) -> Any:
         """The backend of runs that name none; None until one is set or was needed."""
-        return endpoints.get_default_backend()
+        found = endpoints.get_default_backend()
+        return getattr(found, "own", found)  # of a backend of the user's, that itself
 
     @default_backend.setter
     def default_backend(self, backend: Any) -> None:

@@ -6,14 +6,27 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sgc import runs, state, view
 from sgc.compat.sglang.programs import CompiledFunction, SglFunction, TracedGraph
+from sgc.compat.sglang.sampling_params import SglSamplingParams
+from sgc.compat.sglang.streams import AskedStream
+from sgc.endpoints import resolve_backend
 from sgc.group import ProgramStateGroup
+from sgc.runtime.executor.loop import shared
+from sgc.runtime.executor.prefix import constant_prefix
 
-__all__ = ["ProgramState", "ProgramStateGroup", "StreamExecutor", "cache_program"]
+__all__ = [
+    "ProgramState",
+    "ProgramStateGroup",
+    "StreamExecutor",
+    "cache_program",
+    "run_program",
+    "run_program_batch",
+]
 
 
 class ProgramState(metaclass=ABCMeta):  # noqa: B024
@@ -29,11 +42,63 @@ class StreamExecutor(metaclass=ABCMeta):  # noqa: B024
 
 
 StreamExecutor.register(view.StreamExecutorView)
+StreamExecutor.register(AskedStream)  # as backends get it
 
 
 def cache_program(program: SglFunction, backend: Any) -> None:
     """Has the backend keep the text that every run of the program begins with."""
     program.cache(backend)
+
+
+def run_program(
+    program: SglFunction,
+    backend: Any,
+    func_args: Sequence[Any],
+    func_kwargs: Mapping[str, Any],
+    default_sampling_para: SglSamplingParams,
+    stream: bool,
+    sync: bool = False,
+    use_thread: bool = True,
+) -> Any:
+    """A run whose sampling parameters stand in an object."""
+    options = run_options(default_sampling_para)
+    run = program.run(*func_args, backend=backend, stream=stream, **options, **func_kwargs)
+    if sync:
+        run.sync()
+    return run
+
+
+def run_program_batch(
+    program: SglFunction,
+    backend: Any,
+    batch_arguments: Any,
+    default_sampling_para: SglSamplingParams,
+    num_threads: int | str,
+    progress_bar: bool,
+    generator_style: bool = False,
+) -> Any:
+    """A batch, likewise."""
+    return program.run_batch(
+        batch_arguments,
+        backend=backend,
+        num_threads=num_threads,
+        progress_bar=progress_bar,
+        generator_style=generator_style,
+        **run_options(default_sampling_para),
+    )
+
+
+def run_options(params: SglSamplingParams) -> dict[str, Any]:
+    """As `run` takes them, but for what is as it is without being given."""
+    given = {row.name: (getattr(params, row.name), row.default) for row in fields(params)}
+    return {name: value for name, (value, default) in given.items() if value != default}
+
+
+def extract_prefix_by_tracing(program: SglFunction, backend: Any) -> str:
+    """The text that every run of the program begins with, in the backend's chat template."""
+    graph, asked = program.trace(backend=backend), resolve_backend(backend).backend
+    prompt = shared.run(constant_prefix(graph, asked))
+    return "".join(run.text for run in prompt)
 
 
 def trace_program(program: SglFunction, arguments: Mapping[str, Any], backend: Any) -> TracedGraph:

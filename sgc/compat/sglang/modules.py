@@ -16,6 +16,7 @@ from sgc.compat.sglang import (
     backends,
     chat_template,
     config,
+    expressions,
     interpreter,
     programs,
     providers,
@@ -24,8 +25,10 @@ from sgc.compat.sglang import (
     servers,
     srt,
     test_utils,
+    usage,
     utils,
 )
+from sgc.compat.sglang.sampling_params import SglSamplingParams
 from sgc.runtime.executor import options
 
 Names = Mapping[str, Any]
@@ -65,7 +68,13 @@ def all_modules() -> dict[str, tuple[str | None, Names]]:
         "sglang.lang.choices": (choices.__doc__, _choices()),
         "sglang.lang.interpreter": _public(interpreter),
         "sglang.lang.ir": ("Expressions and patterns.", _ir()),
-        "sglang.lang.tracer": (None, {"trace_program": interpreter.trace_program}),
+        "sglang.lang.tracer": (
+            None,
+            {
+                "trace_program": interpreter.trace_program,
+                "extract_prefix_by_tracing": interpreter.extract_prefix_by_tracing,
+            },
+        ),
         "sglang.lang.compiler": (
             None,
             {
@@ -107,6 +116,7 @@ def _top() -> Names:
 def _choices() -> Names:
     return {
         **{name: getattr(choices, name) for name in _METHODS},
+        **{type(found).__name__: type(found) for found in map(vars(choices).get, _METHODS)},
         "ChoicesDecision": choices.ChoicesDecision,
         "ChoicesSamplingMethod": choices.ChoicesSamplingMethod,
     }
@@ -118,25 +128,25 @@ def _ir() -> Names:
         **patterns,
         "REGEX_STRING": options.REGEX_STR,  # its name in the oldest versions
         "SglFunction": programs.SglFunction,
+        **{name: getattr(expressions, name) for name in vars(expressions) if name[:3] == "Sgl"},
         "SglExpr": words.Expr,
-        "SglExprList": words.Sequenced,
-        "SglGen": words.Gen,
-        "SglSelect": words.Select,
         "SglImage": words.Image,
         "SglVideo": words.Video,
         "SglRoleBegin": words.RoleBegin,
         "SglRoleEnd": words.RoleEnd,
-        "SglSeparateReasoning": words.SeparateReasoning,
+        "SglSamplingParams": SglSamplingParams,
     }
 
 
 def _backends() -> dict[str, Names]:
     runtime = {"RuntimeEndpoint": backends.RuntimeEndpoint, "Runtime": backends.Runtime}
-    return {
+    found: dict[str, Names] = {
         "base_backend": {"BaseBackend": backends.BaseBackend},
         "runtime_endpoint": runtime,
         **{name.lower(): {name: provider} for name, provider in _PROVIDERS.items()},
     }
+    found["openai"] = {**found["openai"], "TokenUsage": usage.TokenUsage}
+    return found
 
 
 def _srt() -> dict[str, tuple[str | None, Names]]:

@@ -12,9 +12,9 @@ from sgc.runtime.executor.backend import Backend, Generated, Prompt, Sampling, S
 class TokenUsage:
     """Tokens since it was made or reset. prompt_tokens counts cached ones too."""
 
-    def __init__(self) -> None:
+    def __init__(self, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
         self._lock = threading.Lock()
-        self.reset()
+        self.prompt_tokens, self.completion_tokens = prompt_tokens, completion_tokens
 
     def reset(self) -> None:
         self.prompt_tokens = self.completion_tokens = 0

@@ -19,20 +19,25 @@ from typing import Any
 from sgc.compat.sglang.servers import launch_server_cmd, terminate_process, wait_for_server
 from sgc.constraints import schema_text
 from sgc.errors import SgcError
+from sgc.runtime.executor.media import load_video
 
 __all__ = [
+    "HttpResponse",
     "convert_json_schema_to_str",
     "download_and_cache_file",
     "dump_state_text",
     "encode_image_base64",
+    "encode_video_base64",
     "get_exception_traceback",
     "http_request",
     "is_in_ci",
+    "is_same_type",
     "launch_server_cmd",
     "normalize_base_url",
     "print_highlight",
     "read_jsonl",
     "terminate_process",
+    "trim_overlap",
     "wait_for_server",
 ]
 
@@ -133,6 +138,23 @@ def encode_image_base64(image_path: Any) -> str:
         image_path.save(buffer, format="PNG")
         data = buffer.getvalue()
     return base64.b64encode(data).decode("ascii")
+
+
+def encode_video_base64(video_path: str, num_frames: int = 16) -> str:
+    """Frames of a video, one after the other, in base64, behind a mark; needs OpenCV."""
+    return "video:" + load_video(video_path, num_frames).base64()
+
+
+def is_same_type(values: list[Any]) -> bool:
+    """Whether all are of the first one's type."""
+    return all(isinstance(value, type(values[0])) for value in values)
+
+
+def trim_overlap(existing_text: str, new_chunk: str) -> str:
+    """What a piece of text adds to a text that may end as it begins."""
+    most = min(len(existing_text), len(new_chunk))
+    n = next((n for n in range(most, 0, -1) if existing_text.endswith(new_chunk[:n])), 0)
+    return new_chunk[n:]
 
 
 def convert_json_schema_to_str(json_schema: Any) -> str:
