@@ -92,7 +92,9 @@ class Sampling:
 
     heal: the prompt's last tokens are decided anew, under its text, where the text ends inside
     what could be one token. is_repeatable: the seed is one that the user gave, or comes from such a
-    one, so that the same draw may be asked for again; no part of the request.
+    one, so that the same draw may be asked for again; no part of the request. own_seed: the seed as
+    the program gave it to the generation, for backends with seeds of their own; `seed` is drawn
+    from it, so that what is equal without it is equal.
     """
 
     max_tokens: int
@@ -116,6 +118,7 @@ class Sampling:
     heal: bool = False
     logprobs: LogprobsAsked | None = None
     is_repeatable: bool = field(default=False, compare=False)
+    own_seed: int | None = field(default=None, compare=False)
 
     @property
     def is_greedy(self) -> bool:
@@ -282,7 +285,8 @@ class Capabilities:
     string ended a generation. speculates: a request costs its whole prompt, so that asking for more
     than one generation at once pays. takes_messages: a prompt without roles is a message, which no
     generation goes on with. pool_tokens: of how many tokens it keeps the KV at once, where it has
-    a pool of its own. prefetches: it computes prompts ahead of their use.
+    a pool of its own. prefetches: it computes prompts ahead of their use. offers_logprobs: it is
+    known to tell log-probabilities, so that they may be asked for where the program does not.
     """
 
     model: str
@@ -301,6 +305,7 @@ class Capabilities:
     takes_messages: bool = False
     pool_tokens: int | None = None
     prefetches: bool = False
+    offers_logprobs: bool = True
 
 
 class Delta(str):

@@ -266,6 +266,7 @@ def capabilities_json(found: Capabilities) -> Json:
         "speculates": found.speculates,
         "takes_messages": found.takes_messages,
         "pool_tokens": found.pool_tokens,
+        "offers_logprobs": found.offers_logprobs,
     }
 
 
@@ -294,4 +295,5 @@ def capabilities_of(found: Json) -> Capabilities:
         speculates=_flag(found.get("speculates", False)),
         takes_messages=_flag(found.get("takes_messages", False)),
         pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
+        offers_logprobs=_flag(found.get("offers_logprobs", True)),
     )

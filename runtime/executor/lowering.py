@@ -102,9 +102,14 @@ class Plan:
         return await self._checked(self.check, backend, prompt, self.sampling, on_thrown)
 
     async def generate_n(
-        self, backend: Backend, prompt: Prompt, seeds: Sequence[int], on_thrown: OnThrown
+        self,
+        backend: Backend,
+        prompt: Prompt,
+        seeds: Sequence[tuple[int, int | None]],
+        on_thrown: OnThrown,
     ) -> tuple[Try, ...]:
-        samplings = [replace(self.sampling, seed=seed) for seed in seeds]
+        """seeds: of each text, with the program's own (`Sampling.own_seed`)."""
+        samplings = [replace(self.sampling, seed=seed, own_seed=own) for seed, own in seeds]
         if self.check is not None:
             return tuple(
                 [

@@ -34,7 +34,7 @@ from sgc.runtime.executor.backend import (
 from sgc.runtime.executor.lowering import OnThrown, Try
 
 # What decides how a text is cut, not what the model would say.
-_CUTS = frozenset({"max_tokens", "stop", "seed", "logprobs", "is_repeatable"})
+_CUTS = frozenset({"max_tokens", "stop", "seed", "own_seed", "logprobs", "is_repeatable"})
 _ANSWERED = Usage(from_ahead=True)
 # Why more than was wanted is not given, though what was wanted may be.
 _TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
@@ -166,6 +166,7 @@ class _Speculating:
         that is too long, or so much is not given: then it is asked for as it should be.
         """
         can_count = "logprobs" not in self._capabilities.refuses
+        can_count = can_count and self._capabilities.offers_logprobs
         asked = replace(
             sampling,
             stop=self._capabilities.chat.stop,

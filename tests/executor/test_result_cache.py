@@ -151,7 +151,7 @@ def test_requests_have_one_key_each():
         "regex": "a", "json_schema": "{}", "ebnf": "a", "logit_bias": ((1, 2.0),), "heal": True,
         "logprobs": sgc.runtime.executor.backend.LogprobsAsked(),
     }  # fmt: skip
-    assert set(values) == set(Sampling.__slots__) - {"seed", "is_repeatable"}
+    assert set(values) == set(Sampling.__slots__) - {"seed", "own_seed", "is_repeatable"}
     keys |= {generation_key((RUN,), replace(SAMPLING, **{n: v})) for n, v in values.items()}
     keys |= {generation_key((RUN,), replace(SAMPLING, temperature=0.5, seed=7))}
     scores = [(("a",), False), (("a",), True), (("a", "b"), False), (("ab",), False)]

@@ -31,11 +31,9 @@ _NAMED = ("model", "max_tokens", "messages", "stream")
 
 
 class AnthropicApi:
-    """Sends requests to `base_url`, or to where the SDK's environment says."""
+    """Sends requests to `base_url`."""
 
-    def __init__(
-        self, base_url: str | None, key: str, timeout_s: float, max_in_flight: int
-    ) -> None:
+    def __init__(self, base_url: str, key: str, timeout_s: float, max_in_flight: int) -> None:
         settings = client_settings(max_in_flight, timeout_s)
         self._key = key
         self._client = anthropic.AsyncAnthropic(

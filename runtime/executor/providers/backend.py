@@ -232,6 +232,7 @@ def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabil
         checked=frozenset({"regex", "json_schema"}),
         scores=facts.select[0] == "echo",
         tells_stop=facts.tells_stop,
+        offers_logprobs=facts.offers_logprobs,
     )
 
 

@@ -25,6 +25,7 @@ from sgc.runtime.executor.providers.schema import Shape, of_regex, of_schema
 # Longer generations are streamed, so that no connection is silent for minutes.
 STREAMED_ABOVE = 8192
 ROOM_FOR_JSON = 24
+SEEDS = 2**63
 REWRITE = "Go on with your last message exactly where it stopped. Do not repeat any of it."
 _TUNED = (
     "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
@@ -178,12 +179,23 @@ def _params(sampling: Sampling, facts: Facts) -> dict[str, Any]:
         if not facts.logit_bias:
             raise refusal(facts, "cannot honour logit_bias")
         found["logit_bias"] = {str(token): bias for token, bias in sampling.logit_bias}
-    if facts.seed and sampling.seed:
-        found["seed"] = sampling.seed
+    seed = _seed(sampling, facts)
+    if seed is not None:
+        found["seed"] = seed
     if facts.effort:
         name = "output_config.effort" if facts.api == "messages" else "reasoning_effort"
         found[name] = facts.effort
     return found
+
+
+def _seed(sampling: Sampling, facts: Facts) -> int | None:
+    """The program's own as it is; one that was derived only where seeds are known to be taken."""
+    own = sampling.own_seed
+    if own is not None and (facts.seed or facts.own_seed):
+        if not -SEEDS <= own < SEEDS:
+            raise refusal(facts, f"takes a seed of 64 bits, found {own!r}", "give a smaller one")
+        return own
+    return sampling.seed if facts.seed and sampling.seed else None
 
 
 def _check_range(name: str, value: Any, facts: Facts) -> None:

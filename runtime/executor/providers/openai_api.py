@@ -32,7 +32,7 @@ class OpenAIApi:
     """Sends requests to `base_url`. is_own: OpenAI's account headers of the environment count."""
 
     def __init__(
-        self, base_url: str | None, key: str, timeout_s: float, max_in_flight: int, is_own: bool
+        self, base_url: str, key: str, timeout_s: float, max_in_flight: int, is_own: bool
     ) -> None:
         self._key = key
         self._client = openai.AsyncOpenAI(
