@@ -91,10 +91,11 @@ class Sampling:
     """How to sample one generation; every value is decided, nothing is a default.
 
     heal: the prompt's last tokens are decided anew, under its text, where the text ends inside
-    what could be one token. is_repeatable: the seed is one that the user gave, or comes from such a
-    one, so that the same draw may be asked for again; no part of the request. own_seed: the seed as
-    the program gave it to the generation, for backends with seeds of their own; `seed` is drawn
-    from it, so that what is equal without it is equal.
+    what could be one token. refused: how replies to this began that did not meet its constraint,
+    which a backend may tell the model. is_repeatable: the seed is one that the user gave, or comes
+    from such a one, so that the same draw may be asked for again; no part of the request. own_seed:
+    the seed as the program gave it to the generation, for backends with seeds of their own; `seed`
+    is drawn from it, so that what is equal without it is equal.
     """
 
     max_tokens: int
@@ -117,6 +118,7 @@ class Sampling:
     logit_bias: tuple[tuple[int, float], ...] = ()
     heal: bool = False
     logprobs: LogprobsAsked | None = None
+    refused: tuple[str, ...] = ()
     is_repeatable: bool = field(default=False, compare=False)
     own_seed: int | None = field(default=None, compare=False)
 

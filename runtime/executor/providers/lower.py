@@ -12,6 +12,7 @@ from typing import Any
 
 from sgc.errors import UnsupportedParameter
 from sgc.runtime.executor.backend import OPTIONAL_SAMPLING, Prompt, Sampling
+from sgc.runtime.executor.providers import notes
 from sgc.runtime.executor.providers.messages import (
     Conversation,
     Message,
@@ -74,8 +75,10 @@ def refused_fields(facts: Facts) -> frozenset[str]:
 def lower(prompt: Prompt, sampling: Sampling, facts: Facts, n: int = 1) -> Lowered:
     """How to ask the model for a generation; raises UnsupportedParameter."""
     found = Lowered(asked_of(prompt, facts), sampling.max_tokens, n=n)
+    is_begun = isinstance(found.asked, Conversation) and bool(found.asked.prefill.strip())
     found = _with_constraint(found, sampling, facts)
     found = _with_prefill(found, facts)
+    found = _with_note(found, sampling, facts, is_begun)
     found = _with_stops(found, sampling.stop, facts)
     return replace(
         found,
@@ -107,7 +110,7 @@ def _check_roles(conversation: Conversation, facts: Facts) -> None:
 
 
 def _with_constraint(found: Lowered, sampling: Sampling, facts: Facts) -> Lowered:
-    """A constraint that the API knows is sent; others are only checked, by the executor."""
+    """A constraint that the API knows is sent; all are checked, by the executor."""
     if sampling.ebnf is not None:
         return replace(found, params={facts.ebnf: sampling.ebnf})
     if sampling.regex is not None and facts.regex:
@@ -149,6 +152,20 @@ def _with_prefill(found: Lowered, facts: Facts) -> Lowered:
     # a message that has begun, not both: without the output replies are checked all the same.
     kept = begun.rstrip()
     return replace(found, asked=replace(asked, prefill=kept), cut=begun[len(kept) :], shape=None)
+
+
+def _with_note(found: Lowered, sampling: Sampling, facts: Facts, is_begun: bool) -> Lowered:
+    """Tells the model of a constraint that its API holds it to not at all, or in part; and in
+    further tries what it said. A text that is completed is left alone as long as that may do.
+    """
+    shape, is_text = found.shape, isinstance(found.asked, str)
+    is_held = shape.is_whole if shape is not None else facts.regex in found.params
+    if not sampling.refused and (is_held or is_text):
+        return found
+    is_wrapped = shape is not None and shape.unwrap is not None
+    chat = notes.ADDED if is_begun else notes.VALUE if is_wrapped else notes.REPLY
+    note = notes.of_constraint(sampling, notes.AFTER if is_text else chat)
+    return replace(found, asked=notes.with_note(found.asked, note)) if note else found
 
 
 def _with_stops(found: Lowered, stop: tuple[str, ...], facts: Facts) -> Lowered:
