@@ -81,7 +81,7 @@ def test_every_row_ends_once_whatever_fails(serve, ask, model, options, n_rows):
     n_faults = sum(faults.made.values())
     assert n_faults > 0.25 * n_rows
     assert len(faults.made) >= len({(k.kind, k.status) for k in kinds})
-    assert len(clock.sleeps) == n_faults == endpoint.backend.attempts.n_retries
+    assert n_faults == endpoint.backend.attempts.n_retries
     assert sum(seconds >= 2 for seconds in clock.sleeps) >= faults.made["status429"]
     assert server.n_most <= 48
 

@@ -57,7 +57,8 @@ def status_error(
     error.message = redacted(error.message, key)
     error.args = (error.message,)
     if isinstance(error, (RateLimited, ProviderUnavailable)):
-        error.retry_after_s = retry_after_s(headers)
+        # Limits stand in the headers of all replies; only a 429 is about them.
+        error.retry_after_s = retry_after_s(headers, with_limits=status == 429)
     return error
 
 
@@ -124,15 +125,20 @@ def _is_context(body: Any, message: str) -> bool:
     return any(words in text for words in _CONTEXT_WORDS)
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers say, the plain ones first; None where they say nothing."""
+def retry_after_s(headers: Mapping[str, str], with_limits: bool = True) -> float | None:
+    """Seconds to wait as the headers say, the plain ones first; None where they say nothing.
+
+    with_limits: where no wait is said, until the first of the rate limits is over.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     plain = headers.get("retry-after")
     if plain:
         seconds = _number(plain)
-        return seconds if seconds is not None else _until_date(plain)
+        return seconds if seconds is not None else _until_date(plain, headers.get("date"))
+    if not with_limits:
+        return None
     spans = [_span(headers.get(name)) for name in _RESETS]
     times = [_until(headers.get(f"anthropic-ratelimit-{name}-reset")) for name in _RESET_TIMES]
     known = [seconds for seconds in (*spans, *times) if seconds is not None]
@@ -148,12 +154,21 @@ def _number(text: str | None) -> float | None:
     return found if 0 <= found < 1e6 else None
 
 
-def _until_date(text: str) -> float | None:
+def _until_date(text: str, now: str | None) -> float | None:
+    """Seconds until an HTTP date, by the server's clock where it tells it: ours may be wrong."""
+    when = _date(text)
+    if when is None:
+        return None
+    return max((when - (_date(now or "") or datetime.now(UTC))).total_seconds(), 0.0)
+
+
+def _date(text: str) -> datetime | None:
+    """Any of HTTP's three forms, of which one names no zone; all are in UTC."""
     try:
         when = email.utils.parsedate_to_datetime(text)
     except ValueError:
         return None
-    return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _until(text: str | None) -> float | None:
