@@ -130,7 +130,7 @@ def test_whose_an_address_is():
 
 
 def test_what_looks_like_a_key_is_not_shown():
-    assert redacted("key sk-abc123***xyz is", "") == "key *** is"
+    assert redacted("key sk-abc123***xyz is", ()) == "key *** is"
 
 
 @pytest.mark.parametrize(

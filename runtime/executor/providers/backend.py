@@ -55,7 +55,8 @@ class Api(Protocol):
 
 
 class ProviderBackend:
-    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's.
+    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's; beside: a
+    hash of what is sent with each request beside what a program asks.
 
     Raises UsageError where money is bounded and no price is known.
     """
@@ -67,8 +68,10 @@ class ProviderBackend:
         settings: LimitSettings,
         prices: Prices | None = None,
         clock: Clock | None = None,
+        beside: str = "",
     ) -> None:
         self.api = api
+        self._beside = beside
         self.facts = facts if prices is None else replace(facts, prices=prices)
         if settings.max_cost is not None and self.facts.prices is None:
             raise UsageError(
@@ -90,7 +93,8 @@ class ProviderBackend:
         """Whose replies they are, and by which ways asked for, beside the model's name."""
         facts = self.facts
         ways = (facts.api, facts.prefill, *facts.select, facts.effort)
-        return " ".join((facts.provider, self.api.base_url, *ways))
+        beside = (self._beside,) if self._beside else ()
+        return " ".join((facts.provider, self.api.base_url, *ways, *beside))
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None

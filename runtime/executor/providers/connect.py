@@ -23,6 +23,7 @@ from sgc.runtime.executor.providers.backend import MAX_IN_FLIGHT, ProviderBacken
 from sgc.runtime.executor.providers.limits import LimitSettings
 from sgc.runtime.executor.providers.models import Choices, Facts, facts_for, parse_choices
 from sgc.runtime.executor.providers.prices import read_prices
+from sgc.runtime.executor.providers.settings import SdkSettings, check_settings
 
 COMPATIBLE = ("openai+http://", "openai+https://")
 SCHEMES = ("openai:", "anthropic:")
@@ -30,6 +31,7 @@ WRONG_ADDRESS = (
     "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
 )
 WRONG_BASE_URL = "base_url, or {}_BASE_URL, must be a URL of http or https"
+NO_SETTINGS = SdkSettings()
 NO_KEY = "no-key"  # what a server gets that wants none
 
 
@@ -142,38 +144,47 @@ def checked_key(key: str) -> str:
 
 
 async def open_backend(
-    target: Target, settings: LimitSettings, prices: Path | None = None
+    target: Target,
+    settings: LimitSettings,
+    prices: Path | None = None,
+    sdk: SdkSettings = NO_SETTINGS,
 ) -> ProviderBackend:
     """The backend; a compatible server is asked which models it has."""
     check_settings(settings)
     n_room = settings.max_concurrency or MAX_IN_FLIGHT
+    timeout_s = settings.request_timeout_s
     if target.provider == "anthropic":
         from sgc.runtime.executor.providers.anthropic_api import AnthropicApi
 
-        own = AnthropicApi(target.base_url, target.key, settings.request_timeout_s, n_room)
-        return _backend(own, target, "", settings, prices)
+        own = AnthropicApi(target.base_url, target.key, timeout_s, n_room, sdk)
+        return _backend(own, target, "", settings, prices, sdk)
     from sgc.runtime.executor.providers.openai_api import OpenAIApi
 
     is_own = target.provider == "openai"
     is_ours = is_own and is_trusted("openai", target.base_url)
-    api = OpenAIApi(target.base_url, target.key, settings.request_timeout_s, n_room, is_ours)
+    api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
     if is_own:
-        return _backend(api, target, "", settings, prices)
+        return _backend(api, target, "", settings, prices, sdk)
     try:
         model, owner = await _served(api, target)
         found = replace(target, model=model)
-        return _backend(api, found, owner, settings, prices)
+        return _backend(api, found, owner, settings, prices, sdk)
     except BaseException:
         await api.close()
         raise
 
 
 def _backend(
-    api: object, target: Target, owner: str, settings: LimitSettings, prices: Path | None
+    api: object,
+    target: Target,
+    owner: str,
+    settings: LimitSettings,
+    prices: Path | None,
+    sdk: SdkSettings,
 ) -> ProviderBackend:
     facts = target.facts(owner)
     given = None if prices is None else read_prices(prices, target.model)
-    return ProviderBackend(api, facts, settings, given)  # type: ignore[arg-type]
+    return ProviderBackend(api, facts, settings, given, beside=sdk.scope)  # type: ignore[arg-type]
 
 
 async def _served(api: object, target: Target) -> tuple[str, str]:
@@ -188,11 +199,3 @@ async def _served(api: object, target: Target) -> tuple[str, str]:
         if not target.model:
             raise
         return target.model, ""
-
-
-def check_settings(settings: LimitSettings) -> None:
-    """Raises UsageError for limits that let nothing through."""
-    for name in ("max_concurrency", "rpm", "tpm", "request_timeout_s", "max_cost"):
-        value = getattr(settings, name)
-        if value is not None and not value > 0:
-            raise UsageError(f"{name} must be above 0, found {value!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,12 +49,17 @@ class KeyRefused(BackendError):
 
 
 def status_error(
-    status: int, body: Any, headers: Mapping[str, str], provider: str, key: str, model: str
+    status: int,
+    body: Any,
+    headers: Mapping[str, str],
+    provider: str,
+    secrets: Iterable[str],
+    model: str,
 ) -> BackendError:
     """What an HTTP status means, with the provider's own words."""
     message = message_of(body)
     error = _status_error(status, body, message, provider, model)
-    error.message = redacted(error.message, key)
+    error.message = redacted(error.message, secrets)
     error.args = (error.message,)
     if isinstance(error, (RateLimited, ProviderUnavailable)):
         # Limits stand in the headers of all replies; only a 429 is about them.
@@ -80,9 +85,9 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
     return BackendError(said)
 
 
-def stream_error(body: Any, provider: str, key: str) -> BackendError:
+def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendError:
     """An error that came within a stream: there the status was good, the type tells."""
-    message = redacted(f"{provider} ended the stream: {message_of(body)}", key)
+    message = redacted(f"{provider} ended the stream: {message_of(body)}", secrets)
     if _type(body) in ("rate_limit_error", "rate_limit_exceeded"):
         return RateLimited(message)
     if _type(body) in ("invalid_request_error", "authentication_error", "permission_error"):
@@ -100,10 +105,10 @@ def message_of(body: Any) -> str:
     return str(body).strip()[:500] if body else "(no message)"
 
 
-def redacted(text: str, key: str) -> str:
-    """Without the key, and without what looks like one."""
-    if key:
-        text = text.replace(key, "***")
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """Without the secrets, and without what looks like a key."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
     return _SECRET.sub("***", text)
 
 

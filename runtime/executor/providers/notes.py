@@ -68,7 +68,7 @@ LONGEST_REFUSED = len(of_refused([""] * (MAX_TRIES - 1))) + 6 * (EXCERPT + 1)
 def longest_note(sampling: Sampling) -> int:
     """Bytes that a try of a generation under a constraint has more than its prompt, at most."""
     said = max(len(of_constraint(sampling, each).encode()) for each in (REPLY, ADDED, VALUE, AFTER))
-    return said + LONGEST_REFUSED + len(with_note("", ""))
+    return said + LONGEST_REFUSED + len(str(with_note("", "")))
 
 
 def _words(pattern: str) -> str:
