@@ -6,10 +6,12 @@ A table of addresses, models and sampling parameters; nobody is asked but the la
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 from providers.conftest import KEY
+from providers.provider_server import ProviderServer
 
 import sgc
-from sgc.errors import UnsupportedParameter, UsageError
+from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.runtime.executor.backend import LogprobsAsked, Sampling, TextRun
 from sgc.runtime.executor.providers import anthropic_wire, openai_wire
 from sgc.runtime.executor.providers.backend import capabilities_of
@@ -101,7 +103,7 @@ def test_only_known_models_at_their_vendors_refuse(found, provider, model):
         elif name == "stop":
             is_sent = facts.max_stops != 0
             assert body.get("stop", body.get("stop_sequences")) == (sent if is_sent else None)
-            assert lowered.local_stop == (() if is_sent else value)
+            assert lowered.local_stop == (() if is_sent and facts.is_known else value)
         elif name == "own_seed":
             assert body.get("seed") == (sent if facts.seed or facts.own_seed else None)
         else:
@@ -181,6 +183,49 @@ def test_a_wrong_address_is_told_whoever_names_it(monkeypatch, url):
         target("openai", "m", {}, None, KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", "")
     assert target("openai", "m", {}, None, KEY).is_vendors
+
+
+# -- what an unknown server does -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_stop_that_a_server_does_not_heed_ends_the_text_all_the_same(serve, is_streamed):
+    server = serve()
+    server._completion = lambda ask: ("one\ntwo", None)
+
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("a", max_tokens=8, stop="\n") + "|"
+
+    with sgc.OpenAI("m", base_url=server.url + "/v1", api_key=KEY) as endpoint:
+        state = program.run(backend=endpoint, stream=is_streamed)
+        assert "".join(state.text_iter()) == state.text() == "xone|"
+    assert server.bodies[0]["stop"] == ["\n"]
+
+
+def test_log_probabilities_that_nobody_tells_are_missed(serve):
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("a", max_tokens=8, return_logprob=True)
+
+    server = serve()
+    with sgc.OpenAI("m", base_url=server.url + "/v1", api_key=KEY) as endpoint:
+        error = program.run(backend=endpoint).error()
+    assert "told no log-probabilities" in str(error)
+    assert server.bodies[0]["logprobs"] is True
+
+
+@pytest.mark.parametrize("body", [[{"id": "m"}], "text", 7, {"data": None}, {"data": [{"id": 3}]}])
+def test_a_list_of_models_may_be_any_thing(body):
+    class Odd(ProviderServer):
+        async def _models(self, request):
+            return web.json_response(body)
+
+    with Odd() as server:
+        with sgc.connect(f"openai+{server.url}/v1#mine") as endpoint:
+            assert endpoint.model_info == {"model_path": "mine"}
+        with pytest.raises(BackendError, match="#MODEL"):
+            sgc.connect(f"openai+{server.url}/v1")
 
 
 # -- seeds ------------------------------------------------------------------------------------

@@ -132,9 +132,12 @@ def _compatible(uri: str, key: str | None) -> Target:
 
 def _options(query: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
         raise UsageError(f"{query!r} must be OPTION=VALUE&…") from error
+    if len(dict(pairs)) < len(pairs):
+        raise UsageError(f"{query!r} gives an option twice")
+    return dict(pairs)
 
 
 def checked_key(key: str) -> str:

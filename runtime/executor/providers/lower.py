@@ -169,12 +169,12 @@ def _with_note(found: Lowered, sampling: Sampling, facts: Facts, is_begun: bool)
 
 
 def _with_stops(found: Lowered, stop: tuple[str, ...], facts: Facts) -> Lowered:
-    """Stops that the API does not take are looked for here, in the whole reply."""
+    """Stops that an API does not take, or may not heed, are looked for here, in the whole reply."""
     if found.shape is not None and found.shape.unwrap is not None:
         return replace(found, local_stop=stop)  # what comes is JSON, not the text
     sent = [each for each in stop if facts.blank_stops or each.strip()]
     sent = sent if facts.max_stops is None else sent[: facts.max_stops]
-    local = stop if len(sent) < len(stop) else ()
+    local = stop if len(sent) < len(stop) or not facts.is_known else ()
     return replace(found, sent_stop=tuple(sent), local_stop=local)
 
 

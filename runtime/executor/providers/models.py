@@ -59,9 +59,9 @@ class Facts:
     those sent even where neutral, since a server may have other defaults; one_of: those of which
     only one is taken. max_stops: None for any number; blank_stops: white space alone is taken;
     tells_stop: it says which one ended a text. seed: it takes seeds; own_seed: at least those that
-    a program gives itself. offers_logprobs: it is known to tell log-probabilities, so that they may
-    be asked for where the program does not. structured: replies that keep to a JSON schema, of
-    schema_words (None: of all), with patterns or without, with every property required or not.
+    a program gives itself. is_known: what it does is known; else what comes back is looked at, and
+    nothing is asked for that a program does not say. structured: replies that keep to a JSON schema,
+    of schema_words (None: of all), with patterns or without, every property required or not.
     regex, choice, ebnf: where a request has these, a path. prefill: how a begun assistant message
     is gone on with. select: how a choice is asked for, the first way that fits; max_tokens of a
     model that reasons include its reasoning. cache: who says what is kept of prompts, the
@@ -85,7 +85,7 @@ class Facts:
     own_seed: bool = False
     logit_bias: bool = False
     top_logprobs: int = 0
-    offers_logprobs: bool = True
+    is_known: bool = True
     structured: bool = False
     patterns: bool = False
     schema_words: tuple[str, ...] | None = None

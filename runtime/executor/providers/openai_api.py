@@ -66,9 +66,13 @@ class OpenAIApi:
         """The server's list of models; raises typed errors."""
         try:
             page = await self._client.models.list()
+            return [model.model_dump(warnings=False) for model in page.data or ()]
         except openai.OpenAIError as error:
             raise self._error(error, "") from None
-        return [model.model_dump(warnings=False) for model in page.data or ()]
+        except (AttributeError, TypeError, ValueError):
+            raise MalformedReply(
+                "the server's list of models is none", hint="name the model: #MODEL"
+            ) from None
 
     async def send(
         self, lowered: Lowered, facts: Facts, on_text: Callable[[str], None] | None
