@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sgc.endpoints import Endpoint, _require
+from sgc.errors import UsageError
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.loop import shared
 from sgc.runtime.executor.providers.connect import (
@@ -34,6 +35,8 @@ class ProviderEndpoint(Endpoint):
 
     def __init__(self, target: Target, prices: str | Path | None = None, **settings: Any) -> None:
         limits, sdk = sort_settings(target.provider, settings)
+        if prices is not None and not isinstance(prices, (str, Path)):
+            raise UsageError(f"prices must be a file's name, found {type(prices).__name__}")
         path = None if prices is None else Path(prices)
         super().__init__(shared.run(open_provider(target, limits, path, sdk)))
 

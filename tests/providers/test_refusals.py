@@ -203,6 +203,21 @@ def test_a_stop_that_a_server_does_not_heed_ends_the_text_all_the_same(serve, is
     assert server.bodies[0]["stop"] == ["\n"]
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [("eos", "stop"), ("eos_token", "stop"), ("stop_sequence", "stop"), ("max_tokens", "length"),
+     ("model_length", "length")],
+)  # fmt: skip
+def test_other_servers_words_for_an_end_are_known(said, reason):
+    choice = {"message": {"content": "a"}, "finish_reason": said}
+    assert openai_wire.reply_of(choice).finish_reason.value == reason
+
+
+def test_an_effort_of_an_unknown_model_is_sent():
+    facts = facts_for("openai", "gpt-99", Choices(effort="most"))
+    assert lower(PROMPT, Sampling(8), facts).params["reasoning_effort"] == "most"
+
+
 def test_log_probabilities_that_nobody_tells_are_missed(serve):
     @sgc.function
     def program(s):

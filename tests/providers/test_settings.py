@@ -87,6 +87,7 @@ WRONG = [
     ({"rpm": True}, "a number above 0", ""),
     ({"tpm": float("nan")}, "above 0", ""),
     ({"rpm": float("inf")}, "above 0", ""),
+    ({"prices": {"gpt-4o": {}}}, "a file's name", ""),
     ({"http_client": "none"}, "does not take", ""),
     ({"http_client": httpx2.Client()}, "does not take", ""),
 ]
@@ -107,6 +108,21 @@ def test_what_nobody_takes_is_named(serve, given, words, hint, how):
         _make(how, url, given)
     assert words in told.value.message
     assert hint in told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "words"),
+    [
+        (5, {}, "no model is named"),
+        ("gpt-4o", {"api_key": 5}, "an API key must be"),
+        ("gpt-4o", {"options": {"like": 5}}, "like must be a text"),
+        ("gpt-4o", {"options": {"typo": "5"}}, "unknown option 'typo'"),
+        ("gpt-4o", {"base_url": 5}, "must be a URL"),
+    ],
+)
+def test_what_is_of_another_kind_is_told(model, given, words):
+    with pytest.raises(UsageError, match=words):
+        sgc.OpenAI(model, **{"api_key": KEY, **given})
 
 
 def test_only_openai_has_organizations():

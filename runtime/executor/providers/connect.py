@@ -94,7 +94,7 @@ def target(
 
     The key is the environment's where none is given (`environment_key`).
     """
-    if not model:
+    if not model or not isinstance(model, str):
         raise UsageError(f"no model is named in {provider}:", hint=f"{provider}:MODEL")
     key = key or environment_key(provider, base_url)
     if not key:
@@ -141,7 +141,8 @@ def _options(query: str) -> dict[str, str]:
 
 
 def checked_key(key: str) -> str:
-    if not (key.isascii() and key.isprintable()) or " " in key:
+    is_text = isinstance(key, str) and key.isascii() and key.isprintable()
+    if not is_text or " " in key:
         raise UsageError("an API key must be printable ASCII characters")
     return key
 

@@ -60,8 +60,8 @@ class Facts:
     only one is taken. max_stops: None for any number; blank_stops: white space alone is taken;
     tells_stop: it says which one ended a text. seed: it takes seeds; own_seed: at least those that
     a program gives itself. is_known: what it does is known; else what comes back is looked at, and
-    nothing is asked for that a program does not say. structured: replies that keep to a JSON schema,
-    of schema_words (None: of all), with patterns or without, every property required or not.
+    nothing is asked for that a program does not say. structured: replies that keep to a schema, of
+    schema_words (None: of all), with patterns or without, with every property required or not.
     regex, choice, ebnf: where a request has these, a path. prefill: how a begun assistant message
     is gone on with. select: how a choice is asked for, the first way that fits; max_tokens of a
     model that reasons include its reasoning. cache: who says what is kept of prompts, the
@@ -141,6 +141,8 @@ def parse_choices(given: Mapping[str, str]) -> Choices:
                 f"unknown option {name!r} of a model",
                 hint=f"use one of: {', '.join(sorted(known))}",
             )
+        if not isinstance(given[name], str):
+            raise UsageError(f"the option {name} must be a text, found {given[name]!r}")
     choices = Choices(**given)
     _check_one_of("api", choices.api, ("chat", "completions"))
     _check_one_of("prefill", choices.prefill, PREFILLS)
@@ -260,7 +262,8 @@ def _frozen(value: Any) -> Any:
 
 
 def _with_effort(facts: Facts, effort: str, rows: Mapping[str, Any]) -> Facts:
-    _check_one_of(f"effort of {facts.model}", effort, facts.efforts)
+    if facts.is_known:
+        _check_one_of(f"effort of {facts.model}", effort, facts.efforts)
     if effort == "none" and rows.get("without_reasoning"):
         facts = _facts(facts.provider, facts.model, {**rows, **rows["without_reasoning"]})
         facts = replace(facts, reasoning=False)

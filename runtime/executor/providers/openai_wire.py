@@ -22,6 +22,11 @@ from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.reply import Reply, Spent
 
 Json = dict[str, Any]
+# OpenAI says stop and length; servers like it have other words too.
+_ENDS = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), FinishReason.STOP),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), FinishReason.LENGTH),
+}
 NO_TOKEN = -1  # this API tells tokens' texts, not their ids
 
 
@@ -127,13 +132,13 @@ def reply_with(text: Any, finish: Any, choice: Mapping[str, Any]) -> Reply:
         raise MalformedReply(f"the server sent no text but {str(text)[:80]}")
     if finish == "content_filter":
         raise ContentRefused("the provider's filter ended the reply")
-    if finish not in ("stop", "length"):
+    if not isinstance(finish, str) or finish not in _ENDS:
         raise MalformedReply(f"the reply ended with {str(finish)[:80]!r}, not with stop or length")
     matched = choice.get("stop_reason", choice.get("matched_stop"))
-    is_length = finish == "length"
+    is_length = _ENDS[finish] is FinishReason.LENGTH
     return Reply(
         text,
-        FinishReason.LENGTH if is_length else FinishReason.STOP,
+        _ENDS[finish],
         matched if isinstance(matched, (str, int)) and not is_length else None,
         logprobs_of(choice.get("logprobs")),
     )
