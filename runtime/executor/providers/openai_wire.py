@@ -124,7 +124,7 @@ def reply_of(choice: Mapping[str, Any]) -> Reply:
     text = message.get("content") if isinstance(message, Mapping) else choice.get("text")
     if isinstance(message, Mapping) and message.get("refusal"):
         raise ContentRefused(f"the model refused: {str(message['refusal'])[:200]}")
-    return reply_with(text or "", choice.get("finish_reason"), choice)
+    return reply_with("" if text is None else text, choice.get("finish_reason"), choice)
 
 
 def reply_with(text: Any, finish: Any, choice: Mapping[str, Any]) -> Reply:
@@ -224,7 +224,12 @@ class Stream:
         choices = chunk.get("choices") or []
         if not choices:
             return ""
-        if len(choices) > 1 or not isinstance(choices[0], Mapping) or count(choices[0], "index"):
+        if (
+            not isinstance(choices, list)
+            or len(choices) > 1
+            or not isinstance(choices[0], Mapping)
+            or count(choices[0], "index")
+        ):
             raise MalformedReply("the stream has more completions than were asked for")
         return self._choice(choices[0])
 
@@ -233,6 +238,8 @@ class Stream:
         if isinstance(delta, Mapping) and delta.get("refusal"):
             raise ContentRefused(f"the model refused: {str(delta['refusal'])[:200]}")
         text = delta.get("content") if isinstance(delta, Mapping) else choice.get("text")
+        if text is not None and not isinstance(text, str):
+            raise MalformedReply(f"the server sent no text but {str(text)[:80]}")
         if text and self._finish is not None:
             raise MalformedReply("the stream goes on after its end")
         if choice.get("finish_reason") is not None:
