@@ -9,27 +9,43 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sgc.endpoints import Endpoint, _require
+from sgc.errors import UsageError
 from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.providers.connect import Target, open_backend, parse_target, target
+from sgc.runtime.executor.providers.connect import (
+    NO_SETTINGS,
+    Target,
+    open_backend,
+    parse_target,
+    target,
+)
 from sgc.runtime.executor.providers.limits import LimitSettings
+from sgc.runtime.executor.providers.settings import SdkSettings, sort_settings
 
 
 class ProviderEndpoint(Endpoint):
     """A provider's model. What is wrong with it is raised at once, a missing key too.
 
-    limits: `max_concurrency`, `rpm`, `tpm`, `request_timeout_s` (of one try), `max_cost` (US
-    dollars of all that is asked through this endpoint). prices: a file that replaces the table's.
+    settings: `max_concurrency`, `rpm`, `tpm`, `request_timeout_s` (of one try), `max_cost` (US
+    dollars of all that is asked through this endpoint), and what goes to the provider's SDK:
+    `default_headers`, `default_query`, `http_client`, `timeout` and, with OpenAI's, `organization`
+    and `project` to its client, `extra_headers`, `extra_query` and `extra_body` to each request.
+    prices: a file that replaces the table's.
     """
 
-    def __init__(self, target: Target, prices: str | Path | None = None, **limits: Any) -> None:
-        settings = LimitSettings(**limits)
+    def __init__(self, target: Target, prices: str | Path | None = None, **settings: Any) -> None:
+        limits, sdk = sort_settings(target.provider, settings)
+        if prices is not None and not isinstance(prices, (str, Path)):
+            raise UsageError(f"prices must be a file's name, found {type(prices).__name__}")
         path = None if prices is None else Path(prices)
-        super().__init__(shared.run(open_provider(target, settings, path)))
+        super().__init__(shared.run(open_provider(target, limits, path, sdk)))
 
 
 async def open_provider(
-    target: Target, settings: LimitSettings, prices: Path | None = None
+    target: Target,
+    settings: LimitSettings,
+    prices: Path | None = None,
+    sdk: SdkSettings = NO_SETTINGS,
 ) -> Backend:
     """A provider's backend, to be made on the loop that it will live on.
 
@@ -37,7 +53,7 @@ async def open_provider(
     """
     package = "anthropic" if target.provider == "anthropic" else "openai"
     _require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
-    return await open_backend(target, settings, prices)
+    return await open_backend(target, settings, prices, sdk)
 
 
 class _OfProvider(ProviderEndpoint):
@@ -53,10 +69,10 @@ class _OfProvider(ProviderEndpoint):
         api_key: str | None = None,
         options: dict[str, str] | None = None,
         prices: str | Path | None = None,
-        **limits: Any,
+        **settings: Any,
     ) -> None:
         found = target(self._provider, model, options or {}, base_url, api_key)
-        super().__init__(found, prices, **limits)
+        super().__init__(found, prices, **settings)
 
 
 class OpenAI(_OfProvider):
@@ -78,7 +94,7 @@ class Anthropic(_OfProvider):
 
 
 def connect_provider(
-    uri: str, token: str | None = None, prices: str | Path | None = None, **limits: Any
+    uri: str, token: str | None = None, prices: str | Path | None = None, **settings: Any
 ) -> ProviderEndpoint:
     """An endpoint by its address; see `parse_target`."""
-    return ProviderEndpoint(parse_target(uri, token), prices, **limits)
+    return ProviderEndpoint(parse_target(uri, token), prices, **settings)

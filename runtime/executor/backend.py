@@ -91,8 +91,11 @@ class Sampling:
     """How to sample one generation; every value is decided, nothing is a default.
 
     heal: the prompt's last tokens are decided anew, under its text, where the text ends inside
-    what could be one token. is_repeatable: the seed is one that the user gave, or comes from such a
-    one, so that the same draw may be asked for again; no part of the request.
+    what could be one token. refused: how replies to this began that did not meet its constraint,
+    which a backend may tell the model. is_repeatable: the seed is one that the user gave, or comes
+    from such a one, so that the same draw may be asked for again; no part of the request. own_seed:
+    the seed as the program gave it to the generation, for backends with seeds of their own; `seed`
+    is drawn from it, so that what is equal without it is equal.
     """
 
     max_tokens: int
@@ -115,7 +118,9 @@ class Sampling:
     logit_bias: tuple[tuple[int, float], ...] = ()
     heal: bool = False
     logprobs: LogprobsAsked | None = None
+    refused: tuple[str, ...] = ()
     is_repeatable: bool = field(default=False, compare=False)
+    own_seed: int | None = field(default=None, compare=False)
 
     @property
     def is_greedy(self) -> bool:
@@ -292,7 +297,8 @@ class Capabilities:
     than one generation at once pays. takes_messages: a prompt without roles is a message, which no
     generation goes on with. goes_on: it goes on with an assistant's message that has begun.
     pool_tokens: of how many tokens it keeps the KV at once, where it has a pool of its own.
-    prefetches: it computes prompts ahead of their use.
+    prefetches: it computes prompts ahead of their use. offers_logprobs: it is
+    known to tell log-probabilities, so that they may be asked for where the program does not.
     """
 
     model: str
@@ -312,6 +318,7 @@ class Capabilities:
     goes_on: bool = True
     pool_tokens: int | None = None
     prefetches: bool = False
+    offers_logprobs: bool = True
 
 
 class Delta(str):

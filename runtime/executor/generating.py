@@ -13,7 +13,7 @@ from sgc.ir.sampling import SAMPLING
 from sgc.runtime.executor.backend import Generated, Prompt, Sampling
 from sgc.runtime.executor.last_use import last_use
 from sgc.runtime.executor.lowering import Plan, Try, plan_constraint
-from sgc.runtime.executor.options import check_parameter, decide_sampling, seed_of
+from sgc.runtime.executor.options import check_parameter, decide_sampling, own_seed_of, seed_of
 from sgc.runtime.executor.reasoning import split_reasoning
 from sgc.runtime.executor.record import Request
 from sgc.runtime.executor.showing import Shown
@@ -45,6 +45,8 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> tuple[A
         is_repeatable = given.get("seed") is not None or not run.options.is_seed_drawn
         sampling = replace(plan.sampling, seed=seed, is_repeatable=is_repeatable)
         plan = replace(plan, sampling=sampling)
+    if given.get("seed") is not None:
+        plan = replace(plan, sampling=replace(plan.sampling, own_seed=own_seed_of(given)))
     if state.gate is not None:
         await pass_gate(state)
     prompt = run.prompt(state)
@@ -78,10 +80,10 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> tuple[A
             tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
     else:
         # As where one text is drawn: of greedy ones a seed would only make equal requests differ.
-        seeds = [0] * n
+        seeds = [(0, own_seed_of(given))] * n
         if not sampling.is_greedy:
             place = (run.options, run.row, state.path, state.n_draws)
-            seeds = [seed_of(given, *place, i) for i in range(n)]
+            seeds = [(seed_of(given, *place, i), own_seed_of(given, i)) for i in range(n)]
         with last_use(node, state, prompt):
             tries = await plan.generate_n(backend, prompt, seeds, on_thrown)
     if given.get("keep_stop"):

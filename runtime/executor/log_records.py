@@ -277,6 +277,7 @@ def capabilities_json(found: Capabilities) -> Json:
         "takes_messages": found.takes_messages,
         "goes_on": found.goes_on,
         "pool_tokens": found.pool_tokens,
+        "offers_logprobs": found.offers_logprobs,
     }
 
 
@@ -306,4 +307,5 @@ def capabilities_of(found: Json) -> Capabilities:
         takes_messages=_flag(found.get("takes_messages", False)),
         goes_on=_flag(found.get("goes_on", True)),
         pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
+        offers_logprobs=_flag(found.get("offers_logprobs", True)),
     )

@@ -14,12 +14,20 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 from sgc.errors import BackendError, UnsupportedParameter, UsageError
-from sgc.runtime.executor.backend import Backend, Capabilities, Generated, Prompt, Sampling
+from sgc.runtime.executor.backend import (
+    Backend,
+    Capabilities,
+    FinishReason,
+    Generated,
+    Prompt,
+    Sampling,
+)
 from sgc.runtime.executor.patterns import Pattern
 from sgc.runtime.executor.schemas import schema_check
 from sgc.runtime.executor.seeds import draw_seed
 
 MAX_TRIES = 4
+EXCERPT = 120  # characters of a reply that is thrown away, which the next try may tell of
 
 _NEUTRAL = {field.name: field.default for field in fields(Sampling)}
 # What makes no difference when a backend cannot do it.
@@ -102,9 +110,14 @@ class Plan:
         return await self._checked(self.check, backend, prompt, self.sampling, on_thrown)
 
     async def generate_n(
-        self, backend: Backend, prompt: Prompt, seeds: Sequence[int], on_thrown: OnThrown
+        self,
+        backend: Backend,
+        prompt: Prompt,
+        seeds: Sequence[tuple[int, int | None]],
+        on_thrown: OnThrown,
     ) -> tuple[Try, ...]:
-        samplings = [replace(self.sampling, seed=seed) for seed in seeds]
+        """seeds: of each text, with the program's own (`Sampling.own_seed`)."""
+        samplings = [replace(self.sampling, seed=seed, own_seed=own) for seed, own in seeds]
         if self.check is not None:
             return tuple(
                 [
@@ -122,17 +135,19 @@ class Plan:
         self, check: Check, backend: Backend, prompt: Prompt, sampling: Sampling, thrown: OnThrown
     ) -> Try:
         await check.prepare()
-        found = ""
-        for number in range(MAX_TRIES):
-            tried = await _try(backend, prompt, retried(sampling, number))
+        refused: tuple[str, ...] = ()
+        for _ in range(MAX_TRIES):
+            tried = await _try(backend, prompt, retried(sampling, len(refused), refused))
             if await check.meets(tried.reply.text):
                 return tried
             thrown(tried)
-            found = tried.reply.text
-        shown = found if len(found) <= 60 else found[:57] + "..."
+            refused = (*refused, excerpt(tried.reply.text))
+        is_cut = tried.reply.finish_reason is FinishReason.LENGTH
         raise ConstraintFailed(
-            f"none of {MAX_TRIES} replies met {check.what}; the last was {shown!r}",
-            hint="this backend cannot decode under a constraint; it is checked and asked again",
+            f"none of {MAX_TRIES} replies met {check.what}; the last was {refused[-1]!r}",
+            hint=f"it was cut off by max_tokens={sampling.max_tokens}; give it more"
+            if is_cut
+            else "this backend cannot decode under a constraint; it is checked and asked again",
         )
 
 
@@ -147,14 +162,27 @@ async def _try(
     return Try(sampling, reply, start_s, time.monotonic())
 
 
-def retried(sampling: Sampling, number: int) -> Sampling:
+def excerpt(text: str) -> str:
+    """The beginning of a reply, as it can be sent."""
+    shown = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+    return shown.encode("utf-8", "replace").decode()
+
+
+def retried(sampling: Sampling, number: int, refused: tuple[str, ...] = ()) -> Sampling:
     """The sampling of a try: a greedy reply would stay the same, so later ones are drawn."""
     if number == 0:
         return sampling
     temperature = 1.0 if sampling.is_greedy else sampling.temperature
     seed = draw_seed(sampling.seed, "", "retry", number)
-    is_repeatable = sampling.is_deterministic
-    return replace(sampling, temperature=temperature, seed=seed, is_repeatable=is_repeatable)
+    own = None if sampling.own_seed is None else draw_seed(sampling.own_seed, "", "retry", number)
+    return replace(
+        sampling,
+        temperature=temperature,
+        seed=seed,
+        refused=refused,
+        own_seed=own,
+        is_repeatable=sampling.is_deterministic,
+    )
 
 
 def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:

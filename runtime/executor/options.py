@@ -208,6 +208,12 @@ def seed_of(
     return draw_seed(own, "", "explicit", 0, n_index)
 
 
+def own_seed_of(given: Mapping[str, Any], n_index: int = 0) -> int | None:
+    """The generation's own seed as the program gave it, of further texts one drawn from it."""
+    own: int | None = given.get("seed")
+    return own if own is None or n_index == 0 else draw_seed(own, "", "explicit", 0, n_index)
+
+
 def _texts(name: str, given: Any) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) else _items(name, given, "non-empty texts")
     for text in texts:

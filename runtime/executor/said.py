@@ -18,7 +18,7 @@ from sgc.runtime.executor.backend import (
 )
 
 # What decides how a text is cut, not what the model would say.
-_CUTS = frozenset({"max_tokens", "stop", "seed", "logprobs", "is_repeatable"})
+_CUTS = frozenset({"max_tokens", "stop", "seed", "own_seed", "logprobs", "is_repeatable"})
 
 
 @dataclass(frozen=True, slots=True)

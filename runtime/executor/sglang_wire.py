@@ -27,10 +27,11 @@ Json = dict[str, Any]
 Row = Sequence[Any]
 
 # Where the API's name of a parameter is another one. A per-request seed exists in newer servers
-# only, what logprobs asks for stands beside the sampling parameters, and it heals no borders.
+# only, what logprobs asks for stands beside the sampling parameters, and it heals no borders; it
+# holds a text to its constraint, so that there are no replies to tell of.
 _NAMES = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _ALWAYS = frozenset({"max_tokens", "temperature"})
-_ELSEWHERE = frozenset({"seed", "logprobs", "heal", "is_repeatable"})
+_ELSEWHERE = frozenset({"seed", "logprobs", "heal", "is_repeatable", "own_seed", "refused"})
 _FIELDS = tuple(
     (field.name, _NAMES.get(field.name, field.name), field.default)
     for field in fields(Sampling)

@@ -185,6 +185,7 @@ class _Speculating:
     def _more(self, sampling: Sampling) -> Sampling:
         """Past the stop strings, and so many tokens as all that follows may have."""
         can_count = "logprobs" not in self._capabilities.refuses
+        can_count = can_count and self._capabilities.offers_logprobs
         return replace(
             sampling,
             stop=self._capabilities.chat.stop,

@@ -20,8 +20,8 @@ from sgc.runtime.executor.providers.backend import TOKENS_A_MESSAGE
 from sgc.runtime.executor.providers.choose import ROOM_TO_REASON
 from sgc.runtime.executor.providers.lower import REWRITE, ROOM_FOR_JSON
 from sgc.runtime.executor.providers.models import Facts
+from sgc.runtime.executor.providers.notes import LONGEST_REFUSED, longest_note
 from sgc.runtime.executor.providers.schema import Shape, of_regex, of_schema
-from sgc.runtime.executor.providers.select import MAX_TRIES as MAX_SELECT_TRIES
 from sgc.runtime.executor.speculation import MAX_MESSAGES
 
 INSTRUCTION = 96  # bytes of what tells a model to take one of some choices, beside them
@@ -132,7 +132,8 @@ class ProviderAsking:
         limit = sampling.max_tokens + (ROOM_FOR_JSON if is_wrapped else 0)
         prompt = self._prompt(asked) + n_shape
         if plan.check is not None:
-            return self._cost(prompt, limit).times(MAX_TRIES * n)
+            told = prompt + longest_note(sampling)
+            return self._cost(told, limit).times(MAX_TRIES * n)
         together = n > 1 and self.facts.n
         cost = self._cost(prompt, limit * n) if together else self._cost(prompt, limit).times(n)
         if ahead and n == 1:
@@ -160,9 +161,9 @@ class ProviderAsking:
             elif way == "logit_bias":
                 found = self._cost(prompt + longest, 1).times(longest)
             else:
-                told = prompt + listed + INSTRUCTION + 2 * room
+                told = prompt + listed + INSTRUCTION + LONGEST_REFUSED + 2 * room
                 limit = min(longest + room, self.facts.max_output)
-                found = self._cost(told, limit).times(MAX_SELECT_TRIES)
+                found = self._cost(told, limit).times(MAX_TRIES)
             cost = cost.or_else(found)
         return cost
 

@@ -98,13 +98,13 @@ class ProviderTarget:
 
     def __init__(self, uri: str, prices: Path | None = None) -> None:
         from sgc.runtime.executor.providers.connect import NO_KEY, parse_target
-        from sgc.runtime.executor.providers.models import as_of, facts_for
+        from sgc.runtime.executor.providers.models import as_of
         from sgc.runtime.executor.providers.prices import read_prices
 
         found = parse_target(uri, key=NO_KEY)  # nobody is asked
         if not found.model:
             raise UsageError(f"no model is named in {uri}", hint="an estimate asks nobody: #MODEL")
-        self.facts = facts_for(found.provider, found.model, found.choices)
+        self.facts = found.facts()
         given = read_prices(prices, found.model) if prices is not None else None
         if given is not None:
             self.facts = replace(self.facts, prices=given)

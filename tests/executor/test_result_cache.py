@@ -149,9 +149,10 @@ def test_requests_have_one_key_each():
         "min_p": 0.1, "frequency_penalty": 0.1, "presence_penalty": 0.1, "ignore_eos": True,
         "repetition_penalty": 1.1, "stop": ("a",), "stop_token_ids": (1,), "stop_regex": ("a",),
         "regex": "a", "json_schema": "{}", "ebnf": "a", "logit_bias": ((1, 2.0),), "heal": True,
+        "refused": ("a",),
         "logprobs": sgc.runtime.executor.backend.LogprobsAsked(),
     }  # fmt: skip
-    assert set(values) == set(Sampling.__slots__) - {"seed", "is_repeatable"}
+    assert set(values) == set(Sampling.__slots__) - {"seed", "own_seed", "is_repeatable"}
     keys |= {generation_key((RUN,), replace(SAMPLING, **{n: v})) for n, v in values.items()}
     keys |= {generation_key((RUN,), replace(SAMPLING, temperature=0.5, seed=7))}
     scores = [(("a",), False), (("a",), True), (("a", "b"), False), (("ab",), False)]

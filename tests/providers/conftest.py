@@ -30,10 +30,15 @@ def serve() -> Iterator[Callable[..., ProviderServer]]:
 
 @pytest.fixture
 def ask() -> Iterator[Callable[..., ProviderEndpoint]]:
-    """Makes an endpoint for a server: `ask(server, "gpt-4o", max_cost=1)`."""
+    """Makes an endpoint for a server: `ask(server, "gpt-4o", max_cost=1)`.
+
+    The server stands for the provider itself: what is known of the model counts.
+    """
     endpoints = []
 
     def make(server: ProviderServer, model: str, **settings: Any) -> ProviderEndpoint:
+        if not model.startswith("served"):
+            settings["options"] = {"like": model, **(settings.get("options") or {})}
         if model.startswith("claude"):
             found: ProviderEndpoint = sgc.Anthropic(
                 model, base_url=server.url, api_key=KEY, **settings

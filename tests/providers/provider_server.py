@@ -27,6 +27,7 @@ class Ask:
     kind: str
     raw: bytes
     headers: dict[str, str]
+    query: dict[str, str] = field(default_factory=dict)
 
     @property
     def body(self) -> Json:
@@ -137,7 +138,7 @@ class ProviderServer:
     async def _post(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        ask = Ask(len(self.asks), PATHS[request.path], raw, headers)
+        ask = Ask(len(self.asks), PATHS[request.path], raw, headers, dict(request.query))
         self.asks.append(ask)
         self.n_now += 1
         self.n_most = max(self.n_most, self.n_now)

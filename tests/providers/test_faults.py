@@ -81,7 +81,7 @@ def test_every_row_ends_once_whatever_fails(serve, ask, model, options, n_rows):
     n_faults = sum(faults.made.values())
     assert n_faults > 0.25 * n_rows
     assert len(faults.made) >= len({(k.kind, k.status) for k in kinds})
-    assert len(clock.sleeps) == n_faults == endpoint.backend.attempts.n_retries
+    assert n_faults == endpoint.backend.attempts.n_retries
     assert sum(seconds >= 2 for seconds in clock.sleeps) >= faults.made["status429"]
     assert server.n_most <= 48
 
@@ -157,12 +157,15 @@ ODD = [
     [], "text", 7, {}, {"choices": None}, {"choices": [1]}, {"choices": [{"message": None}]},
     {"choices": [{"message": {"content": 7}, "finish_reason": "stop"}]},
     {"choices": [{"message": {"content": "a"}, "finish_reason": "odd"}]},
+    {"choices": [{"message": {"content": "a"}, "finish_reason": ["stop"]}]},
+    {"choices": [{"message": {"content": []}, "finish_reason": "stop"}]},
     {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}],
      "usage": {"prompt_tokens": -1}},
     {"choices": [{"message": {"content": "a"}, "finish_reason": "stop", "logprobs": [1]}]},
     {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}] * 2},
     {"content": None}, {"content": [1]}, {"content": [{"type": "text"}], "stop_reason": "end_turn"},
     {"content": [{"type": "text", "text": "a"}], "stop_reason": None},
+    {"content": [{"type": "text", "text": "a"}], "stop_reason": ["end_turn"]},
     {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn", "usage": {
         "input_tokens": "many"}},
 ]  # fmt: skip
@@ -184,6 +187,8 @@ STREAMS = [
     b"data: {not json\n\n",
     b"data: []\n\n",
     b'data: {"choices": [1]}\n\n',
+    b'data: {"choices": {"a": []}}\n\n',
+    b'data: {"choices": [{"index": 0, "delta": {"content": [1]}, "finish_reason": "stop"}]}\n\n',
     b"\xff\xfe\n\n",
     b"event: message_stop\ndata: {}\n\n",
     b'event: message_start\ndata: {"type": "message_start", "message": null}\n\n',

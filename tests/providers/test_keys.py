@@ -130,7 +130,7 @@ def test_whose_an_address_is():
 
 
 def test_what_looks_like_a_key_is_not_shown():
-    assert redacted("key sk-abc123***xyz is", "") == "key *** is"
+    assert redacted("key sk-abc123***xyz is", ()) == "key *** is"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,7 @@ def test_what_looks_like_a_key_is_not_shown():
         ("openai:", "no model is named"),
         ("openai:gpt-4o?typo=1", "unknown option 'typo'"),
         ("openai:gpt-4o?api", "OPTION=VALUE"),
+        ("openai:gpt-4o?api=chat&api=completions", "twice"),
         ("openai:gpt-4o?api=chat&effort=none&x", "OPTION=VALUE"),
         ("openai+http://u:p@h/v1#m", "no password"),
         ("openai+http:///v1#m", "address of a server"),

@@ -204,5 +204,5 @@ def test_the_table_is_whole():
             assert facts.prices == prices_of(entry["prices"], entry["match"])
             assert set(facts.select) <= {"structured", "logit_bias", "check"}
     assert facts_for("openai", "ft:gpt-4o:us::1", Choices()).prices is None
-    assert facts_for("openai", "gpt-99", Choices()).params == {}
-    assert facts_for("openai", "gpt-99", Choices(like="gpt-4o")).params
+    assert facts_for("openai", "gpt-99", Choices()).prices is None
+    assert facts_for("openai", "gpt-99", Choices(like="gpt-4o")).prices

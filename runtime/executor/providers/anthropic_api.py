@@ -21,30 +21,32 @@ from sgc.runtime.executor.providers.errors import (
     status_error,
     stream_error,
 )
-from sgc.runtime.executor.providers.http import client_settings, where
+from sgc.runtime.executor.providers.http import client_settings, constructing, where
 from sgc.runtime.executor.providers.lower import Lowered
 from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.reply import Replies
+from sgc.runtime.executor.providers.settings import SdkSettings
 
 NAME = "the provider"
 _NAMED = ("model", "max_tokens", "messages", "stream")
 
 
 class AnthropicApi:
-    """Sends requests to `base_url`, or to where the SDK's environment says."""
+    """Sends requests to `base_url`."""
 
     def __init__(
-        self, base_url: str | None, key: str, timeout_s: float, max_in_flight: int
+        self, base_url: str, key: str, timeout_s: float, max_in_flight: int, sdk: SdkSettings
     ) -> None:
-        settings = client_settings(max_in_flight, timeout_s)
-        self._key = key
-        self._client = anthropic.AsyncAnthropic(
-            api_key=key,
-            base_url=base_url,
-            max_retries=0,
-            timeout=timeout_s,
-            http_client=anthropic.DefaultAsyncHttpxClient(**settings),
-        )
+        self._secrets = tuple(filter(None, (key, *sdk.secrets)))
+        self._sdk = sdk
+        given = dict(sdk.client)
+        if "http_client" not in given:
+            own = client_settings(max_in_flight, timeout_s)
+            given["http_client"] = anthropic.DefaultAsyncHttpxClient(**own)
+        with constructing("anthropic"):
+            self._client = anthropic.AsyncAnthropic(
+                api_key=key, base_url=base_url, max_retries=0, **{"timeout": timeout_s, **given}
+            )
 
     @property
     def base_url(self) -> str:
@@ -59,7 +61,7 @@ class AnthropicApi:
         """One try; `on_text` gets a streamed text as it comes. Raises typed errors."""
         assert lowered.n == 1
         is_streamed = lowered.is_streamed or on_text is not None
-        body = wire.body_of(lowered, facts, is_streamed)
+        body = self._sdk.with_body(wire.body_of(lowered, facts, is_streamed), facts)
         try:
             if is_streamed:
                 return await self._stream(body, on_text)
@@ -76,7 +78,8 @@ class AnthropicApi:
         """What the SDK must have is given by name, all else as it is."""
         named = {name: body[name] for name in _NAMED if name in body}
         rest = {name: value for name, value in body.items() if name not in named}
-        return await self._client.messages.create(**named, extra_body=rest)
+        beside = self._sdk.beside_body
+        return await self._client.messages.create(**named, extra_body=rest, **beside)
 
     async def _stream(self, body: wire.Json, on_text: Callable[[str], None] | None) -> Replies:
         stream = await self._create(body)
@@ -97,19 +100,19 @@ class AnthropicApi:
         if isinstance(error, anthropic.APIStatusError):
             status, body = error.status_code, error.body
             if status == 200:  # an event of a stream
-                return stream_error(body, NAME, self._key)
+                return stream_error(body, NAME, self._secrets)
             headers = error.response.headers
-            return status_error(status, body, headers, NAME, self._key, model)
+            return status_error(status, body, headers, NAME, self._secrets, model)
         if isinstance(error, anthropic.APITimeoutError):
             return ProviderUnavailable(
                 "the provider took too long to reply", hint="--request-timeout gives it longer"
             )
         if isinstance(error, anthropic.APIConnectionError):
-            why = redacted(str(error.__cause__ or error), self._key)
+            why = redacted(str(error.__cause__ or error), self._secrets)
             return ProviderUnavailable(
                 f"no connection to {where(self._client.base_url)} ({why})",
                 hint="is a server running there, and is the address right?",
             )
         if isinstance(error, anthropic.APIResponseValidationError):
             return MalformedReply("the server's reply is not of its shape")
-        return BackendError(redacted(str(error), self._key))
+        return BackendError(redacted(str(error), self._secrets))

@@ -130,7 +130,7 @@ def reply_with(text: str, end: Mapping[str, Any]) -> Reply:
         raise ContentRefused(f"the model refused: {str(end.get('stop_details') or '')[:200]}")
     if reason == "model_context_window_exceeded":
         return Reply(text, FinishReason.LENGTH)
-    if reason not in _ENDS:
+    if not isinstance(reason, str) or reason not in _ENDS:
         raise MalformedReply(f"the reply ended with {str(reason)[:80]!r}")
     matched = end.get("stop_sequence")
     return Reply(text, _ENDS[reason], matched if isinstance(matched, str) else None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from sgc.errors import UsageError
+from sgc.errors import BackendError, UsageError
 from sgc.runtime.executor.backend import (
     Capabilities,
     ChatFormat,
@@ -55,7 +55,8 @@ class Api(Protocol):
 
 
 class ProviderBackend:
-    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's.
+    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's; beside: a
+    hash of what is sent with each request beside what a program asks.
 
     Raises UsageError where money is bounded and no price is known.
     """
@@ -67,8 +68,10 @@ class ProviderBackend:
         settings: LimitSettings,
         prices: Prices | None = None,
         clock: Clock | None = None,
+        beside: str = "",
     ) -> None:
         self.api = api
+        self._beside = beside
         self.facts = facts if prices is None else replace(facts, prices=prices)
         if settings.max_cost is not None and self.facts.prices is None:
             raise UsageError(
@@ -90,7 +93,8 @@ class ProviderBackend:
         """Whose replies they are, and by which ways asked for, beside the model's name."""
         facts = self.facts
         ways = (facts.api, facts.prefill, *facts.select, facts.effort)
-        return " ".join((facts.provider, self.api.base_url, *ways))
+        beside = (self._beside,) if self._beside else ()
+        return " ".join((facts.provider, self.api.base_url, *ways, *beside))
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -159,7 +163,10 @@ class ProviderBackend:
         usage = replies.spent.usage(self.cost(replies))
         usages = [usage, *[Usage()] * (len(replies.replies) - 1)]
         pairs = zip(replies.replies, usages, strict=True)
-        return tuple([generated(reply, lowered, each) for reply, each in pairs])
+        found = tuple([generated(reply, lowered, each) for reply, each in pairs])
+        if not self.facts.is_known and lowered.top_logprobs is not None:
+            _check_logprobs(found)
+        return found
 
     async def _ask(
         self, lowered: Lowered, seed: int, shown: Shown | None, begun: Callable[[], None] | None
@@ -233,6 +240,7 @@ def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabil
         checked=frozenset({"regex", "json_schema"}),
         scores=facts.select[0] == "echo",
         tells_stop=facts.tells_stop,
+        offers_logprobs=facts.is_known,
     )
 
 
@@ -257,6 +265,14 @@ def _chat_of(facts: Facts) -> ChatFormat:
         return template_for(facts.model)[1]
     roles = {role: RoleFormat(f"{role.upper()}:", "\n") for role in facts.roles}
     return ChatFormat(roles=roles, image_token="<image>")
+
+
+def _check_logprobs(found: Sequence[Generated]) -> None:
+    if any(each.text and each.logprobs is None for each in found):
+        raise BackendError(
+            "the server told no log-probabilities, which return_logprob asks for",
+            hint="leave it out, or run on a server that tells them",
+        )
 
 
 def _nothing(sampling: Sampling, facts: Facts) -> Generated:

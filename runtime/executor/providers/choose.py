@@ -17,6 +17,7 @@ import re
 from dataclasses import replace
 
 from sgc.runtime.executor.backend import Prompt, Sampling
+from sgc.runtime.executor.providers import notes
 from sgc.runtime.executor.providers.lower import ROOM_FOR_JSON, Lowered, asked_of, lower, refusal
 from sgc.runtime.executor.providers.messages import Conversation
 from sgc.runtime.executor.providers.models import Facts
@@ -47,31 +48,45 @@ def _fits(way: str, prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> b
 
 
 def lowered_select(
-    way: str, prompt: Prompt, choices: tuple[str, ...], facts: Facts, sampling: Sampling
+    way: str,
+    prompt: Prompt,
+    choices: tuple[str, ...],
+    facts: Facts,
+    sampling: Sampling,
 ) -> Lowered:
-    """One generation that gives a choice, for the ways that are one."""
+    """One generation that gives a choice, for the ways that are one. The model is told of the
+    choices where nothing else is, and of what it said in the tries before.
+    """
     found = lower(prompt, sampling, facts)
+    is_held = way != "check"
     if way == "choice":
-        return replace(found, params={**found.params, facts.choice: list(choices)})
-    if way == "regex":
+        found = replace(found, params={**found.params, facts.choice: list(choices)})
+    elif way == "regex":
         pattern = "|".join(map(re.escape, choices))
-        return replace(found, params={**found.params, facts.regex: f"({pattern})"})
-    if way == "structured":
-        return replace(found, shape=of_choices(choices))
-    if isinstance(found.asked, str):
-        return found  # text that is completed has no instructions
-    listed = json.dumps(list(choices), ensure_ascii=False)
-    told = f"Reply with exactly one of these texts and nothing else: {listed}"
-    return replace(found, asked=found.asked.with_instruction(told))
+        found = replace(found, params={**found.params, facts.regex: f"({pattern})"})
+    elif way == "structured":
+        found = replace(found, shape=of_choices(choices))
+    is_text = isinstance(found.asked, str)
+    if not sampling.refused and (is_held or is_text):
+        return found
+    subject = notes.AFTER if is_text else notes.VALUE if way == "structured" else notes.REPLY
+    note = notes.of_choices(choices, subject, sampling.refused)
+    return replace(found, asked=notes.with_note(found.asked, note))
 
 
-def select_sampling(choices: tuple[str, ...], facts: Facts, seed: int = 0) -> Sampling:
-    """Greedy where the model can be; as many tokens as the longest choice can have."""
+def select_sampling(
+    choices: tuple[str, ...], facts: Facts, refused: tuple[str, ...] = ()
+) -> Sampling:
+    """Greedy where the model can be, but for further tries; room for the longest choice."""
+    seed = len(refused)
     longest = max(len(json.dumps(choice)) for choice in choices)
     room = ROOM_FOR_JSON + (ROOM_TO_REASON if facts.reasoning else 0)
     temperature = 0.0 if "temperature" in facts.params and seed == 0 else 1.0
     return Sampling(
-        max_tokens=min(longest + room, facts.max_output), temperature=temperature, seed=seed
+        max_tokens=min(longest + room, facts.max_output),
+        temperature=temperature,
+        seed=seed,
+        refused=refused,
     )
 
 

@@ -8,30 +8,54 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl
 
 from sgc.errors import BackendError, EngineUnavailable, UsageError
+from sgc.runtime.executor.providers.addresses import (
+    address_of,
+    checked_address,
+    is_trusted,
+    is_vendors,
+)
 from sgc.runtime.executor.providers.backend import MAX_IN_FLIGHT, ProviderBackend
 from sgc.runtime.executor.providers.limits import LimitSettings
 from sgc.runtime.executor.providers.models import Choices, Facts, facts_for, parse_choices
 from sgc.runtime.executor.providers.prices import read_prices
+from sgc.runtime.executor.providers.settings import SdkSettings, check_settings
 
 COMPATIBLE = ("openai+http://", "openai+https://")
 SCHEMES = ("openai:", "anthropic:")
+WRONG_ADDRESS = (
+    "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
+)
+WRONG_BASE_URL = "base_url, or {}_BASE_URL, must be a URL of http or https"
+NO_SETTINGS = SdkSettings()
 NO_KEY = "no-key"  # what a server gets that wants none
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom to ask. provider: openai, anthropic or compatible; key: shown nowhere."""
+    """Whom to ask. provider: openai, anthropic or compatible; key: shown nowhere.
+
+    base_url: where requests go.
+    """
 
     provider: str
     model: str
-    choices: Choices = field(default_factory=Choices)
-    base_url: str | None = None
+    choices: Choices
+    base_url: str
     key: str = field(default="", repr=False)
+
+    @property
+    def is_vendors(self) -> bool:
+        """Whether the provider itself is asked, and not a server that stands in for it."""
+        return self.provider != "compatible" and is_vendors(self.provider, self.base_url)
+
+    def facts(self, owned_by: str = "") -> Facts:
+        """What is known of the model there; owned_by: as a compatible server says."""
+        return facts_for(self.provider, self.model, self.choices, owned_by, self.is_vendors)
 
 
 def is_provider(uri: str) -> bool:
@@ -51,13 +75,12 @@ def parse_target(uri: str, key: str | None = None) -> Target:
 
 def facts_of(uri: str) -> Facts:
     """What is known of `openai:MODEL` or `anthropic:MODEL`; no key is needed, nobody is asked."""
-    provider, _, rest = uri.partition(":")
-    model, _, query = rest.partition("?")
-    if not uri.startswith(SCHEMES) or not model:
+    _, _, rest = uri.partition(":")
+    if not uri.startswith(SCHEMES) or not rest.partition("?")[0]:
         raise UsageError(
             f"expected a provider's model, found {uri!r}", hint="openai:MODEL or anthropic:MODEL"
         )
-    return facts_for(provider, model, parse_choices(_options(query)))
+    return parse_target(uri, NO_KEY).facts()
 
 
 def target(
@@ -71,7 +94,7 @@ def target(
 
     The key is the environment's where none is given (`environment_key`).
     """
-    if not model:
+    if not model or not isinstance(model, str):
         raise UsageError(f"no model is named in {provider}:", hint=f"{provider}:MODEL")
     key = key or environment_key(provider, base_url)
     if not key:
@@ -79,7 +102,9 @@ def target(
             f"no API key for {provider}",
             hint=f"set {_key_variable(provider)}; it is read from the environment",
         )
-    return Target(provider, model, parse_choices(options), base_url, checked_key(key))
+    wrong = WRONG_BASE_URL.format(provider.upper())
+    address = checked_address(address_of(provider, base_url), wrong)
+    return Target(provider, model, parse_choices(options), address, checked_key(key))
 
 
 def environment_key(provider: str, base_url: str | None) -> str:
@@ -91,86 +116,79 @@ def environment_key(provider: str, base_url: str | None) -> str:
     return os.environ.get("SGC_TOKEN", "") or NO_KEY
 
 
-def is_trusted(provider: str, base_url: str | None) -> bool:
-    """Whether an address is the provider's own, or the one that the environment names for it."""
-    if base_url is None:
-        return True
-    named = os.environ.get(f"{provider.upper()}_BASE_URL", "")
-    at = urlsplit(base_url)
-    if named and (at.scheme, at.netloc) == urlsplit(named)[:2]:
-        return True
-    host, own = at.hostname or "", f"{provider}.com"
-    return at.scheme == "https" and (host == own or host.endswith(f".{own}"))
-
-
 def _key_variable(provider: str) -> str:
     return f"{provider.upper()}_API_KEY"
 
 
 def _compatible(uri: str, key: str | None) -> Target:
-    try:
-        parts = urlsplit(uri.removeprefix("openai+"))
-        is_whole = bool(parts.hostname) and parts.port != 0 and not parts.query
-    except ValueError:  # no port, or no address between brackets
-        is_whole = False
-    if not is_whole:
-        raise UsageError(
-            "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
-        )
-    if parts.username or parts.password:
-        raise UsageError("an address must hold no password", hint="give a key in SGC_TOKEN")
-    model, _, query = parts.fragment.partition("?")
-    base_url = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    address, _, rest = uri.removeprefix("openai+").partition("#")
+    base_url = checked_address(address, WRONG_ADDRESS)
+    model, _, query = rest.partition("?")
     key = checked_key(key or os.environ.get("SGC_TOKEN", "") or environment_key("openai", base_url))
-    return Target("compatible", model, parse_choices(_options(query)), base_url, key)
+    is_own = bool(model) and is_vendors("openai", base_url)
+    provider = "openai" if is_own else "compatible"
+    return Target(provider, model, parse_choices(_options(query)), base_url, key)
 
 
 def _options(query: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
         raise UsageError(f"{query!r} must be OPTION=VALUE&…") from error
+    if len(dict(pairs)) < len(pairs):
+        raise UsageError(f"{query!r} gives an option twice")
+    return dict(pairs)
 
 
 def checked_key(key: str) -> str:
-    if not (key.isascii() and key.isprintable()) or " " in key:
+    is_text = isinstance(key, str) and key.isascii() and key.isprintable()
+    if not is_text or " " in key:
         raise UsageError("an API key must be printable ASCII characters")
     return key
 
 
 async def open_backend(
-    target: Target, settings: LimitSettings, prices: Path | None = None
+    target: Target,
+    settings: LimitSettings,
+    prices: Path | None = None,
+    sdk: SdkSettings = NO_SETTINGS,
 ) -> ProviderBackend:
     """The backend; a compatible server is asked which models it has."""
     check_settings(settings)
     n_room = settings.max_concurrency or MAX_IN_FLIGHT
+    timeout_s = settings.request_timeout_s
     if target.provider == "anthropic":
         from sgc.runtime.executor.providers.anthropic_api import AnthropicApi
 
-        own = AnthropicApi(target.base_url, target.key, settings.request_timeout_s, n_room)
-        return _backend(own, target, "", settings, prices)
+        own = AnthropicApi(target.base_url, target.key, timeout_s, n_room, sdk)
+        return _backend(own, target, "", settings, prices, sdk)
     from sgc.runtime.executor.providers.openai_api import OpenAIApi
 
     is_own = target.provider == "openai"
     is_ours = is_own and is_trusted("openai", target.base_url)
-    api = OpenAIApi(target.base_url, target.key, settings.request_timeout_s, n_room, is_ours)
+    api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
     if is_own:
-        return _backend(api, target, "", settings, prices)
+        return _backend(api, target, "", settings, prices, sdk)
     try:
         model, owner = await _served(api, target)
-        found = Target("compatible", model, target.choices)
-        return _backend(api, found, owner, settings, prices)
+        found = replace(target, model=model)
+        return _backend(api, found, owner, settings, prices, sdk)
     except BaseException:
         await api.close()
         raise
 
 
 def _backend(
-    api: object, target: Target, owner: str, settings: LimitSettings, prices: Path | None
+    api: object,
+    target: Target,
+    owner: str,
+    settings: LimitSettings,
+    prices: Path | None,
+    sdk: SdkSettings,
 ) -> ProviderBackend:
-    facts = facts_for(target.provider, target.model, target.choices, owner)
+    facts = target.facts(owner)
     given = None if prices is None else read_prices(prices, target.model)
-    return ProviderBackend(api, facts, settings, given)  # type: ignore[arg-type]
+    return ProviderBackend(api, facts, settings, given, beside=sdk.scope)  # type: ignore[arg-type]
 
 
 async def _served(api: object, target: Target) -> tuple[str, str]:
@@ -185,11 +203,3 @@ async def _served(api: object, target: Target) -> tuple[str, str]:
         if not target.model:
             raise
         return target.model, ""
-
-
-def check_settings(settings: LimitSettings) -> None:
-    """Raises UsageError for limits that let nothing through."""
-    for name in ("max_concurrency", "rpm", "tpm", "request_timeout_s", "max_cost"):
-        value = getattr(settings, name)
-        if value is not None and not value > 0:
-            raise UsageError(f"{name} must be above 0, found {value!r}")

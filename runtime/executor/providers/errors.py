@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,15 +49,21 @@ class KeyRefused(BackendError):
 
 
 def status_error(
-    status: int, body: Any, headers: Mapping[str, str], provider: str, key: str, model: str
+    status: int,
+    body: Any,
+    headers: Mapping[str, str],
+    provider: str,
+    secrets: Iterable[str],
+    model: str,
 ) -> BackendError:
     """What an HTTP status means, with the provider's own words."""
     message = message_of(body)
     error = _status_error(status, body, message, provider, model)
-    error.message = redacted(error.message, key)
+    error.message = redacted(error.message, secrets)
     error.args = (error.message,)
     if isinstance(error, (RateLimited, ProviderUnavailable)):
-        error.retry_after_s = retry_after_s(headers)
+        # Limits stand in the headers of all replies; only a 429 is about them.
+        error.retry_after_s = retry_after_s(headers, with_limits=status == 429)
     return error
 
 
@@ -79,9 +85,9 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
     return BackendError(said)
 
 
-def stream_error(body: Any, provider: str, key: str) -> BackendError:
+def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendError:
     """An error that came within a stream: there the status was good, the type tells."""
-    message = redacted(f"{provider} ended the stream: {message_of(body)}", key)
+    message = redacted(f"{provider} ended the stream: {message_of(body)}", secrets)
     if _type(body) in ("rate_limit_error", "rate_limit_exceeded"):
         return RateLimited(message)
     if _type(body) in ("invalid_request_error", "authentication_error", "permission_error"):
@@ -99,10 +105,10 @@ def message_of(body: Any) -> str:
     return str(body).strip()[:500] if body else "(no message)"
 
 
-def redacted(text: str, key: str) -> str:
-    """Without the key, and without what looks like one."""
-    if key:
-        text = text.replace(key, "***")
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """Without the secrets, and without what looks like a key."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
     return _SECRET.sub("***", text)
 
 
@@ -124,15 +130,20 @@ def _is_context(body: Any, message: str) -> bool:
     return any(words in text for words in _CONTEXT_WORDS)
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers say, the plain ones first; None where they say nothing."""
+def retry_after_s(headers: Mapping[str, str], with_limits: bool = True) -> float | None:
+    """Seconds to wait as the headers say, the plain ones first; None where they say nothing.
+
+    with_limits: where no wait is said, until the first of the rate limits is over.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     plain = headers.get("retry-after")
     if plain:
         seconds = _number(plain)
-        return seconds if seconds is not None else _until_date(plain)
+        return seconds if seconds is not None else _until_date(plain, headers.get("date"))
+    if not with_limits:
+        return None
     spans = [_span(headers.get(name)) for name in _RESETS]
     times = [_until(headers.get(f"anthropic-ratelimit-{name}-reset")) for name in _RESET_TIMES]
     known = [seconds for seconds in (*spans, *times) if seconds is not None]
@@ -148,12 +159,21 @@ def _number(text: str | None) -> float | None:
     return found if 0 <= found < 1e6 else None
 
 
-def _until_date(text: str) -> float | None:
+def _until_date(text: str, now: str | None) -> float | None:
+    """Seconds until an HTTP date, by the server's clock where it tells it: ours may be wrong."""
+    when = _date(text)
+    if when is None:
+        return None
+    return max((when - (_date(now or "") or datetime.now(UTC))).total_seconds(), 0.0)
+
+
+def _date(text: str) -> datetime | None:
+    """Any of HTTP's three forms, of which one names no zone; all are in UTC."""
     try:
         when = email.utils.parsedate_to_datetime(text)
     except ValueError:
         return None
-    return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _until(text: str | None) -> float | None:

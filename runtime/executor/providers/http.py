@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
+
+from sgc.errors import UsageError
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
@@ -23,6 +26,15 @@ def client_settings(max_in_flight: int, timeout_s: float) -> dict[str, Any]:
         "headers": {"Accept-Encoding": "identity"},
         "event_hooks": {"response": [_bound]},
     }
+
+
+@contextmanager
+def constructing(package: str) -> Iterator[None]:
+    """Around a client that is made with what a caller gave; raises UsageError for its refusal."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"the package {package} does not take what is given: {error}") from error
 
 
 def where(url: httpx2.URL) -> str:

@@ -7,6 +7,7 @@ not wait. Nothing here knows of providers.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,6 +18,7 @@ MINUTE_S = 60.0
 # A bucket holds a tenth of a minute's worth and is filled with the rest over a minute, so that no
 # minute, wherever it begins, has more than its limit.
 BURST = 0.1
+MAX_HOLD_S = 3600.0  # whatever a provider says; then it is asked again
 
 
 class Clock(Protocol):
@@ -116,6 +118,7 @@ class Limits:
         self.budget = Budget(settings.max_cost)
         self._requests = None if settings.rpm is None else Bucket(settings.rpm, clock)
         self._tokens = None if settings.tpm is None else Bucket(settings.tpm, clock)
+        self._held_until = -math.inf
 
     async def pace(self, n_tokens: int) -> None:
         """Waits until a request of about so many tokens may go."""
@@ -126,6 +129,16 @@ class Limits:
             waits.append(self._tokens.take(n_tokens))
         if max(waits) > 0:
             await self.clock.sleep(max(waits))
+
+    def hold(self, seconds: float) -> None:
+        """The provider wants no requests for so long, whoever's they are."""
+        until = self.clock.now() + min(seconds, MAX_HOLD_S)
+        self._held_until = max(self._held_until, until)
+
+    @property
+    def held_s(self) -> float:
+        """Seconds until it takes requests again."""
+        return max(self._held_until - self.clock.now(), 0.0)
 
     def correct(self, guessed: int, used: int) -> None:
         """A reply told how many tokens it used."""

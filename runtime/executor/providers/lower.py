@@ -12,6 +12,7 @@ from typing import Any
 
 from sgc.errors import UnsupportedParameter
 from sgc.runtime.executor.backend import OPTIONAL_SAMPLING, Prompt, Sampling
+from sgc.runtime.executor.providers import notes
 from sgc.runtime.executor.providers.messages import (
     Conversation,
     Message,
@@ -25,6 +26,7 @@ from sgc.runtime.executor.providers.schema import Shape, of_regex, of_schema
 # Longer generations are streamed, so that no connection is silent for minutes.
 STREAMED_ABOVE = 8192
 ROOM_FOR_JSON = 24
+SEEDS = 2**63
 REWRITE = "Go on with your last message exactly where it stopped. Do not repeat any of it."
 _TUNED = (
     "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
@@ -73,8 +75,10 @@ def refused_fields(facts: Facts) -> frozenset[str]:
 def lower(prompt: Prompt, sampling: Sampling, facts: Facts, n: int = 1) -> Lowered:
     """How to ask the model for a generation; raises UnsupportedParameter."""
     found = Lowered(asked_of(prompt, facts), sampling.max_tokens, n=n)
+    is_begun = isinstance(found.asked, Conversation) and bool(found.asked.prefill.strip())
     found = _with_constraint(found, sampling, facts)
     found = _with_prefill(found, facts)
+    found = _with_note(found, sampling, facts, is_begun)
     found = _with_stops(found, sampling.stop, facts)
     return replace(
         found,
@@ -106,7 +110,7 @@ def _check_roles(conversation: Conversation, facts: Facts) -> None:
 
 
 def _with_constraint(found: Lowered, sampling: Sampling, facts: Facts) -> Lowered:
-    """A constraint that the API knows is sent; others are only checked, by the executor."""
+    """A constraint that the API knows is sent; all are checked, by the executor."""
     if sampling.ebnf is not None:
         return replace(found, params={facts.ebnf: sampling.ebnf})
     if sampling.regex is not None and facts.regex:
@@ -150,13 +154,27 @@ def _with_prefill(found: Lowered, facts: Facts) -> Lowered:
     return replace(found, asked=replace(asked, prefill=kept), cut=begun[len(kept) :], shape=None)
 
 
+def _with_note(found: Lowered, sampling: Sampling, facts: Facts, is_begun: bool) -> Lowered:
+    """Tells the model of a constraint that its API holds it to not at all, or in part; and in
+    further tries what it said. A text that is completed is left alone as long as that may do.
+    """
+    shape, is_text = found.shape, isinstance(found.asked, str)
+    is_held = shape.is_whole if shape is not None else facts.regex in found.params
+    if not sampling.refused and (is_held or is_text):
+        return found
+    is_wrapped = shape is not None and shape.unwrap is not None
+    chat = notes.ADDED if is_begun else notes.VALUE if is_wrapped else notes.REPLY
+    note = notes.of_constraint(sampling, notes.AFTER if is_text else chat)
+    return replace(found, asked=notes.with_note(found.asked, note)) if note else found
+
+
 def _with_stops(found: Lowered, stop: tuple[str, ...], facts: Facts) -> Lowered:
-    """Stops that the API does not take are looked for here, in the whole reply."""
+    """Stops that an API does not take, or may not heed, are looked for here, in the whole reply."""
     if found.shape is not None and found.shape.unwrap is not None:
         return replace(found, local_stop=stop)  # what comes is JSON, not the text
     sent = [each for each in stop if facts.blank_stops or each.strip()]
     sent = sent if facts.max_stops is None else sent[: facts.max_stops]
-    local = stop if len(sent) < len(stop) else ()
+    local = stop if len(sent) < len(stop) or not facts.is_known else ()
     return replace(found, sent_stop=tuple(sent), local_stop=local)
 
 
@@ -178,12 +196,23 @@ def _params(sampling: Sampling, facts: Facts) -> dict[str, Any]:
         if not facts.logit_bias:
             raise refusal(facts, "cannot honour logit_bias")
         found["logit_bias"] = {str(token): bias for token, bias in sampling.logit_bias}
-    if facts.seed and sampling.seed:
-        found["seed"] = sampling.seed
+    seed = _seed(sampling, facts)
+    if seed is not None:
+        found["seed"] = seed
     if facts.effort:
         name = "output_config.effort" if facts.api == "messages" else "reasoning_effort"
         found[name] = facts.effort
     return found
+
+
+def _seed(sampling: Sampling, facts: Facts) -> int | None:
+    """The program's own as it is; one that was derived only where seeds are known to be taken."""
+    own = sampling.own_seed
+    if own is not None and (facts.seed or facts.own_seed):
+        if not -SEEDS <= own < SEEDS:
+            raise refusal(facts, f"takes a seed of 64 bits, found {own!r}", "give a smaller one")
+        return own
+    return sampling.seed if facts.seed and sampling.seed else None
 
 
 def _check_range(name: str, value: Any, facts: Facts) -> None:

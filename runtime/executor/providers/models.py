@@ -1,7 +1,8 @@
 """What is known of providers' models: a dated table, `models.json`, and how an entry is found.
 
-Data only. What is unknown has its provider's default, which is conservative: what a model might
-refuse is refused here, with the program's line, before it is asked. Nothing here asks anybody.
+Data only. What a model refuses is known of models of the table at their vendor's, and is refused
+here, with the program's line, before anything is asked. A model or a server that nobody knows gets
+what the program says (`open` in the table). Nothing here asks anybody.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Facts:
     of sampling parameters to the API's, for those it takes; ranges: of their values; sends_neutral:
     those sent even where neutral, since a server may have other defaults; one_of: those of which
     only one is taken. max_stops: None for any number; blank_stops: white space alone is taken;
-    tells_stop: it says which one ended a text. structured: replies that keep to a JSON schema, of
+    tells_stop: it says which one ended a text. seed: it takes seeds; own_seed: at least those that
+    a program gives itself. is_known: what it does is known; else what comes back is looked at, and
+    nothing is asked for that a program does not say. structured: replies that keep to a schema, of
     schema_words (None: of all), with patterns or without, with every property required or not.
     regex, choice, ebnf: where a request has these, a path. prefill: how a begun assistant message
     is gone on with. select: how a choice is asked for, the first way that fits; max_tokens of a
@@ -79,8 +82,10 @@ class Facts:
     tells_stop: bool = False
     n: bool = False
     seed: bool = False
+    own_seed: bool = False
     logit_bias: bool = False
     top_logprobs: int = 0
+    is_known: bool = True
     structured: bool = False
     patterns: bool = False
     schema_words: tuple[str, ...] | None = None
@@ -136,6 +141,8 @@ def parse_choices(given: Mapping[str, str]) -> Choices:
                 f"unknown option {name!r} of a model",
                 hint=f"use one of: {', '.join(sorted(known))}",
             )
+        if not isinstance(given[name], str):
+            raise UsageError(f"the option {name} must be a text, found {given[name]!r}")
     choices = Choices(**given)
     _check_one_of("api", choices.api, ("chat", "completions"))
     _check_one_of("prefill", choices.prefill, PREFILLS)
@@ -146,13 +153,16 @@ def parse_choices(given: Mapping[str, str]) -> Choices:
     return choices
 
 
-def facts_for(provider: str, model: str, choices: Choices, owned_by: str = "") -> Facts:
+def facts_for(
+    provider: str, model: str, choices: Choices, owned_by: str = "", is_vendor: bool = True
+) -> Facts:
     """What is known of a model of `openai`, `anthropic` or a `compatible` server.
 
-    owned_by: who serves it, as a compatible server says. Raises UsageError where the user's
-    choices do not fit the model.
+    owned_by: who serves it, as a compatible server says. is_vendor: the provider itself is asked,
+    and not a server that stands in for it. Raises UsageError where the user's choices do not fit
+    the model.
     """
-    rows = _rows(provider, choices.like or model, choices.server, owned_by)
+    rows = _rows(provider, model, choices, owned_by, is_vendor and provider != "compatible")
     facts = _facts(provider, model, rows)
     if model.startswith("ft:") and choices.like is None:
         facts = replace(facts, prices=None)  # tuned models cost more than their base
@@ -186,28 +196,58 @@ def _table() -> Mapping[str, Any]:
     return found
 
 
-def _rows(provider: str, model: str, server: str | None, owned_by: str) -> dict[str, Any]:
-    """The table's fields for a model: the default's, its family's and its own."""
-    table = _table()[provider]
-    servers = table.get("servers", {})
-    kind = server or next(
-        (name for name, row in servers.items() if owned_by in row["owned_by"]), ""
-    )
+def _rows(
+    provider: str, model: str, choices: Choices, owned_by: str, is_vendor: bool
+) -> dict[str, Any]:
+    """The table's fields for a model, and what lies `open`: see `_facts`.
+
+    What a server that is known can do counts more than what a model is called.
+    """
+    servers = _table()["compatible"]["servers"]
+    kind = choices.server
+    if kind is not None and (is_vendor or provider == "anthropic"):
+        raise UsageError(f"server={kind} is for a server like OpenAI's, and {model} is on another")
+    if kind is not None and choices.like is not None:
+        raise UsageError(f"server={kind} and like={choices.like} each say all; leave one out")
+    if kind is None and provider == "compatible":
+        kind = next((name for name, row in servers.items() if owned_by in row["owned_by"]), None)
+    if kind is not None and choices.like is None:
+        return _merged(_table()["compatible"]["default"], servers[kind])
+    vendor = _table()["anthropic" if provider == "anthropic" else "openai"]
+    own = _entry(vendor, choices.like or model)
+    if own is None and choices.like is not None:
+        raise UsageError(
+            f"like={choices.like}: the table has no such model",
+            hint=f"use one of: {', '.join(row['match'].rstrip('*') for row in vendor['models'])}",
+        )
+    if own is None:
+        is_named = is_vendor or provider == "anthropic"
+        table = vendor if is_named else _table()["compatible"]
+        return _merged(table["default"]) | {"open": table["open"]}
+    found = _merged(vendor["default"], vendor["families"].get(own.get("is", ""), {}), own)
+    is_known = is_vendor or choices.like is not None
+    return found if is_known else found | {"open": vendor["open"]}
+
+
+def _entry(table: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
+    """A model's; of a tuned one that of its base."""
     name = model.removeprefix("ft:").partition(":")[0] if model.startswith("ft:") else model
-    own: Mapping[str, Any] = next(
-        (row for row in table["models"] if fnmatchcase(name, row["match"])), {}
-    )
-    family = table.get("families", {}).get(own.get("is", ""), {})
-    layers = (table["default"], servers.get(kind, {}), family, own)
-    rows: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
+    return next((row for row in table["models"] if fnmatchcase(name, row["match"])), None)
+
+
+def _merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the later layers count; of caching, each by itself."""
+    found = {name: value for layer in layers for name, value in layer.items()}
     caching = {name: v for layer in layers for name, v in layer.get("caching", {}).items()}
-    return {**rows, "caching": caching} if caching else rows
+    return {**found, "caching": caching} if caching else found
 
 
-_TABLE_ONLY = {"match", "is", "owned_by", "without_reasoning", "completions_select"}
+_TABLE_ONLY = {"match", "is", "owned_by", "without_reasoning", "completions_select", "open"}
 
 
 def _facts(provider: str, model: str, rows: Mapping[str, Any]) -> Facts:
+    """What lies open of the rows is laid over them."""
+    rows = {**rows, **rows.get("open", {})}
     given = {name: _frozen(value) for name, value in rows.items() if name not in _TABLE_ONLY}
     if isinstance(rows.get("caching"), Mapping):
         given["caching"] = Caching(**{k: _frozen(v) for k, v in rows["caching"].items()})
@@ -222,7 +262,8 @@ def _frozen(value: Any) -> Any:
 
 
 def _with_effort(facts: Facts, effort: str, rows: Mapping[str, Any]) -> Facts:
-    _check_one_of(f"effort of {facts.model}", effort, facts.efforts)
+    if facts.is_known:
+        _check_one_of(f"effort of {facts.model}", effort, facts.efforts)
     if effort == "none" and rows.get("without_reasoning"):
         facts = _facts(facts.provider, facts.model, {**rows, **rows["without_reasoning"]})
         facts = replace(facts, reasoning=False)

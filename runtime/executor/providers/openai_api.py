@@ -20,10 +20,11 @@ from sgc.runtime.executor.providers.errors import (
     status_error,
     stream_error,
 )
-from sgc.runtime.executor.providers.http import client_settings, where
+from sgc.runtime.executor.providers.http import client_settings, constructing, where
 from sgc.runtime.executor.providers.lower import Lowered
 from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.reply import Replies
+from sgc.runtime.executor.providers.settings import SdkSettings
 
 NAME = "the provider"
 
@@ -32,18 +33,27 @@ class OpenAIApi:
     """Sends requests to `base_url`. is_own: OpenAI's account headers of the environment count."""
 
     def __init__(
-        self, base_url: str | None, key: str, timeout_s: float, max_in_flight: int, is_own: bool
+        self,
+        base_url: str,
+        key: str,
+        timeout_s: float,
+        max_in_flight: int,
+        is_own: bool,
+        sdk: SdkSettings,
     ) -> None:
-        self._key = key
-        self._client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=base_url,
-            max_retries=0,
-            timeout=timeout_s,
-            http_client=openai.DefaultAsyncHttpxClient(**client_settings(max_in_flight, timeout_s)),
-        )
-        if not is_own:  # an organization's name is nobody else's business
-            self._client.organization = self._client.project = None
+        self._secrets = tuple(filter(None, (key, *sdk.secrets)))
+        self._sdk = sdk
+        given = dict(sdk.client)
+        if "http_client" not in given:
+            own = client_settings(max_in_flight, timeout_s)
+            given["http_client"] = openai.DefaultAsyncHttpxClient(**own)
+        with constructing("openai"):
+            self._client = openai.AsyncOpenAI(
+                api_key=key, base_url=base_url, max_retries=0, **{"timeout": timeout_s, **given}
+            )
+        if not is_own:  # what the environment names as organization is nobody else's business
+            self._client.organization = given.get("organization")
+            self._client.project = given.get("project")
 
     @property
     def base_url(self) -> str:
@@ -56,16 +66,21 @@ class OpenAIApi:
         """The server's list of models; raises typed errors."""
         try:
             page = await self._client.models.list()
+            return [model.model_dump(warnings=False) for model in page.data or ()]
         except openai.OpenAIError as error:
             raise self._error(error, "") from None
-        return [model.model_dump(warnings=False) for model in page.data or ()]
+        except (AttributeError, TypeError, ValueError):
+            raise MalformedReply(
+                "the server's list of models is none", hint="name the model: #MODEL"
+            ) from None
 
     async def send(
         self, lowered: Lowered, facts: Facts, on_text: Callable[[str], None] | None
     ) -> Replies:
         """One try; `on_text` gets a streamed text as it comes. Raises typed errors."""
         is_streamed = lowered.is_streamed or on_text is not None
-        return await self.ask(wire.body_of(lowered, facts, is_streamed), lowered.n, facts, on_text)
+        body = self._sdk.with_body(wire.body_of(lowered, facts, is_streamed), facts)
+        return await self.ask(body, lowered.n, facts, on_text)
 
     async def ask(
         self, body: wire.Json, n: int, facts: Facts, on_text: Callable[[str], None] | None = None
@@ -90,7 +105,7 @@ class OpenAIApi:
         resource: Any = self._client.chat.completions if is_chat else self._client.completions
         asked = "messages" if is_chat else "prompt"
         named = {name: given.pop(name) for name in ("model", asked, "stream") if name in given}
-        return await resource.create(**named, extra_body=given)
+        return await resource.create(**named, extra_body=given, **self._sdk.beside_body)
 
     async def _stream(
         self, body: wire.Json, facts: Facts, on_text: Callable[[str], None] | None
@@ -108,13 +123,13 @@ class OpenAIApi:
     def _error(self, error: openai.OpenAIError, model: str) -> BackendError:
         if isinstance(error, openai.APIStatusError):
             headers = error.response.headers
-            return status_error(error.status_code, error.body, headers, NAME, self._key, model)
+            return status_error(error.status_code, error.body, headers, NAME, self._secrets, model)
         if isinstance(error, openai.APITimeoutError):
             return ProviderUnavailable(
                 "the provider took too long to reply", hint="--request-timeout gives it longer"
             )
         if isinstance(error, openai.APIConnectionError):
-            why = redacted(str(error.__cause__ or error), self._key)
+            why = redacted(str(error.__cause__ or error), self._secrets)
             return ProviderUnavailable(
                 f"no connection to {where(self._client.base_url)} ({why})",
                 hint="is a server running there, and is the address right?",
@@ -122,5 +137,5 @@ class OpenAIApi:
         if isinstance(error, openai.APIResponseValidationError):
             return MalformedReply("the server's reply is not of its shape")
         if isinstance(error, openai.APIError):
-            return stream_error(error.body or error.message, NAME, self._key)
-        return BackendError(redacted(str(error), self._key))
+            return stream_error(error.body or error.message, NAME, self._secrets)
+        return BackendError(redacted(str(error), self._secrets))

@@ -22,6 +22,11 @@ from sgc.runtime.executor.providers.models import Facts
 from sgc.runtime.executor.providers.reply import Reply, Spent
 
 Json = dict[str, Any]
+# OpenAI says stop and length; servers like it have other words too.
+_ENDS = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), FinishReason.STOP),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), FinishReason.LENGTH),
+}
 NO_TOKEN = -1  # this API tells tokens' texts, not their ids
 
 
@@ -119,7 +124,7 @@ def reply_of(choice: Mapping[str, Any]) -> Reply:
     text = message.get("content") if isinstance(message, Mapping) else choice.get("text")
     if isinstance(message, Mapping) and message.get("refusal"):
         raise ContentRefused(f"the model refused: {str(message['refusal'])[:200]}")
-    return reply_with(text or "", choice.get("finish_reason"), choice)
+    return reply_with("" if text is None else text, choice.get("finish_reason"), choice)
 
 
 def reply_with(text: Any, finish: Any, choice: Mapping[str, Any]) -> Reply:
@@ -127,13 +132,13 @@ def reply_with(text: Any, finish: Any, choice: Mapping[str, Any]) -> Reply:
         raise MalformedReply(f"the server sent no text but {str(text)[:80]}")
     if finish == "content_filter":
         raise ContentRefused("the provider's filter ended the reply")
-    if finish not in ("stop", "length"):
+    if not isinstance(finish, str) or finish not in _ENDS:
         raise MalformedReply(f"the reply ended with {str(finish)[:80]!r}, not with stop or length")
     matched = choice.get("stop_reason", choice.get("matched_stop"))
-    is_length = finish == "length"
+    is_length = _ENDS[finish] is FinishReason.LENGTH
     return Reply(
         text,
-        FinishReason.LENGTH if is_length else FinishReason.STOP,
+        _ENDS[finish],
         matched if isinstance(matched, (str, int)) and not is_length else None,
         logprobs_of(choice.get("logprobs")),
     )
@@ -219,7 +224,12 @@ class Stream:
         choices = chunk.get("choices") or []
         if not choices:
             return ""
-        if len(choices) > 1 or not isinstance(choices[0], Mapping) or count(choices[0], "index"):
+        if (
+            not isinstance(choices, list)
+            or len(choices) > 1
+            or not isinstance(choices[0], Mapping)
+            or count(choices[0], "index")
+        ):
             raise MalformedReply("the stream has more completions than were asked for")
         return self._choice(choices[0])
 
@@ -228,6 +238,8 @@ class Stream:
         if isinstance(delta, Mapping) and delta.get("refusal"):
             raise ContentRefused(f"the model refused: {str(delta['refusal'])[:200]}")
         text = delta.get("content") if isinstance(delta, Mapping) else choice.get("text")
+        if text is not None and not isinstance(text, str):
+            raise MalformedReply(f"the server sent no text but {str(text)[:80]}")
         if text and self._finish is not None:
             raise MalformedReply("the stream goes on after its end")
         if choice.get("finish_reason") is not None:

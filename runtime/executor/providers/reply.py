@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backend import FinishReason, Generated, Logprobs, Usage
-from sgc.runtime.executor.providers.errors import MalformedReply
 from sgc.runtime.executor.providers.lower import Lowered
 
 
@@ -64,26 +63,19 @@ def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
             "was left",
             hint="give it more max_tokens, or less to reason with: ?effort=low",
         )
+    stop = lowered.local_stop
     if lowered.shape is not None:
-        text = _unwrapped(reply, lowered)
+        try:
+            text = lowered.shape.text_of(reply.text)
+        except ValueError:
+            stop = ()  # cut off, or the API did not hold it to its shape: the check will say so
     text = without_cut(text, lowered.cut)
     matched, finish_reason = reply.matched, reply.finish_reason
-    found = first_stop(text, lowered.local_stop)
+    found = first_stop(text, stop)
     if found is not None:
         at, matched = found
         text, finish_reason = text[:at], FinishReason.STOP
     return Generated(text, (), (), text, finish_reason, matched, usage, reply.logprobs)
-
-
-def _unwrapped(reply: Reply, lowered: Lowered) -> str:
-    assert lowered.shape is not None
-    try:
-        return lowered.shape.text_of(reply.text)
-    except ValueError as error:
-        if reply.finish_reason is FinishReason.LENGTH:
-            return reply.text  # cut off; the check will say so
-        shown = reply.text[:60]
-        raise MalformedReply(f"the structured output is not of its shape: {shown!r}") from error
 
 
 def without_cut(text: str, cut: str) -> str:

@@ -35,6 +35,18 @@ class Estimate:
     ceiling_usd: float = 0.0
 
 
+class _Patience:
+    """How long one request may yet wait, for its own faults and for what holds all back."""
+
+    def __init__(self) -> None:
+        self._left_s = MAX_WAITING_S
+
+    def allows(self, wait_s: float) -> bool:
+        """Takes the wait from what is left, if there is so much."""
+        self._left_s -= wait_s
+        return self._left_s >= 0
+
+
 class Attempts:
     """Sends requests of one endpoint. n_retries: tries that failed and were made again."""
 
@@ -57,21 +69,25 @@ class Attempts:
         """
         backoff = _backoff(seed, self._n_requests)
         self._n_requests += 1
-        waited_s = 0.0
+        patience = _Patience()
         for attempt in range(MAX_ATTEMPTS):
             try:
-                return await self._try(once, estimate)
+                return await self._try(once, estimate, patience)
             except RETRYABLE as error:
                 wait_s = max(error.retry_after_s or 0.0, backoff(attempt))
-                waited_s += wait_s
-                if attempt + 1 == MAX_ATTEMPTS or waited_s > MAX_WAITING_S or not may_retry():
+                if error.retry_after_s:
+                    self._limits.hold(error.retry_after_s)
+                is_last = attempt + 1 == MAX_ATTEMPTS or not patience.allows(wait_s)
+                if is_last or not may_retry():
                     error.hint = error.hint or f"given up after {attempt + 1} tries"
                     raise
                 self.n_retries += 1
             await self._limits.clock.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    async def _try(self, once: Callable[[], Awaitable[Replies]], estimate: Estimate) -> Replies:
+    async def _try(
+        self, once: Callable[[], Awaitable[Replies]], estimate: Estimate, patience: _Patience
+    ) -> Replies:
         """One try. What one costs that failed midway is not known: its ceiling counts as spent."""
         limits = self._limits
         async with limits.room:
@@ -79,6 +95,7 @@ class Attempts:
             cost = 0.0
             try:
                 await limits.pace(estimate.tokens)
+                await self._while_held(patience)
                 cost = estimate.ceiling_usd
                 replies = await self._within_time(once)
                 if replies.spent.is_known:
@@ -90,6 +107,18 @@ class Attempts:
                 raise
             finally:
                 limits.budget.settle(estimate.ceiling_usd, cost)
+
+    async def _while_held(self, patience: _Patience) -> None:
+        """Waits as long as the provider wants no requests; raises RateLimited where that is long.
+
+        While one waits, others under way may be told to wait longer.
+        """
+        while (held_s := self._limits.held_s) > 0:
+            if not patience.allows(held_s):
+                error = RateLimited(f"the provider takes no requests for {held_s:.0f} s more")
+                error.retry_after_s = held_s
+                raise error
+            await self._limits.clock.sleep(held_s)
 
     async def _within_time(self, once: Callable[[], Awaitable[Replies]]) -> Replies:
         timeout_s = self._limits.settings.request_timeout_s

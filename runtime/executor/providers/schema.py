@@ -24,8 +24,11 @@ _NARROWING = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"}
     | {"maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "contains"}
     | {"minContains", "maxContains", "minProperties", "maxProperties", "propertyNames"}
-    | {"title", "description", "default", "examples", "$comment", "$schema", "$id", "deprecated"}
-    | {"readOnly", "writeOnly", "dependentRequired", "dependentSchemas", "not"}
+    | {"dependentRequired", "dependentSchemas", "not"}
+)
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "$comment", "$schema", "$id", "deprecated"}
+    | {"readOnly", "writeOnly"}
 )
 _SUBSCHEMAS = ("items", "additionalProperties")
 _LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
@@ -39,12 +42,14 @@ _ODD = re.compile(r"\(\?(?!:)|\\[^dwsDWSnrt.()\[\]{}*+?|^$/\\-]|\^|\$|[*+?}][?+]
 class Shape:
     """A structured output. unwrap: the text that a reply stands for; None: the reply itself.
 
-    is_strict: the API holds to the schema, and does not only try.
+    is_strict: the API holds to the schema, and does not only try. is_whole: the schema says all
+    that was asked.
     """
 
     schema: Json
     unwrap: Callable[[Any], str] | None = None
     is_strict: bool = True
+    is_whole: bool = True
 
     def text_of(self, reply: str) -> str:
         """Raises ValueError for a reply that is not of the shape."""
@@ -75,7 +80,7 @@ def of_regex(pattern: str, facts: Facts) -> Shape | None:
         return Shape(_wrapped({"type": "boolean"}), _bool_text)
     if pattern == DTYPES["str"][0]:
         return None  # quotes and all, which JSON would escape
-    words = _alternatives(pattern)
+    words = alternatives(pattern)
     if words is not None:
         return of_choices(words)
     if facts.patterns and _is_plain(pattern):
@@ -90,41 +95,47 @@ def of_schema(schema: str, facts: Facts) -> Shape | None:
         return None
     if facts.schema_words is None:
         return Shape(given)
+    left_out: set[str] = set()
     try:
-        found = _relaxed(given, facts)
+        found = _relaxed(given, facts, left_out)
     except _Unsupported:
         is_tried = facts.all_required and given.get("type") == "object"
         return Shape(given, is_strict=False) if is_tried else None
+    is_whole = not left_out
     if found.get("type") == "object":
-        return Shape(found)
+        return Shape(found, is_whole=is_whole)
     if "$ref" in json.dumps(found):
         return None  # inside another object the references would point elsewhere
-    return Shape(_wrapped(found), _json_text)
+    return Shape(_wrapped(found), _json_text, is_whole=is_whole)
 
 
-def _relaxed(schema: Any, facts: Facts) -> Any:
-    """The schema without words that the API does not know and that only narrow."""
+def _relaxed(schema: Any, facts: Facts, left_out: set[str]) -> Any:
+    """The schema without words that the API does not know and that only narrow; left_out: gets
+    those of them that it means.
+    """
     if isinstance(schema, bool):
         raise _Unsupported
     assert facts.schema_words is not None
     kept = {}
     for word, value in schema.items():
         if word in facts.schema_words:
-            kept[word] = _inner(word, value, facts)
-        elif word not in _NARROWING:
+            kept[word] = _inner(word, value, facts, left_out)
+        elif word in _NARROWING:
+            left_out.add(word)
+        elif word not in _ANNOTATIONS:
             raise _Unsupported
     if kept.get("type") == "object" or "properties" in kept:
         _close(kept, facts)
     return kept
 
 
-def _inner(word: str, value: Any, facts: Facts) -> Any:
+def _inner(word: str, value: Any, facts: Facts, left_out: set[str]) -> Any:
     if word in _SUBSCHEMAS and isinstance(value, Mapping):
-        return _relaxed(value, facts)
+        return _relaxed(value, facts, left_out)
     if word in _LISTS:
-        return [_relaxed(each, facts) for each in value]
+        return [_relaxed(each, facts, left_out) for each in value]
     if word in _MAPS:
-        return {name: _relaxed(each, facts) for name, each in value.items()}
+        return {name: _relaxed(each, facts, left_out) for name, each in value.items()}
     return value
 
 
@@ -178,7 +189,7 @@ def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _alternatives(pattern: str) -> tuple[str, ...] | None:
+def alternatives(pattern: str) -> tuple[str, ...] | None:
     """The words of a pattern such as (yes|no)."""
     inner = re.fullmatch(r"\(?(?:\?:)?([^()\[\]{}.*+?^$\\]+)\)?", pattern)
     if inner is None or pattern.startswith("(") is not pattern.endswith(")"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backend import ChoiceScore, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.lowering import MAX_TRIES, excerpt
 from sgc.runtime.executor.providers.choose import (
     index_of,
     lowered_select,
@@ -20,8 +21,6 @@ from sgc.runtime.executor.providers.walk import ALLOWED, Walk, encoding_named
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.providers.backend import ProviderBackend
-
-MAX_TRIES = 4
 
 
 async def select(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
@@ -37,17 +36,18 @@ async def select(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, .
 async def _generate(
     backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...], way: str
 ) -> Scored:
-    usage, found = Usage(), ""
+    usage, refused = Usage(), tuple[str, ...]()
     for seed in range(MAX_TRIES):
-        sampling = select_sampling(choices, backend.facts, seed)
+        sampling = select_sampling(choices, backend.facts, refused)
         lowered = lowered_select(way, prompt, choices, backend.facts, sampling)
         (reply,) = await backend.send(lowered, seed)
-        usage, found = usage.with_more(reply.usage), reply.text
-        index = index_of(found, choices, is_completed=backend.facts.api == "completions")
+        usage = usage.with_more(reply.usage)
+        index = index_of(reply.text, choices, is_completed=backend.facts.api == "completions")
         if index is not None:
             return Scored((), usage, index, way)
+        refused = (*refused, excerpt(reply.text))
     raise BackendError(
-        f"none of {MAX_TRIES} replies was one of the choices; the last was {found[:60]!r}",
+        f"none of {MAX_TRIES} replies was one of the choices; the last was {refused[-1]!r}",
         hint="ask for it in the prompt, or use a model with structured output",
     )
 

@@ -27,7 +27,8 @@ from sgc.runtime.executor.backend import (
     Scored,
     Usage,
 )
-from sgc.runtime.executor.providers.connect import Target, is_trusted, parse_target, target
+from sgc.runtime.executor.providers.addresses import address_of, is_trusted, is_vendors
+from sgc.runtime.executor.providers.connect import Target, parse_target, target
 from sgc.runtime.executor.providers.limits import LimitSettings
 from sgc.runtime.executor.providers.models import Choices, Facts, facts_for
 
@@ -169,7 +170,8 @@ class OpenAI(_Provider):
         api = None if is_chat_model is None else "chat" if is_chat_model else "completions"
         choices = Choices(api=api)
         is_own = is_trusted("openai", given.base_url)
-        facts = facts_for("openai" if is_own else "compatible", model_name, choices)
+        is_vendor = is_vendors("openai", address_of("openai", given.base_url))
+        facts = facts_for("openai", model_name, choices, is_vendor=is_vendor)
         self.is_chat_model = facts.api == "chat"
 
         def find() -> Target:
