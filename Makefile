@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 CPU_INDEX := $(if $(SGC_TORCH_INDEX),--index-url $(SGC_TORCH_INDEX))
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-pythons test-slow lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/python -P tools/demo.py
@@ -17,6 +17,10 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal
 	$(MAKE) --no-print-directory lint
+
+# What needs no torch, on every other Python of pyproject.toml that is found (PATH, pyenv).
+test-pythons: $(STAMP)
+	$(BIN)/python -P tools/test_pythons.py
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow
@@ -41,4 +45,4 @@ bench: $(STAMP)
 	$(BIN)/python -P benches/programs.py
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-pythons

@@ -421,8 +421,15 @@ def user_loc() -> Loc | None:
 
 def user_loc_of(frame: FrameType) -> Loc:
     """The place that a frame has come to."""
-    code = frame.f_code
-    return Loc(os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
+    return _loc(frame.f_code, frame.f_lineno)
+
+
+def _loc(code: CodeType, line: int) -> Loc:
+    """A line of the function that it is in: some Pythons run a comprehension as another."""
+    names = code.co_qualname.split(".")
+    while len(names) > 2 and names[-1] in _COMPREHENSIONS:
+        del names[-2:]  # with its `<locals>`
+    return Loc(os.path.basename(code.co_filename), line, names[-1])
 
 
 def innermost_user_loc(error: BaseException) -> Loc | None:
@@ -430,9 +437,11 @@ def innermost_user_loc(error: BaseException) -> Loc | None:
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         if is_users(frame):
-            code = frame.f_code
-            found = Loc(os.path.basename(code.co_filename), line, code.co_name)
+            found = _loc(frame.f_code, line)
     return found
+
+
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 def innermost_user_line(error: BaseException) -> str:

@@ -24,17 +24,23 @@ from sgc.tracing.tracer import trace
 
 
 class Counting(ScriptedBackend):
-    """Counts the requests in flight; each takes a few turns of the loop."""
+    """Counts the requests in flight; the first wait until there are as many as `width`, and
+    each takes a few turns of the loop.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = 1) -> None:
         super().__init__(lambda prompt, sampling: "reply")
         self.now = self.most = self.n = 0
+        self._width, self._reached = width, asyncio.Event()
 
     async def generate(self, *args: Any, **kwargs: Any) -> Any:
         self.n += 1
         self.now += 1
         self.most = max(self.most, self.now)
+        if self.now >= self._width:
+            self._reached.set()
         try:
+            await asyncio.wait_for(self._reached.wait(), BOUND_S)
             await settle()
             return await super().generate(*args, **kwargs)
         finally:
@@ -56,7 +62,7 @@ def narrow_in_place(s):
     ("function", "arguments"), [(narrow, {"xs": list("abcdefgh")}), (narrow_in_place, {})]
 )
 def test_the_width_is_reached_and_never_exceeded(function, arguments, is_compiled):
-    backend = Counting()
+    backend = Counting(width=3)
     program = function.compile() if is_compiled else function
     program.run_once(arguments, RunOptions(seed=1), Endpoint(backend))
     assert (backend.most, backend.n) == (3, 8)

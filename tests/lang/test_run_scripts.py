@@ -38,7 +38,7 @@ def script(tmp_path: Any, body: str, *arguments: str) -> str:
     path = tmp_path / "script.py"
     path.write_text(HEAD + body)
     done = subprocess.run(
-        [sys.executable, "-P", str(path), *arguments],
+        [sys.executable, "-P", "-W", "ignore:This process:DeprecationWarning", str(path), *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND_S,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip

@@ -1,0 +1,140 @@
+"""The reader of bytecode on the Python that runs: it knows each instruction, and liveness is right."""
+
+from __future__ import annotations
+
+import dis
+import opcode
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from control_flow import BUDGET, agree
+
+import sgc
+from sgc.errors import TraceError
+from sgc.tracing import bytecode, opcodes
+from sgc.tracing.bytecode import CodeInfo
+from sgc.tracing.tracer import trace
+
+ROOT = Path(__file__).parents[2]
+
+
+def written() -> set[str]:
+    """The instructions that this Python's compiler writes: not those made while code runs."""
+    made = set(
+        getattr(opcode, "_specialized_opmap", getattr(opcode, "_specialized_instructions", ()))
+    )
+    pseudo = {name for name in dis.opmap if dis.opmap[name] > 255}
+    ours = set(dis.opmap) - made - pseudo
+    return {name for name in ours if not name.startswith("INSTRUMENTED_")}
+
+
+# Made by the interpreter for itself, or reserved.
+INTERNAL = {"RESERVED", "ENTER_EXECUTOR", "EXIT_INIT_CHECK", "CACHE"}
+
+
+def test_every_instruction_of_this_python_is_known():
+    assert written() - opcodes.KNOWN - INTERNAL == set()
+
+
+def test_every_instruction_that_reads_a_local_variable_is_known():
+    named = {name for name in written() if "_FAST" in name and name != "STORE_FAST_MAYBE_NULL"}
+    assert named <= opcodes.READS_LOCAL.keys()
+
+
+def test_pops_are_what_an_instruction_can_take():
+    for name in written() & opcodes.KNOWN:
+        op = dis.opmap[name]
+        effect = dis.stack_effect(op, 1 if op >= dis.HAVE_ARGUMENT else None)
+        instruction = next(dis.get_instructions("x"))._replace(opname=name, opcode=op, arg=1)
+        popped = opcodes.n_popped(instruction, effect)
+        assert popped >= 0, name
+        assert popped == opcodes.EVERYTHING or popped + effect >= 0, name
+
+
+def sample(a, b, xs):
+    c = a
+    d = c = b
+    for x in xs:
+        c, d = d, x
+        if c:
+            continue
+        a = [y for y in xs if y != c]
+    return a, d
+
+
+def test_an_unknown_instruction_makes_everything_live(monkeypatch):
+    known = CodeInfo(sample.__code__)
+    last = max(known._places)
+    assert known.before(last).live == frozenset()
+    monkeypatch.setattr(opcodes, "KNOWN", opcodes.KNOWN - {"RETURN_VALUE"})
+    unknown = CodeInfo(sample.__code__)
+    for offset in unknown._places:
+        assert unknown.before(offset).live == set(sample.__code__.co_varnames)
+        assert unknown.before(offset).stack is None
+        assert not unknown.before(offset).is_clean
+
+
+def test_without_liveness_a_trace_is_as_right(monkeypatch):
+    """Where no instruction is known nothing merges, and what is compiled is the same."""
+    bytecode.info_of.cache_clear()
+    monkeypatch.setattr(opcodes, "KNOWN", frozenset())
+    try:
+        agree(labelled, ["x" * 37, "y"], q="q")
+    finally:
+        bytecode.info_of.cache_clear()
+
+
+@sgc.function
+def labelled(s, q: str):
+    s += q + sgc.gen("x")
+    if len(s["x"]) == 37:
+        label = "LONG"
+    else:
+        label = "SHORT"
+    other = label
+    s += label + other
+
+
+@sgc.function
+def swapped(s, q: str):
+    s += q + sgc.gen("x")
+    first, second = ("a", "b") if s["x"] == "yes" else ("c", "d")
+    first, second = second, first
+    s += sgc.gen("y")
+    s += first + second + helper(first, other=second) + helper(second)
+
+
+def helper(text, other="-"):
+    if text == other:
+        return "same"
+    return f"{text}{other}"
+
+
+@pytest.mark.parametrize("program", [labelled, swapped], ids=["labelled", "swapped"])
+def test_names_set_in_arms_are_kept_apart_and_read(program):
+    agree(program, ["x" * 37, "yes", "no"], q="q")
+    assert trace(program, budget=BUDGET, is_full=True)
+
+
+def test_the_pythons_are_listed_once_and_the_same():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = [
+        tuple(map(int, name.rpartition(" ")[2].split(".")))
+        for name in project["classifiers"]
+        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", name)
+    ]
+    assert tuple(pythons) == opcodes.PYTHONS
+    (row,) = re.findall(r"^\| Python .*\|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert re.findall(r"\b3\.\d+\b", row) == [f"{a}.{b}" for a, b in opcodes.PYTHONS]
+
+
+def test_on_another_python_programs_are_interpreted(monkeypatch, scripted):
+    monkeypatch.setattr(opcodes, "PYTHONS", ((3, 11 if sys.version_info[1] > 11 else 12),))
+    with pytest.raises(TraceError, match=r"programs compile on CPython 3\.1\d; this is CPython"):
+        labelled.compile()
+    state = labelled(q="q", backend=scripted(lambda prompt, sampling: "x" * 37))
+    assert state.text() == "q" + "x" * 37 + "LONGLONG"
+    assert "programs compile on CPython" in labelled.explain()

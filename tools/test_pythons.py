@@ -1,0 +1,140 @@
+"""Runs what needs no torch on every Python that is listed, and compares what they compile.
+
+Run from the repository's root: `make test-pythons`. A Python is found by its name on PATH or under
+pyenv; one that is not found is named, and is an error only with `--all`. Each gets an environment of
+its own under `.venv-pythons`, with the versions of constraints.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+VENVS = ROOT / ".venv-pythons"
+EXTRAS = ("grpc", "http", "types")
+TOOLS = ("hypothesis", "pytest", "pytest-timeout")
+# The compiler and the executor on scripted replies; what repeats itself on another Python is left.
+TESTS = (
+    "tests/golden", "tests/ir/test_golden.py", "tests/lang/test_same_bytes.py",
+    "tests/lang/test_bytecode.py", "tests/lang/test_convert.py", "tests/lang/test_cut_texts.py",
+    "tests/lang/test_constructs.py", "tests/lang/test_control_flow_cases.py",
+    "tests/lang/test_control_flow_places.py", "tests/lang/test_map.py", "tests/lang/test_tools.py",
+    "tests/lang/test_jit.py", "tests/lang/test_trace_check.py", "tests/e2e/test_random_control_flow.py",
+)  # fmt: skip
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def listed() -> list[str]:
+    """`3.11` and so on, as pyproject.toml says."""
+    names = project()["classifiers"]
+    versions = [name.rpartition(" ")[2] for name in names if "Python :: 3." in name]
+    return sorted(versions, key=lambda version: int(version.split(".")[1]))
+
+
+def find(version: str) -> str | None:
+    """A Python of that version which starts."""
+    roots = [os.environ.get("PYENV_ROOT", ""), str(Path.home() / ".pyenv")]
+    under_pyenv = [
+        path
+        for root in roots
+        if root
+        for path in glob.glob(f"{root}/versions/{version}.*/bin/python")
+    ]
+    for path in [*under_pyenv, shutil.which(f"python{version}")]:
+        if path and says(path) == version:
+            return path
+    return None
+
+
+def says(python: str) -> str:
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def environment(version: str, python: str) -> Path:
+    """Its own environment, made anew when what it is made from has changed."""
+    folder = VENVS / version
+    made_from = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
+    stamp = hashlib.sha256(b"".join([*made_from, repr((EXTRAS, TOOLS)).encode()])).hexdigest()
+    if (folder / "made").is_file() and (folder / "made").read_text() == stamp:
+        return folder
+    subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
+    pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    extras = project()["optional-dependencies"]
+    needed = [*project()["dependencies"], *(each for name in EXTRAS for each in extras[name])]
+    subprocess.run([*pip, "-c", "constraints.txt", *needed, *TOOLS], check=True, cwd=ROOT)
+    (folder / "made").write_text(stamp)
+    return folder
+
+
+def run(version: str, python: str, tests: list[str]) -> tuple[bool, str]:
+    start = time.monotonic()
+    try:
+        folder = environment(version, python)
+    except subprocess.CalledProcessError as error:
+        return False, f"Python {version}: could not be set up: {error}"
+    installed = time.monotonic()
+    command = [str(folder / "bin/python"), "-m", "pytest", "-m", "not slow and not engine", *tests]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=env)
+    took = f"{installed - start:.0f} s to set up, {time.monotonic() - installed:.0f} s of tests"
+    last = done.stdout.strip().splitlines()[-1:] or [done.stderr.strip()]
+    shown = f"Python {version}: {last[0]} ({took})"
+    return done.returncode == 0, shown if done.returncode == 0 else f"{shown}\n{done.stdout}"
+
+
+def same_bytes(pythons: list[str]) -> bool:
+    """Whether the same programs compile to the same files on all of them."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from lang.same_bytes import digests_elsewhere
+
+    found = [digests_elsewhere(python, hash_seed=n) for n, python in enumerate(pythons)]
+    different = [name for name in found[0] if len({each[name] for each in found}) > 1]
+    print(f"{len(found[0])} programs compiled by {len(pythons)} Pythons, ", end="")
+    print(f"different files: {', '.join(different)}" if different else "to the same bytes")
+    return not different
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="a listed Python not found is an error")
+    parser.add_argument("--too", action="store_true", help="the Python that runs this one too")
+    parser.add_argument("tests", nargs="*", default=list(TESTS))
+    options = parser.parse_args()
+    own = "%d.%d" % sys.version_info[:2]  # noqa: UP031
+    found = {v: find(v) for v in listed() if options.too or v != own}
+    with ThreadPoolExecutor() as pool:
+        runs = pool.map(
+            lambda v: run(v, str(found[v]), options.tests), [v for v in found if found[v]]
+        )
+        results = list(runs)
+    for _, shown in results:
+        print(shown)
+    is_same = same_bytes(
+        [sys.executable, *(str(VENVS / v / "bin/python") for v in found if found[v])]
+    )
+    missing = [version for version in found if found[version] is None]
+    for version in missing:
+        print(f"Python {version}: not found (PATH, pyenv)")
+    is_green = is_same and all(ok for ok, _ in results)
+    sys.exit(not is_green or (options.all and bool(missing)))
+
+
+if __name__ == "__main__":
+    main()
