@@ -1,8 +1,8 @@
 """Runs what needs no torch on every Python that is listed, and compares what they compile.
 
 Run from the repository's root: `make test-pythons`. A Python is found by its name on PATH or under
-pyenv; one that is not found is named, and is an error only with `--all`. Each gets an environment of
-its own under `.venv-pythons`, with the versions of constraints.txt.
+pyenv; one that is not found is named, and is an error only with `--all`. Each gets an environment
+of its own under `.venv-pythons`, with the versions of constraints.txt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ TESTS = (
     "tests/lang/test_bytecode.py", "tests/lang/test_convert.py", "tests/lang/test_cut_texts.py",
     "tests/lang/test_constructs.py", "tests/lang/test_control_flow_cases.py",
     "tests/lang/test_control_flow_places.py", "tests/lang/test_map.py", "tests/lang/test_tools.py",
-    "tests/lang/test_jit.py", "tests/lang/test_trace_check.py", "tests/e2e/test_random_control_flow.py",
+    "tests/lang/test_jit.py", "tests/lang/test_trace_check.py",
+    "tests/e2e/test_random_control_flow.py",
 )  # fmt: skip
 
 
@@ -49,12 +50,8 @@ def listed() -> list[str]:
 def find(version: str) -> str | None:
     """A Python of that version which starts."""
     roots = [os.environ.get("PYENV_ROOT", ""), str(Path.home() / ".pyenv")]
-    under_pyenv = [
-        path
-        for root in roots
-        if root
-        for path in glob.glob(f"{root}/versions/{version}.*/bin/python")
-    ]
+    patterns = [f"{root}/versions/{version}.*/bin/python" for root in roots if root]
+    under_pyenv = [path for pattern in patterns for path in glob.glob(pattern)]
     for path in [*under_pyenv, shutil.which(f"python{version}")]:
         if path and says(path) == version:
             return path
@@ -118,18 +115,14 @@ def main() -> None:
     parser.add_argument("tests", nargs="*", default=list(TESTS))
     options = parser.parse_args()
     own = "%d.%d" % sys.version_info[:2]  # noqa: UP031
-    found = {v: find(v) for v in listed() if options.too or v != own}
+    wanted = [version for version in listed() if options.too or version != own]
+    found = {version: path for version in wanted if (path := find(version)) is not None}
     with ThreadPoolExecutor() as pool:
-        runs = pool.map(
-            lambda v: run(v, str(found[v]), options.tests), [v for v in found if found[v]]
-        )
-        results = list(runs)
+        results = list(pool.map(lambda v: run(v, found[v], options.tests), found))
     for _, shown in results:
         print(shown)
-    is_same = same_bytes(
-        [sys.executable, *(str(VENVS / v / "bin/python") for v in found if found[v])]
-    )
-    missing = [version for version in found if found[version] is None]
+    is_same = same_bytes([sys.executable, *(str(VENVS / v / "bin/python") for v in found)])
+    missing = [version for version in wanted if version not in found]
     for version in missing:
         print(f"Python {version}: not found (PATH, pyenv)")
     is_green = is_same and all(ok for ok, _ in results)

@@ -1,4 +1,4 @@
-"""The reader of bytecode on the Python that runs: it knows each instruction, and liveness is right."""
+"""The reader of bytecode on the Python that runs: it knows every instruction and its effects."""
 
 from __future__ import annotations
 

@@ -33,12 +33,15 @@ def script():
 """
 
 
+NO_FORKS = "ignore:This process:DeprecationWarning"  # from 3.12 on
+
+
 def script(tmp_path: Any, body: str, *arguments: str) -> str:
     """What a script prints to both of its outputs; fails where it hangs or fails."""
     path = tmp_path / "script.py"
     path.write_text(HEAD + body)
     done = subprocess.run(
-        [sys.executable, "-P", "-W", "ignore:This process:DeprecationWarning", str(path), *arguments],
+        [sys.executable, "-P", "-W", NO_FORKS, str(path), *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND_S,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip

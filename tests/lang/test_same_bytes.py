@@ -17,6 +17,7 @@ def test_files_are_the_same_with_another_hash_seed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_twenty_compilations_under_load_give_the_same_bytes() -> None:
     busy = [subprocess.Popen([sys.executable, "-c", "while 1: pass"]) for _ in range(4)]
     try:
