@@ -28,7 +28,7 @@ TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 TESTS = (
     "tests/golden", "tests/ir/test_golden.py", "tests/lang/test_same_bytes.py",
     "tests/lang/test_bytecode.py", "tests/lang/test_convert.py", "tests/lang/test_cut_texts.py",
-    "tests/lang/test_constructs.py", "tests/lang/test_control_flow_cases.py",
+    "tests/lang/test_control_flow_cases.py",
     "tests/lang/test_control_flow_places.py", "tests/lang/test_map.py", "tests/lang/test_tools.py",
     "tests/lang/test_jit.py", "tests/lang/test_trace_check.py",
     "tests/e2e/test_random_control_flow.py",

@@ -48,14 +48,18 @@ MAX_ROUNDS = 72
 # that a slow machine does not check less.
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
-MAX_ASKED = 300  # generations of one run: a loop may go on until a reply that never comes
+MAX_ASKED_IN_ALL = 2000  # requests of all rounds
+MAX_ASKED = 300  # requests of one run: a loop may go on until a reply that never comes
 
 
 def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
     refuse_own_thread(shared.loop)
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
+    n_asked = 0
     for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
+        if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
+            return
         arguments = {
             param.value.name: _argument(param.value.type, index, number, each)
             for index, param in enumerate(graph.params)
@@ -63,6 +67,7 @@ def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> N
         backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
         compiled = _attempt(_run_compiled, graph, backends[0], arguments)
         interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
+        n_asked += backends[1].asked.total()
         if isinstance(compiled, TurnsExceeded):
             # Interpreted, a loop has no such bound: it asks for as much, and goes on.
             _compare_asked(function, compiled, *backends)

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
-MAX_NODES = 100_000  # of one run: it may be a loop that never ends
+MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
 
