@@ -101,6 +101,31 @@ CASES = {
         return %c
         """,
     ),
+    "what is prefetched behind it is asked with": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        prefetch kinds=["const"] pieces=["long"] stream=%s1
+        %s2, %b = gen %s1
+        return %b
+        """,
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        prefetch kinds=["const"] pieces=["long"] stream=%s1
+        %s2, %b = gen %s1 last=true
+        return %b
+        """,
+    ),
+    "what is prefetched behind it alone is asked with": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        prefetch kinds=["const"] pieces=["long"] stream=%s1
+        return %a
+        """,
+        None,
+    ),
     "refused: one way goes on, and the interpreter may": (
         """
         %s = stream "p"

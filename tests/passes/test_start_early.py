@@ -53,6 +53,21 @@ CASES = {
         return %h
         """,
     ),
+    "when something ends is a fact of where it stands": (
+        f"""{HEAD}{END}
+        %w: bool = ended %s1 %e
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        return [%w, %h]
+        """,
+        f"""{HEAD}
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        {END}
+        %w: bool = ended %s1 %e
+        return [%w, %h]
+        """,
+    ),
     "refused: what depends on the arms": (
         f"""{HEAD}{END}
         %t1, %h = gen %t
