@@ -13,7 +13,7 @@ MAX_ENTRIES = 2_000_000
 MAX_BLOCKS = 20_000
 # Characters of a file's strings, counted wherever they are used: a file holds each once, and what
 # prints or runs a program meets it everywhere. Beside these, as many as some times its bytes.
-MAX_SHARED_CHARS = 8 * 2**20
+MAX_SHARED_CHARS = 4 * 2**20
 MAX_CHARS_PER_BYTE = 4
 # Programs that others call for each item of a list, how deep such calls nest, and how many of one
 # list run at a time.

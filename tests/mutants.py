@@ -62,24 +62,24 @@ PASSES = (
         ("if not one.waits & ~there:", "if False:"),
     ),
     *_of(
-        "passes/fold_constants.py", "tests/passes/test_passes.py",
+        "passes/fold_constants.py", "tests/passes/test_passes.py tests/passes/test_folding.py",
         ("index is None or uses[stream.name] != 1", "index is None"),
         ('node.op == "const" and not node.text("text")', "False"),
     ),
     *_of(
-        "passes/fold_values.py", "tests/passes/test_fold_values.py",
+        "passes/fold_values.py", "tests/passes/test_fold_values.py tests/passes/test_folding.py",
         ("len(texts) == len(parts) and len(made) <= MAX_CHARS", "True"),
         ("type(value) is int and abs(value) <= MAX_INT", "type(value) is int"),
         ("len(values) != len(args) or len(kinds) != 1 or", "len(values) != len(args) or"),
     ),
     *_of(
-        "passes/fold_flow.py", "tests/passes/test_fold_flow.py",
+        "passes/fold_flow.py", "tests/passes/test_fold_flow.py tests/passes/test_folding.py",
         ('return last.op == "switch" and not last.text("default")', "return False"),
         ("and not _is_bound(only) else", "else"),
         ("if not is_sure or last.op", "if last.op"),
     ),
     *_of(
-        "passes/forward_params.py", "tests/passes/test_forward_params.py",
+        "passes/forward_params.py", "tests/passes/test_forward_params.py tests/passes/test_folding.py",
         ("- {Ref(name)}", ""),
         ("or _is_alike(only, values[name])", "or True"),
     ),

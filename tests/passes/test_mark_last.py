@@ -101,6 +101,33 @@ CASES = {
         return %c
         """,
     ),
+    "what a fork commits is asked with, though nothing goes on from there": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        %s2, %c0, %c1 = fork %s1 2
+        return %a
+        """,
+        None,
+    ),
+    "what is handed on is asked with": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        jump "b" args=[%s1]
+        ^b(%t: stream):
+        %t1, %b = gen %t
+        return %b
+        """,
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        jump "b" args=[%s1]
+        ^b(%t: stream):
+        %t1, %b = gen %t last=true
+        return %b
+        """,
+    ),
     "what is prefetched behind it is asked with": (
         """
         %s = stream "p"

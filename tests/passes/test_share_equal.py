@@ -160,6 +160,17 @@ CASES = {
         """,
         None,
     ),
+    "when something ends is asked anew": (
+        """
+        %s0 = stream "p"
+        %s1, %u = gen %s0
+        %a: bool = ended %s1 %ok
+        %s2, %v = gen %s1
+        %b: bool = ended %s1 %ok
+        return [%a, %b]
+        """,
+        None,
+    ),
     "a temperature above what is greedy draws": (
         """
         %s0 = stream "p"
