@@ -79,12 +79,14 @@ PASSES = (
         ("if not is_sure or last.op", "if last.op"),
     ),
     *_of(
-        "passes/forward_params.py", "tests/passes/test_forward_params.py tests/passes/test_folding.py",
+        "passes/forward_params.py",
+        "tests/passes/test_forward_params.py tests/passes/test_folding.py",
         ("- {Ref(name)}", ""),
         ("or _is_alike(only, values[name])", "or True"),
     ),
 )  # fmt: skip
 
+RULES = "tests/ir/test_rules.py tests/ir/test_golden.py tests/ir/test_verify.py"
 VERIFIER = (
     *_of(
         "ir/rules_graph.py", "tests/ir/test_golden.py tests/ir/test_verify.py "
@@ -99,7 +101,7 @@ VERIFIER = (
         ("if number != home and not found", "if not found"),
     ),
     *_of(
-        "ir/rules_node.py", "tests/ir/test_golden.py tests/ir/test_verify.py",
+        "ir/rules_node.py", RULES,
         ("if row.static and next(operand_refs(operand), None) is not None:", "if False:"),
         ("if row.is_required and row.name not in names:", "if False:"),
         ("if depth > MAX_DEPTH:", "if False:"),
@@ -109,7 +111,7 @@ VERIFIER = (
         ("if options and isinstance(text, str) and text not in options:", "if False:"),
     ),
     *_of(
-        "ir/rules_flow.py", "tests/ir/test_golden.py tests/ir/test_verify.py",
+        "ir/rules_flow.py", RULES,
         ("elif name == entry:", "elif False:"),
         ("if len(set(cases)) < len(cases):", "if False:"),
         ("return bool(type_.options) and context.options(type_) <= context.options(wide)",

@@ -177,6 +177,25 @@ def joined(s):  # type: ignore[no-untyped-def]
     s += sgc.gen("y", max_tokens=4)
 
 
+@sgc.function
+def carried(s):  # type: ignore[no-untyped-def]
+    s += sgc.gen("x", max_tokens=4)
+    told = s["x"].strip()
+    if s["x"] == "yes":
+        told = s["x"].upper()
+    s += sgc.gen("z", max_tokens=4)
+    if s["z"] == "no":
+        told = s["z"].upper()
+    s += told
+
+
+def test_what_one_join_hands_on_to_the_next_is_kept() -> None:
+    graph = traced(carried)
+    assert ops(graph, "gen") == 2
+    joins = [block for block in graph.blocks if any(p.type == TEXT for p in block.params)]
+    assert len(joins) >= 2
+
+
 def test_turns_of_a_loop_over_texts_are_told_apart() -> None:
     graph = traced(plain_loop)
     assert ops(graph, "gen") == 3
@@ -204,7 +223,7 @@ def test_ways_join_with_what_they_differ_in() -> None:
 
 def test_each_program_gives_the_same_compiled(scripted: Callable[..., object]) -> None:
     """On replies that lead every way."""
-    for function in (plain_loop, joined):
+    for function in (plain_loop, joined, carried):
         for replies in (["yes", "stop", "no"], ["no", " x ", "stop"], ["stop"], [""]):
             told = [_texts(run, scripted, replies) for run in (function, function.compile())]
             assert told[0] == told[1]

@@ -122,11 +122,13 @@ CASES = {
         ^on:
         %q = stream "q" path="p/q.0"
         %q2, %h = gen %q
-        branch %c then="back" orelse="end"
+        switch %h cases=["a", "b"] targets=["back", "one"] default="two"
         ^back:
         jump "turn" args=[%h]
-        ^end:
+        ^one:
         return %h
+        ^two:
+        return %v
         """,
         None,
     ),
