@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 MAX_MAPPED = 64  # told one by one: maps in maps multiply
 MAX_WAYS = 10**9  # counted: tests in a row multiply
-MAX_LOOPS = 32  # in each other, that are looked into
+MAX_LOOPS = 8  # in each other, that are looked into
 
 
 @dataclass(frozen=True, slots=True)

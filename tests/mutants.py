@@ -87,6 +87,11 @@ PASSES = (
 )  # fmt: skip
 
 RULES = "tests/ir/test_rules.py tests/ir/test_golden.py tests/ir/test_verify.py"
+ENGINE = _of(
+    "runtime/engine/scheduler.py", "tests/engine/core/test_policies.py:pin",
+    ("last = max(self._pinned,", "last = min(self._pinned,"),
+)  # fmt: skip
+
 VERIFIER = (
     *_of(
         "ir/rules_graph.py", "tests/ir/test_golden.py tests/ir/test_verify.py "

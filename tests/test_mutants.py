@@ -13,10 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from mutants import PASSES, TRACING, VERIFIER, Mutant
+from mutants import ENGINE, PASSES, TRACING, VERIFIER, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
-ALL = (*PASSES, *VERIFIER, *TRACING)
+ALL = (*PASSES, *VERIFIER, *TRACING, *ENGINE)
 # Of these the test is quick: a few are looked at whenever all tests are run.
 QUICK = (
     next(each for each in PASSES if each.new == "0 <= degrees <= 1.0"),
