@@ -116,14 +116,25 @@ class Tree:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The parent of each name that hangs on a root."""
+        """The parent of each name that hangs on a root, by the way on which it was found first."""
         parents: dict[str, str] = {}
-        roots = set(self.roots)
-        for parent in self._spans:
-            for child in self.children.get(parent, []):
-                if child not in roots and child != parent:
-                    parents.setdefault(child, parent)
+        seen = set(self.roots)
+        queue = list(self.roots)
+        for parent in queue:
+            for child in self.children.get(parent, ()):
+                if child not in seen:
+                    seen.add(child)
+                    parents[child] = parent
+                    queue.append(child)
         return parents
+
+    @cached_property
+    def root_of(self) -> dict[str, str]:
+        """The root that each name hangs on."""
+        found = {root: root for root in self.roots}
+        for name, parent in self.parents.items():  # a parent before its children
+            found[name] = found[parent]
+        return found
 
     @cached_property
     def _spans(self) -> dict[str, tuple[int, int]]:
@@ -192,6 +203,28 @@ def successors(node: Node) -> tuple[str, ...]:
             parts = operand if isinstance(operand, tuple) else (operand,)
             found += [str(part.value) for part in parts if isinstance(part, Lit) and part.value]
     return tuple(dict.fromkeys(found))
+
+
+def downward(graph: Graph) -> list[int]:
+    """The blocks by number, each after those that every way to it passes; the unreached last."""
+    numbers = {block.name: number for number, block in enumerate(graph.blocks)}
+    done: list[int] = []
+    seen: set[int] = set()
+    for first in range(len(graph.blocks)):
+        stack = [] if first in seen else [(first, False)]
+        found: list[int] = []
+        while stack:
+            number, is_left = stack.pop()
+            if is_left:
+                found.append(number)
+            elif number not in seen:
+                seen.add(number)
+                stack.append((number, True))
+                nodes = graph.blocks[number].nodes
+                names = successors(nodes[-1]) if nodes else ()
+                stack += [(numbers[name], False) for name in names if name in numbers]
+        done += reversed(found)
+    return done
 
 
 def flow_graph(graph: Graph) -> nx.DiGraph[int]:

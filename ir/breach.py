@@ -48,7 +48,7 @@ class Breach:
 
 
 def _lines_text(lines: tuple[Line, ...]) -> list[str]:
-    shown = [_shorten(node_text(line.node)) for line in lines]
+    shown = [node_text(line.node, _MAX_LINE) for line in lines]
     width = max(map(len, shown), default=0)
     return [
         f"  {'>' if line.is_marked else ' '}   {text:<{width}}   {_note(line)}".rstrip()
@@ -60,10 +60,6 @@ def _note(line: Line) -> str:
     return (
         f"{line.note} ({escape(str(line.node.loc))})" if line.note and line.node.loc else line.note
     )
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1] + "…"
 
 
 def breach_at(rule: str, message: str, graph: Graph, place: Place) -> Breach:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from sgc.ir.analysis import flow_graph
+from sgc.ir.analysis import downward, flow_graph
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.ir.printer import operand_text
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_MAPPED = 64  # told one by one: maps in maps multiply
+MAX_WAYS = 10**9  # counted: tests in a row multiply
+MAX_LOOPS = 8  # in each other, that are looked into
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Ceiling:
     """requests and tokens (generated ones) are infinite where a loop has no bound.
 
     n_unlimited: generations without `max_tokens` of their own, which have the run's; their tokens
-    are not counted. ways: how many ways lead through the program, a loop being gone round once.
+    are not counted. ways: how many ways lead through the program, a loop being gone round once;
+    MAX_WAYS stands for more, and loops in more than MAX_LOOPS for loops without a bound.
     mapped: what comes to that for each item of lists whose length is known only when it runs; of
     more than MAX_MAPPED nothing is told but that requests and tokens are infinite.
     """
@@ -74,7 +77,7 @@ def _ceiling(graph: Graph, below: list[Ceiling]) -> Ceiling:
     tokens = _costs(graph, maps, _tokens, lambda callee: callee.tokens)
     mapped: list[Mapped] = []
     for number, block in enumerate(graph.blocks):
-        if len(mapped) <= MAX_MAPPED and any(node.op == "map" for node in block.nodes):
+        if len(mapped) <= MAX_MAPPED and any(_is_told(node, maps) for node in block.nodes):
             times = _dearest(graph, flow, {n: float(n == number) for n in flow})
             mapped += [each for node in block.nodes for each in _mapped(node, maps, times)]
     is_told = len(mapped) <= MAX_MAPPED
@@ -93,27 +96,27 @@ _Maps = dict[int, tuple[str, Ceiling, int | None]]  # by node: what runs, its co
 
 
 def _maps(graph: Graph, below: list[Ceiling]) -> _Maps:
-    made = {value.name: node for node in graph.nodes() for value in node.results}
+    lengths: dict[str, int] = {}  # of lists, at most; where it is known before the program runs
     found: _Maps = {}
-    for node in graph.nodes():
-        if node.op == "map":
-            callee = below[_number(node.get("program"), 0)]
-            found[id(node)] = callee.program, callee, _bound(made, node.get("items"))
+    for number in downward(graph):
+        for node in graph.blocks[number].nodes:
+            bound = _bound(lengths, node)
+            if bound is not None:
+                lengths.update((value.name, bound) for value in node.results)
+            if node.op == "map":
+                callee = below[_number(node.get("program"), 0)]
+                found[id(node)] = callee.program, callee, bound
     return found
 
 
-def _bound(made: Mapping[str, Node], items: Operand) -> int | None:
-    """How long a list can be; None where that is known only when the program runs."""
-    if isinstance(items, tuple):
-        return len(items)
-    node = made.get(items.name) if isinstance(items, Ref) else None
-    if node is None:
-        return None
-    if node.op in ("list", "winner_values"):
-        return _bound(made, node.get("items"))
+def _bound(lengths: Mapping[str, int], node: Node) -> int | None:
+    """How long the lists that a node gives can be; None where only a run knows."""
     if node.op == "gen_n":
         return _number(node.get("n"), None)
-    return _bound(made, node.get("items")) if node.op == "map" else None
+    items = node.get("items") if node.op in ("list", "winner_values", "map") else None
+    if isinstance(items, tuple):
+        return len(items)
+    return lengths.get(items.name) if isinstance(items, Ref) else None
 
 
 def _number(operand: Operand, default: T) -> int | T:
@@ -133,6 +136,12 @@ def _costs(
             if callee is not None and bound is not None:
                 costs[number] += _times(bound, of(callee))
     return costs
+
+
+def _is_told(node: Node, maps: _Maps) -> bool:
+    """Whether a node is a map of which something is told beside."""
+    _, callee, bound = maps.get(id(node), ("", None, None))
+    return callee is not None and (bound is None or bool(callee.mapped))
 
 
 def _mapped(node: Node, maps: _Maps, times: float) -> Iterator[Mapped]:
@@ -189,31 +198,35 @@ def _is_loop(flow: nx.DiGraph[int], part: set[int]) -> bool:
     return bool(rest) or flow.has_edge(first, first)
 
 
-def _dearest(graph: Graph, flow: nx.DiGraph[int], costs: Mapping[int, float]) -> float:
-    """The cost of the dearest way through a part of the program."""
+def _dearest(
+    graph: Graph, flow: nx.DiGraph[int], costs: Mapping[int, float], depth: int = 0
+) -> float:
+    """The cost of the dearest way through a part of the program. depth: loops that it lies in."""
     import networkx as nx
 
     condensed = nx.condensation(flow)
     best: dict[int, float] = {}
     for part in reversed(list(nx.topological_sort(condensed))):
         after = max((best[next_] for next_ in condensed.successors(part)), default=0.0)
-        best[part] = after + _cost(graph, flow, condensed.nodes[part]["members"], costs)
+        best[part] = after + _cost(graph, flow, condensed.nodes[part]["members"], costs, depth)
     return max(best.values(), default=0.0)
 
 
-def _cost(graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[int, float]) -> float:
+def _cost(
+    graph: Graph, flow: nx.DiGraph[int], part: set[int], costs: Mapping[int, float], depth: int
+) -> float:
     """What a loop costs, all its turns; or a block that is in none."""
     if not _is_loop(flow, part):
         return costs[next(iter(part))]
     if not any(costs[block] for block in part):
         return 0
-    bounded = turns_of(graph, part)
+    bounded = turns_of(graph, part) if depth < MAX_LOOPS else None
     if bounded is None:
         return math.inf
     block, turns = bounded
     inside = flow.subgraph(part).copy()
     inside.remove_edges_from(list(inside.out_edges(block)))
-    return turns * _dearest(graph, inside, costs)
+    return turns * _dearest(graph, inside, costs, depth + 1)
 
 
 def turns_of(graph: Graph, part: set[int]) -> tuple[int, int] | None:
@@ -287,5 +300,6 @@ def _ways(flow: nx.DiGraph[int]) -> int:
     condensed = nx.condensation(flow)
     found: dict[int, int] = {}
     for part in reversed(list(nx.topological_sort(condensed))):
-        found[part] = sum(found[next_] for next_ in condensed.successors(part)) or 1
+        ways = sum(found[next_] for next_ in condensed.successors(part)) or 1
+        found[part] = min(ways, MAX_WAYS)
     return found[condensed.graph["mapping"][0]]

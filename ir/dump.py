@@ -147,9 +147,8 @@ def _label(node: Node) -> str:
     for name, operand in node.fields:
         row = node.spec.field(name)
         if Kind.STREAM not in row.kinds:
-            words.append(
-                operand_text(operand) if row.positional else f"{name}={operand_text(operand)}"
-            )
+            text = operand_text(operand, _MAX_LABEL)
+            words.append(text if row.positional else f"{name}={text}")
     text = _cut(" ".join(words))
     return f"{text}\n{_cut(loc_text(node.loc))}" if node.loc else text
 

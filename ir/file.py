@@ -28,7 +28,7 @@ from google.protobuf.message import DecodeError
 
 from sgc.errors import LoadError, SgcError, UsageError
 from sgc.ir.graph import Graph
-from sgc.ir.limits import MAX_FILE_BYTES
+from sgc.ir.limits import MAX_FILE_BYTES, max_chars
 from sgc.ir.reader import DAMAGED, UPGRADE, read_program
 from sgc.ir.verify import iter_breaches, verify
 from sgc.ir.writer import write_program
@@ -46,10 +46,17 @@ _MAX_SHOWN_CHARS = 4000
 def to_bytes(graph: Graph) -> bytes:
     """The file form; VerifyError or UsageError for a graph that could not be loaded again."""
     verify(graph)
-    payload = write_program(graph).SerializeToString(deterministic=True)
+    program, n_chars = write_program(graph)
+    payload = program.SerializeToString(deterministic=True)
     if HEADER.size + len(payload) > MAX_FILE_BYTES:
         size = f"{HEADER.size + len(payload)} bytes, more than {MAX_FILE_BYTES}"
         raise UsageError(f"the program cannot be saved: it takes {size}")
+    if n_chars > (most := max_chars(len(payload))):
+        raise UsageError(
+            f"the program cannot be saved: its texts, each counted wherever it is used, have "
+            f"{n_chars} characters, more than {most}",
+            hint="give a long text that is used often as an argument, or share it with fork",
+        )
     digest = hashlib.sha256(payload).digest()
     return HEADER.pack(MAGIC, FORMAT_VERSION, 0, len(payload), digest) + payload
 

@@ -37,6 +37,8 @@ _SHORT_BACK = {
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.)|\Z)", re.DOTALL)
 # Python refuses to print or read longer decimal numbers.
 _MAX_DECIMAL_BITS = 4096
+_MAX_SHOWN_CHARS = 60
+_MAX_ESCAPES = 10_000
 
 
 def quote(text: str) -> str:
@@ -48,7 +50,20 @@ def quote(text: str) -> str:
 
 def escape(text: str) -> str:
     """A text on one line, without quotes around it."""
-    return "".join(map(_escape_char, text))
+    return text.translate(_ESCAPED)
+
+
+class _Escapes(dict[int, str]):
+    """The spelling of each character by its code, worked out once."""
+
+    def __missing__(self, code: int) -> str:
+        spelled = _escape_char(chr(code))
+        if len(self) < _MAX_ESCAPES:
+            self[code] = spelled
+        return spelled
+
+
+_ESCAPED = _Escapes()
 
 
 def _escape_char(char: str) -> str:
@@ -91,6 +106,23 @@ def value_ref(name: str) -> str:
 def label(name: str) -> str:
     """A block as programs refer to it."""
     return f"^{name_text(name)}"
+
+
+def shown_name(name: str) -> str:
+    """As `name_text`, for errors: a file's names may be of megabytes."""
+    return name_text(name) if len(name) <= _MAX_SHOWN_CHARS else name_text(_begun(name))
+
+
+def shown_value(name: str) -> str:
+    return f"%{shown_name(name)}"
+
+
+def shown_label(name: str) -> str:
+    return f"^{shown_name(name)}"
+
+
+def _begun(name: str) -> str:
+    return name[: _MAX_SHOWN_CHARS - 1] + "…"
 
 
 def word_text(word: str) -> str:

@@ -7,10 +7,19 @@ graphs that break the verifier's rules too, so that errors can show them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Node, Operand, Param, Receipt, Ref, Value
-from sgc.ir.literals import escape, label, name_text, quote, scalar_text, value_ref, word_text
+from sgc.ir.graph import Block, Graph, Guard, Loc, Node, Operand, Param, Receipt, Ref, Value
+from sgc.ir.literals import (
+    PLAIN_NAME,
+    escape,
+    label,
+    name_text,
+    quote,
+    scalar_text,
+    value_ref,
+    word_text,
+)
 from sgc.ir.op_specs import OpSpec
 from sgc.ir.types import TEXT, Kind, Type, list_of
 
@@ -21,6 +30,8 @@ ENTRY_BLOCK = "entry"
 _MAX_RESULTS_WIDTH = 16
 _OP_WIDTH = 6
 _COMMENT_COLUMN = 60
+# Long texts are spelled so many characters at a time.
+_CHUNK = 10_000
 
 
 def to_text(graph: Graph) -> str:
@@ -29,7 +40,7 @@ def to_text(graph: Graph) -> str:
     lines += _program_lines("program", graph)
     for each in graph.called:
         lines += _program_lines("called", each)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, ""])
 
 
 def _program_lines(word: str, graph: Graph) -> Iterator[str]:
@@ -64,15 +75,48 @@ def node_lines(nodes: tuple[Node, ...]) -> Iterator[str]:
         yield line if node.loc is None else f"{line:<{_COMMENT_COLUMN}}  # {loc_text(node.loc)}"
 
 
-def node_text(node: Node) -> str:
-    """A node on one line, neither indented nor aligned, without its source line."""
-    left = results_text(node)
-    return f"{left} = {_call_text(node)}" if left else _call_text(node)
+def node_text(node: Node, most: int | None = None) -> str:
+    """A node on one line, neither indented nor aligned, without its source line.
+
+    most: characters, after which it is cut; no more than these are worked out.
+    """
+    return _joined(_node_parts(node), most)
+
+
+def _node_parts(node: Node) -> Iterator[str]:
+    if node.results:
+        yield from _results_parts(node)
+        yield " = "
+    yield from _call_parts(node)
+
+
+def _joined(parts: Iterable[str], most: int | None = None) -> str:
+    """The text that some parts make; where it is longer than that, its beginning and a mark."""
+    if most is None:
+        return "".join(parts)
+    held, left = [], most + 1
+    for part in parts:
+        held.append(part[:left])
+        left -= len(held[-1])
+        if not left:
+            return "".join(held)[: most - 1] + "…"
+    return "".join(held)
+
+
+def _separated(items: Iterable[Iterable[str]]) -> Iterator[str]:
+    for number, parts in enumerate(items):
+        if number:
+            yield ", "
+        yield from parts
 
 
 def results_text(node: Node) -> str:
+    return _joined(_results_parts(node))
+
+
+def _results_parts(node: Node) -> Iterator[str]:
     implied = implied_types(node.spec, len(node.results))
-    return ", ".join(map(_result_text, node.results, implied))
+    return _separated(map(_result_parts, node.results, implied))
 
 
 def implied_types(spec: OpSpec, n_results: int) -> list[Type | None]:
@@ -86,29 +130,45 @@ def implied_types(spec: OpSpec, n_results: int) -> list[Type | None]:
     return (types + [None] * n_results)[:n_results]
 
 
-def _result_text(value: Value, implied: Type | None) -> str:
-    return value_ref(value.name) if value.type == implied else value_text(value)
+def _result_parts(value: Value, implied: Type | None) -> Iterator[str]:
+    yield from _name_parts(value.name)
+    if value.type != implied:
+        yield ": "
+        yield from _type_parts(value.type)
 
 
 def value_text(value: Value) -> str:
     return f"{value_ref(value.name)}: {type_text(value.type)}"
 
 
-def type_text(type_: Type) -> str:
+def type_text(type_: Type, most: int | None = None) -> str:
+    """A type on one line. most: characters, after which it is cut."""
+    return _joined(_type_parts(type_), most)
+
+
+def _type_parts(type_: Type) -> Iterator[str]:
     if type_.item is not None:
-        return f"list[{type_text(type_.item)}]"
-    if type_.options:
-        return f"choice[{', '.join(map(quote, type_.options))}]"
-    return str(type_.kind)
+        yield "list["
+        yield from _type_parts(type_.item)
+        yield "]"
+    elif type_.options:
+        yield "choice["
+        yield from _separated(map(_quote_parts, type_.options))
+        yield "]"
+    else:
+        yield str(type_.kind)
 
 
 def _call_text(node: Node, op_width: int = 0) -> str:
-    words = [f"{node.op:<{op_width}}"]
+    return _joined(_call_parts(node, op_width))
+
+
+def _call_parts(node: Node, op_width: int = 0) -> Iterator[str]:
+    yield f"{node.op:<{op_width}}" if node.fields else node.op
     bare = _count_positional(node)
     for index, (name, operand) in enumerate(node.fields):
-        text = operand_text(operand)
-        words.append(text if index < bare else f"{name}={text}")
-    return " ".join(words).rstrip()
+        yield " " if index < bare else f" {name}="
+        yield from _operand_parts(operand)
 
 
 def _count_positional(node: Node) -> int:
@@ -121,12 +181,41 @@ def _count_positional(node: Node) -> int:
     return count
 
 
-def operand_text(operand: Operand) -> str:
+def operand_text(operand: Operand, most: int | None = None) -> str:
+    """An operand on one line. most: characters, after which it is cut."""
+    return _joined(_operand_parts(operand), most)
+
+
+def _operand_parts(operand: Operand) -> Iterator[str]:
     if isinstance(operand, Ref):
-        return value_ref(operand.name)
-    if isinstance(operand, Lit):
-        return scalar_text(operand.value)
-    return f"[{', '.join(map(operand_text, operand))}]"
+        yield from _name_parts(operand.name)
+    elif isinstance(operand, tuple):
+        yield "["
+        yield from _separated(map(_operand_parts, operand))
+        yield "]"
+    elif isinstance(operand.value, str):
+        yield from _quote_parts(operand.value)
+    else:
+        yield scalar_text(operand.value)
+
+
+def _name_parts(name: str) -> Iterator[str]:
+    yield "%"
+    if PLAIN_NAME.match(name):
+        yield name
+    else:
+        yield from _quote_parts(name)
+
+
+def _quote_parts(text: str) -> Iterator[str]:
+    """As `quote`, a chunk at a time."""
+    if len(text) <= _CHUNK:
+        yield quote(text)
+        return
+    yield '"'
+    for start in range(0, len(text), _CHUNK):
+        yield escape(text[start : start + _CHUNK])
+    yield '"'
 
 
 def param_text(param: Param) -> str:

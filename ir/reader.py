@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sgc.errors import LoadError
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Node, Operand, Param, Receipt, Ref, Value
-from sgc.ir.limits import MAX_CALLED, MAX_DEPTH, MAX_DETAILS, MAX_ENTRIES
+from sgc.ir.limits import MAX_CALLED, MAX_DEPTH, MAX_DETAILS, MAX_ENTRIES, max_chars
 from sgc.ir.ops import OP_TABLE_VERSION, OPS
 from sgc.ir.types import Kind, Type
 from sgc.proto import sgir_pb2 as pb
@@ -27,30 +27,34 @@ _T = TypeVar("_T")
 
 def read_program(program: pb.Program, source: str) -> Graph:
     """The graph of a message; LoadError says what was expected and what was found."""
-    return _Reader(program, source).graph()
+    return _Reader(program, source, _Budget(max_chars(program.ByteSize()))).graph()
 
 
 def _shown(name: str) -> str:
     return repr(name[:_MAX_SHOWN_CHARS])
 
 
-class _Reader:
-    """n_used: operands that are counted already, for a program that another one calls."""
+class _Budget:
+    """Characters that a file, called programs and all, may still stand for."""
 
-    def __init__(self, program: pb.Program, source: str, n_used: int | None = None) -> None:
+    def __init__(self, n_left: int) -> None:
+        self.n_left = n_left
+
+
+class _Reader:
+    def __init__(
+        self, program: pb.Program, source: str, budget: _Budget, is_called: bool = False
+    ) -> None:
         self._source = source
         self._program = program
+        self._budget = budget
         self._check_versions()
-        self._check_counts(is_called=n_used is not None)
+        self._check_counts(is_called)
         self._strings: Sequence[str] = list(program.strings)
         self._types = self._read_types()
-        self._values = [
-            Value(self._string(row.name), self._at(self._types, row.type, "types"))
-            for row in program.values
-        ]
-        self._sizes: list[int] = []  # of operands, once shared ones are written out
+        self._values = list(map(self._value, program.values))
+        self._is_used = bytearray(len(program.operands))
         self._operands = self._read_operands()
-        self._n_used = n_used or 0
 
     def graph(self) -> Graph:
         program = self._program
@@ -62,10 +66,7 @@ class _Reader:
         return Graph(self._string(program.name), params, blocks, guards, receipts, called)
 
     def _called(self, program: pb.Program) -> Graph:
-        reader = _Reader(program, self._source, self._n_used)
-        graph = reader.graph()
-        self._n_used = reader._n_used
-        return graph
+        return _Reader(program, self._source, self._budget, is_called=True).graph()
 
     def _error(self, message: str, hint: str = DAMAGED) -> LoadError:
         return LoadError(message, where=self._source, hint=hint)
@@ -99,7 +100,20 @@ class _Reader:
         return table[index]
 
     def _string(self, index: int) -> str:
-        return self._at(self._strings, index, "strings")
+        text = self._at(self._strings, index, "strings")
+        self._count(len(text))
+        return text
+
+    def _count(self, n_chars: int) -> None:
+        """Strings and types are shared, so a small file could stand for a lot."""
+        self._budget.n_left -= n_chars
+        if self._budget.n_left < 0:
+            raise self._error("expected texts of a few times its size, found more once written out")
+
+    def _value(self, row: pb.Value) -> Value:
+        type_ = self._at(self._types, row.type, "types")
+        self._count(type_.n_chars)
+        return Value(self._string(row.name), type_)
 
     def _read_types(self) -> list[Type]:
         types: list[Type] = []
@@ -130,23 +144,24 @@ class _Reader:
             below = list(row.list.items)
             operands.append(self._operand(row, operands))
             depths.append(1 + max((depths[index] for index in below), default=-1))
-            self._sizes.append(1 + sum(self._sizes[index] for index in below))
             if depths[-1] > MAX_DEPTH:
                 raise self._error(f"expected lists at most {MAX_DEPTH} deep, found more")
         return operands
 
-    def _used(self, index: int) -> Operand:
-        """The operand of a field; operands are shared, so a small file could stand for a lot."""
-        operand = self._at(self._operands, index, "operands")
-        self._n_used += self._sizes[index]
-        if self._n_used > MAX_ENTRIES:
-            raise self._error(f"expected operands at most {MAX_ENTRIES} long, found more")
+    def _once(self, operands: list[Operand], index: int, name: str) -> Operand:
+        """An operand has one place: if they were shared, a small file could stand for a lot."""
+        operand = self._at(operands, index, name)
+        if self._is_used[index]:
+            raise self._error(f"expected each operand in one place, found {index} in two")
+        self._is_used[index] = True
         return operand
 
     def _operand(self, row: pb.Operand, earlier: list[Operand]) -> Operand:
         match row.WhichOneof("kind"):
             case "value":
-                return Ref(self._at(self._values, row.value, "values").name)
+                name = self._at(self._values, row.value, "values").name
+                self._count(len(name))
+                return Ref(name)
             case "text":
                 return Lit(self._string(row.text))
             case "integer":
@@ -158,11 +173,11 @@ class _Reader:
             case "none":
                 return Lit(None)
             case "list":
-                return tuple(self._at(earlier, i, "earlier operands") for i in row.list.items)
+                return tuple(self._once(earlier, i, "earlier operands") for i in row.list.items)
         raise self._error("expected an operand of a known kind, found none", UPGRADE)
 
     def _param(self, row: pb.Param) -> Param:
-        default = self._used(row.default) if row.has_default else None
+        default = self._once(self._operands, row.default, "operands") if row.has_default else None
         return Param(self._at(self._values, row.value, "values"), default)
 
     def _blocks(self) -> tuple[Block, ...]:
@@ -191,7 +206,7 @@ class _Reader:
             name = self._string(field.name)
             if name not in known:
                 raise self._error(f"expected a field of op {op}, found {_shown(name)}", UPGRADE)
-            fields.append((name, self._used(field.operand)))
+            fields.append((name, self._once(self._operands, field.operand, "operands")))
         return Node(op, self._values_at(row.results), tuple(fields), self._loc(row))
 
     def _loc(self, row: pb.Node) -> Loc | None:

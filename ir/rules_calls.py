@@ -8,7 +8,7 @@ from typing import Any
 from sgc.ir.breach import Breach
 from sgc.ir.graph import Graph, Lit, Node, Operand, Param, Ref
 from sgc.ir.limits import MAX_CALLED, MAX_NESTING, MAX_WIDTH
-from sgc.ir.literals import name_text, value_ref
+from sgc.ir.literals import shown_name, shown_value
 from sgc.ir.rules_graph import Context
 from sgc.ir.types import MEDIA, Type
 
@@ -48,16 +48,16 @@ def _argument_messages(node: Node, called: Graph, context: Context) -> Iterator[
     params = {param.value.name: param for param in called.params}
     unknown = [str(key) for key in given if key not in params]
     if unknown:
-        yield f"@{name_text(called.name)} takes no {value_ref(unknown[0])}"
+        yield f"@{shown_name(called.name)} takes no {shown_value(unknown[0])}"
     left = [param for name, param in params.items() if name not in given]
     if len(left) != 1:
-        names = ", ".join(value_ref(param.value.name) for param in left) or "none"
-        yield f"one parameter of @{name_text(called.name)} is left for the item, found {names}"
+        names = ", ".join(shown_value(param.value.name) for param in left) or "none"
+        yield f"one parameter of @{shown_name(called.name)} is left for the item, found {names}"
     for param in params.values():
         type_ = _given_type(node, param, given, context)
         if param.value.type == MEDIA and type_ != MEDIA:
             # A text would name a file: the caller's own words may, not what a model has written.
-            yield f"{value_ref(param.value.name)} takes media, and is given none"
+            yield f"{shown_value(param.value.name)} takes media, and is given none"
 
 
 def _given_type(
@@ -87,10 +87,10 @@ def check_called(rule: str, graph: Graph) -> Iterator[Breach]:
     for program in graph.called:
         for what, found in (("programs", program.called), ("guards", program.guards)):
             if found:
-                yield Breach(rule, f"the called @{name_text(program.name)} has {what} of its own")
+                yield Breach(rule, f"the called @{shown_name(program.name)} has {what} of its own")
         depths.append(1 + max((depths[n] for n in _calls(program, len(depths))), default=0))
         if depths[-1] > MAX_NESTING:
-            message = f"@{name_text(program.name)} nests maps deeper than {MAX_NESTING}"
+            message = f"@{shown_name(program.name)} nests maps deeper than {MAX_NESTING}"
             yield Breach(rule, message)
 
 

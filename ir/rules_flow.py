@@ -8,10 +8,9 @@ from sgc.ir.analysis import successors
 from sgc.ir.breach import Breach
 from sgc.ir.functions import FUNCTIONS, FunctionSpec
 from sgc.ir.graph import Lit, Node, Operand, Ref, Value
-from sgc.ir.literals import label
-from sgc.ir.printer import operand_text, type_text
+from sgc.ir.literals import shown_label
 from sgc.ir.rules_graph import Context
-from sgc.ir.rules_node import misfit
+from sgc.ir.rules_node import misfit, shown, shown_type
 from sgc.ir.types import Type
 
 
@@ -21,13 +20,13 @@ def check_flow(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
         for name in successors(node):
             if name not in blocks:
-                message = f"{node.op}: there is no block {label(name)}"
+                message = f"{node.op}: there is no block {shown_label(name)}"
                 yield context.breach(rule, message, place)
             elif name == entry:
-                message = f"{node.op}: nothing goes back to the entry block {label(name)}"
+                message = f"{node.op}: nothing goes back to the entry block {shown_label(name)}"
                 yield context.breach(rule, message, place)
             elif node.op != "jump" and blocks[name].params:
-                message = f"{node.op}: {label(name)} takes parameters, which only jump gives"
+                message = f"{node.op}: {shown_label(name)} takes parameters, which only jump gives"
                 yield context.breach(rule, message, place)
         if node.op == "switch":
             for message in _switch_messages(node):
@@ -59,7 +58,7 @@ def _jump_messages(node: Node, params: tuple[Value, ...], context: Context) -> I
     for arg, param in zip(args, params, strict=True):
         type_ = param.type
         if not _fits(arg, type_, context):
-            yield f"{operand_text(arg)} for a parameter of type {type_text(type_)}"
+            yield f"{shown(arg)} for a parameter of type {shown_type(type_)}"
 
 
 def _fits(arg: Operand, type_: Type, context: Context) -> bool:
@@ -90,7 +89,7 @@ def _function_messages(node: Node, context: Context) -> Iterator[str]:
         return
     row = FUNCTIONS.get(str(fn.value))
     if row is None:
-        yield f"there is no function {operand_text(fn)}"
+        yield f"there is no function {shown(fn)}"
         return
     if node.op == "attempt" and not row.error:
         yield f"{row.name} cannot fail"
@@ -98,7 +97,7 @@ def _function_messages(node: Node, context: Context) -> Iterator[str]:
     if node.op == "compute" and node.results and row.gives is not None:
         found = node.results[0].type
         if found.kind is not row.gives:
-            yield f"{row.name} gives a {row.gives}, found type {type_text(found)}"
+            yield f"{row.name} gives a {row.gives}, found type {shown_type(found)}"
 
 
 def _argument_messages(

@@ -11,7 +11,8 @@ from sgc.ir import analysis
 from sgc.ir.analysis import Definition, Place, Tree
 from sgc.ir.breach import Breach, breach_at, breach_of_pair
 from sgc.ir.graph import Graph, Lit, Node, Ref, Value
-from sgc.ir.literals import label, value_ref
+from sgc.ir.limits import MAX_BLOCKS
+from sgc.ir.literals import shown_label, shown_value
 from sgc.ir.types import Type
 
 if TYPE_CHECKING:
@@ -57,14 +58,9 @@ class Context:
         return Tree(children, ("0",))
 
     @cached_property
-    def reached(self) -> dict[int, set[int]]:
-        """The blocks that can run after each block, itself only if it is in a loop."""
-        return {0: set()} if self.is_straight else _transitive(self.flow)
-
-    @cached_property
-    def reaching(self) -> dict[int, set[int]]:
-        """The blocks that can run before each block, itself only if it is in a loop."""
-        return {0: set()} if self.is_straight else _transitive(self.flow.reverse())
+    def reached(self) -> list[int]:
+        """The blocks that can run after each block, as bits; itself only if it is in a loop."""
+        return [0] if self.is_straight else _transitive(self.flow)
 
     @cached_property
     def params(self) -> dict[object, tuple[Value, ...]]:
@@ -90,11 +86,6 @@ class Context:
                     queue.append(name)
         return found
 
-    @cached_property
-    def loops(self) -> set[int]:
-        """The blocks that can run more than once."""
-        return {block for block, after in self.reached.items() if block in after}
-
     def options(self, type_: Type) -> frozenset[str]:
         """The options of a choice as a set; values of a type share it."""
         key = id(type_.options)  # hashing them would cost as much as searching them
@@ -106,14 +97,22 @@ class Context:
         return breach_at(rule, message, self.graph, place)
 
 
-def _transitive(flow: nx.DiGraph[int]) -> dict[int, set[int]]:
+def _transitive(flow: nx.DiGraph[int]) -> list[int]:
     import networkx as nx
 
-    after = {}
-    for block in flow:
-        first = set(flow.successors(block))
-        after[block] = first.union(*(nx.descendants(flow, below) for below in first))
-    return after
+    parts = nx.condensation(flow)
+    after: dict[int, int] = {}  # of a part, those that can run after each of its blocks
+    bits: dict[int, int] = {}
+    for part in reversed(list(nx.topological_sort(parts))):
+        members = parts.nodes[part]["members"]
+        bits[part] = sum(1 << block for block in members)
+        after[part] = 0
+        for below in parts.successors(part):
+            after[part] |= after[below] | bits[below]
+        block = next(iter(members))
+        if len(members) > 1 or flow.has_edge(block, block):
+            after[part] |= bits[part]
+    return [after[parts.graph["mapping"][block]] for block in range(len(flow))]
 
 
 Rule = Callable[[str, Context], Iterator[Breach]]
@@ -124,34 +123,78 @@ def check_names(rule: str, context: Context) -> Iterator[Breach]:
     for definition in analysis.all_definitions(context.graph):
         name, place = definition.value.name, definition.place
         if name in first:
-            message = f"{value_ref(name)} is defined twice; every value has a name of its own"
+            message = f"{shown_value(name)} is defined twice; every value has a name of its own"
             yield breach_of_pair(rule, message, first[name], place, "definition")
         first.setdefault(name, place)
     for name, count in Counter(block.name for block in context.graph.blocks).items():
         if count > 1:
             yield Breach(
-                rule, f"{label(name)} labels {count} blocks; every block has its own label"
+                rule, f"{shown_label(name)} labels {count} blocks; every block has its own label"
             )
 
 
 def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
-    uses: dict[str, dict[int, Place]] = {}  # by name, then by block
+    uses: dict[str, list[Place]] = {}
     for place, node in context.nodes:
         for name in _used_up(context, node):
             definition = context.definitions.get(name)
-            if definition is not None and not definition.value.type.is_stream:
-                continue  # other values may be handed on as often as one likes
-            earlier = uses.setdefault(name, {})
-            first = _use_on_same_path(context, name, earlier, place.block)
-            ref = value_ref(name)
-            if first is not None:
-                message = f"{ref} is used twice; a stream may be used once; fork it first"
-                yield breach_of_pair(rule, message, first, place, "use")
-                continue
-            earlier[place.block] = place
-            if _can_repeat(context, name, place):
-                message = f"{ref} is used by every turn of a loop; make it a block's parameter"
-                yield context.breach(rule, message, place)
+            # Other values may be handed on as often as one likes.
+            if definition is None or definition.value.type.is_stream:
+                uses.setdefault(name, []).append(place)
+    found = [each for name, places in uses.items() for each in _repeats(context, name, places)]
+    for first, place, name in sorted(found, key=lambda each: (each[1].block, each[1].index)):
+        ref = shown_value(name)
+        if first is not None:
+            message = f"{ref} is used twice; a stream may be used once; fork it first"
+            yield breach_of_pair(rule, message, first, place, "use")
+        else:
+            message = f"{ref} is used by every turn of a loop; make it a block's parameter"
+            yield context.breach(rule, message, place)
+
+
+def _repeats(
+    context: Context, name: str, uses: list[Place]
+) -> Iterator[tuple[Place | None, Place, str]]:
+    """The uses of a state that can run before or after an earlier one, or again (None).
+
+    Arms of a branch exclude each other; what passes the definition again is another state.
+    """
+    definition = context.definitions.get(name)
+    home = definition.place.block if definition is not None else -1
+    if len(uses) == 1 and uses[0].block == home:
+        return
+    earlier: dict[int, Place] = {}
+    after: dict[int, int] = {}  # what can run after a use, as bits
+    used = used_after = 0
+    for place in uses:
+        block = place.block
+        own = after[block] if block in after else _after(context, block, home)
+        first = earlier.get(block)
+        if first is None and (own & used or used_after >> block & 1):
+            others = (n for n in sorted(earlier) if own >> n & 1 or after[n] >> block & 1)
+            first = earlier[next(others)]
+        if first is not None:
+            yield first, place, name
+            continue
+        earlier[block], after[block] = place, own
+        used, used_after = used | 1 << block, used_after | own
+        if block != home and own >> block & 1:
+            yield None, place, name
+
+
+def _after(context: Context, block: int, home: int) -> int:
+    """The blocks that can run after a block, as bits, on ways that do not pass its home."""
+    reached = context.reached
+    if home < 0 or not reached[block] >> home & 1:
+        return reached[block]
+    found = 0
+    queue = list(context.flow.successors(block))
+    while queue:
+        number = queue.pop()
+        if number != home and not found >> number & 1:
+            found |= 1 << number
+            queue += context.flow.successors(number)
+    return found
 
 
 def _used_up(context: Context, node: Node) -> list[str]:
@@ -170,51 +213,12 @@ def _handed_on(context: Context, jump: Node) -> Iterator[tuple[str, str]]:
             yield arg.name, param.name
 
 
-def _use_on_same_path(
-    context: Context, name: str, uses: dict[int, Place], block: int
-) -> Place | None:
-    """A use that can run before or after the block; arms of a branch exclude each other, and
-    what passes the definition again is another state.
-    """
-    if block in uses or not uses:
-        return uses.get(block)
-    for other in sorted(uses.keys() & (context.reached[block] | context.reaching[block])):
-        if _is_between(context, name, block, other) or _is_between(context, name, other, block):
-            return uses[other]
-    return None
-
-
-def _is_between(context: Context, name: str, start: int, end: int) -> bool:
-    """Whether a way leads from one block to the other without passing the definition."""
-    definition = context.definitions.get(name)
-    if end not in context.reached[start]:
-        return False
-    if definition is None or definition.place.block < 0:
-        return True
-    import networkx as nx
-
-    kept = context.flow.subgraph(set(context.flow) - {definition.place.block})
-    after = [block for block in context.flow.successors(start) if block in kept]
-    return end in kept and any(nx.has_path(kept, block, end) for block in after)
-
-
-def _can_repeat(context: Context, name: str, use: Place) -> bool:
-    """Whether a loop passes the use again without passing the definition."""
-    definition = context.definitions.get(name)
-    if definition is None or definition.place.block == use.block or use.block not in context.loops:
-        return False
-    import networkx as nx
-
-    others = context.flow.subgraph(set(context.flow) - {definition.place.block})
-    return any(nx.has_path(others, after, use.block) for after in others.successors(use.block))
-
-
 def check_dominance(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
         for name in dict.fromkeys(node.refs()):
             definition = context.definitions.get(name)
             if definition is None:
-                yield context.breach(rule, f"{value_ref(name)} is not defined", place)
+                yield context.breach(rule, f"{shown_value(name)} is not defined", place)
             elif not _is_before(context, definition.place, place):
                 yield context.breach(
                     rule, _too_early(context, name, definition.place, place), place
@@ -231,11 +235,16 @@ def _is_before(context: Context, definition: Place, use: Place) -> bool:
 
 def _too_early(context: Context, name: str, definition: Place, use: Place) -> str:
     if definition.block == use.block:
-        return f"{value_ref(name)} is used before it is defined"
+        return f"{shown_value(name)} is used before it is defined"
     block = context.graph.blocks[definition.block].name
-    return (
-        f"{value_ref(name)} is defined in {label(block)}, which not every path to this node passes"
-    )
+    place = f"{shown_value(name)} is defined in {shown_label(block)}"
+    return f"{place}, which not every path to this node passes"
+
+
+def check_count(rule: str, context: Context) -> Iterator[Breach]:
+    found = len(context.graph.blocks)
+    if found > MAX_BLOCKS:
+        yield Breach(rule, f"the program has {found} blocks; there may be {MAX_BLOCKS}")
 
 
 def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
@@ -244,13 +253,12 @@ def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
         yield Breach(rule, "the program has no block; it needs at least `return`")
     elif blocks[0].params:
         yield Breach(
-            rule, f"the entry block {label(blocks[0].name)} has parameters; use the program's"
+            rule, f"the entry block {shown_label(blocks[0].name)} has parameters; use the program's"
         )
     for block in blocks:
         if not block.nodes:
-            yield Breach(
-                rule, f"{label(block.name)} is empty; end it with a terminator such as `return`"
-            )
+            message = f"{shown_label(block.name)} is empty"
+            yield Breach(rule, f"{message}; end it with a terminator such as `return`")
     for place, node in context.nodes:
         is_last = place.index == len(blocks[place.block].nodes) - 1
         if is_last and not node.is_terminator:
@@ -276,9 +284,9 @@ def check_spans(rule: str, context: Context) -> Iterator[Breach]:
         if not isinstance(start, Ref) or not isinstance(end, Ref):
             continue
         # Where ways have joined, what a state continues is not written down.
-        is_joined = bool(joined) and end.name in tree and tree.path(end.name)[0] in joined
+        is_joined = bool(joined) and end.name in tree and tree.root_of[end.name] in joined
         is_known = start.name in tree and end.name in tree and not is_joined
         if is_known and not tree.is_at_or_above(start.name, end.name):
-            states = f"{value_ref(end.name)} does not continue {value_ref(start.name)}"
+            states = f"{shown_value(end.name)} does not continue {shown_value(start.name)}"
             message = f"{states}; a span lies in one stream"
             yield context.breach(rule, message, place)

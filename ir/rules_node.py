@@ -9,7 +9,7 @@ from sgc.ir.analysis import all_definitions
 from sgc.ir.breach import Breach
 from sgc.ir.graph import Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.limits import MAX_DEPTH
-from sgc.ir.literals import value_ref
+from sgc.ir.literals import shown_value
 from sgc.ir.op_specs import ANY_VALUE, FieldSpec
 from sgc.ir.printer import operand_text, type_text
 from sgc.ir.rules_graph import Context
@@ -44,9 +44,9 @@ def _operand_messages(row: FieldSpec, operand: Operand, context: Context) -> Ite
     if row.default is None and operand == Lit(None):
         return
     if row.static and next(operand_refs(operand), None) is not None:
-        yield f"field {row.name} takes literals only, found {_shown(operand)}"
+        yield f"field {row.name} takes literals only, found {shown(operand)}"
     elif row.is_list and not isinstance(operand, tuple):
-        yield f"field {row.name} takes a list, found {_shown(operand)}"
+        yield f"field {row.name} takes a list, found {shown(operand)}"
     else:
         items = operand if row.is_list and isinstance(operand, tuple) else (operand,)
         for item in items:
@@ -63,9 +63,9 @@ def _misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
         is_fit = definition is None or definition.value.type.kind in kinds
         return "" if is_fit or not definition else _typed(operand, definition.value.type)
     if isinstance(operand, Lit):
-        return "" if _literal_fits(operand, kinds) else _shown(operand)
+        return "" if _literal_fits(operand, kinds) else shown(operand)
     if Kind.LIST not in kinds:
-        return _shown(operand)
+        return shown(operand)
     return next(filter(None, (_misfit(item, ANY_VALUE, context) for item in operand)), "")
 
 
@@ -77,14 +77,18 @@ def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
 
 
 def _typed(ref: Ref, type_: Type) -> str:
-    return f"{operand_text(ref)} of type {type_text(type_)}"
+    return f"{shown(ref)} of type {shown_type(type_)}"
 
 
-def _shown(operand: Operand) -> str:
+def shown(operand: Operand) -> str:
+    """An operand in an error: its beginning."""
     if isinstance(operand, Lit) and type(operand.value) not in (*_KIND_OF_LITERAL, type(None)):
         return f"a literal of the Python type {type(operand.value).__name__}"
-    text = operand_text(operand)
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    return operand_text(operand, _MAX_SHOWN)
+
+
+def shown_type(type_: Type) -> str:
+    return type_text(type_, _MAX_SHOWN)
 
 
 def _kinds_text(kinds: frozenset[Kind]) -> str:
@@ -126,9 +130,10 @@ def _result_messages(node: Node) -> Iterator[str]:
     for kind, value in zip(kinds, node.results, strict=True):
         if kind is None:
             if value.type.is_stream:
-                yield f"gives a value as {value_ref(value.name)}, found a stream"
+                yield f"gives a value as {shown_value(value.name)}, found a stream"
         elif value.type.kind is not kind:
-            yield f"gives a {kind} as {value_ref(value.name)}, found type {type_text(value.type)}"
+            found = shown_type(value.type)
+            yield f"gives a {kind} as {shown_value(value.name)}, found type {found}"
 
 
 def n_gathered(node: Node) -> int:
@@ -149,11 +154,11 @@ def check_params(rule: str, context: Context) -> Iterator[Breach]:
     for param in context.graph.params:
         name, type_ = param.value.name, param.value.type
         if type_.is_stream:
-            yield Breach(rule, f"the program's parameter {value_ref(name)} is a stream")
+            yield Breach(rule, f"the program's parameter {shown_value(name)} is a stream")
         elif param.default is not None and not _is_default(param.default, type_, context):
-            found = _shown(param.default)
+            found = shown(param.default)
             yield Breach(
-                rule, f"{value_ref(name)} is {type_text(type_)}, but its default is {found}"
+                rule, f"{shown_value(name)} is {shown_type(type_)}, but its default is {found}"
             )
 
 
@@ -186,9 +191,9 @@ def _prefetch_messages(node: Node) -> Iterator[str]:
         return
     for kind, piece in zip(kinds, pieces, strict=True):
         if not isinstance(kind, Lit) or kind.value not in PREFETCHED:
-            yield f"a piece is one of {', '.join(PREFETCHED)}, found {_shown(kind)}"
+            yield f"a piece is one of {', '.join(PREFETCHED)}, found {shown(kind)}"
         elif kind.value != "value" and not (isinstance(piece, Lit) and type(piece.value) is str):
-            yield f"a {kind.value} is a text that is written down, found {_shown(piece)}"
+            yield f"a {kind.value} is a text that is written down, found {shown(piece)}"
 
 
 def check_keys(rule: str, context: Context) -> Iterator[Breach]:
@@ -222,7 +227,7 @@ def _tool_messages(node: Node) -> Iterator[str]:
     effect, keys, args = node.get("effect"), node.get("keys"), node.get("args")
     timeout = node.get("timeout_s")
     if isinstance(effect, Lit) and effect.value not in EFFECTS:
-        yield f"effect is one of {', '.join(EFFECTS)}, found {_shown(effect)}"
+        yield f"effect is one of {', '.join(EFFECTS)}, found {shown(effect)}"
     if isinstance(keys, tuple) and isinstance(args, tuple):
         if len(keys) > len(args):
             yield f"{len(keys)} keys for {len(args)} arguments"
@@ -268,8 +273,8 @@ def _choice_messages(node: Node, context: Context) -> Iterator[str]:
     for choice in choices:
         text = choice.value if isinstance(choice, Lit) else None
         if options and isinstance(text, str) and text not in options:
-            result = value_ref(node.results[-1].name)
-            yield f"choice {_shown(choice)} is not among the options of {result}"
+            result = shown_value(node.results[-1].name)
+            yield f"choice {shown(choice)} is not among the options of {result}"
 
 
 def check_depth(rule: str, context: Context) -> Iterator[Breach]:
@@ -278,7 +283,7 @@ def check_depth(rule: str, context: Context) -> Iterator[Breach]:
         fault = _type_fault(definition.value.type)
         if fault:
             node = definition.place.node
-            message = f"the type of {value_ref(definition.value.name)} {fault}"
+            message = f"the type of {shown_value(definition.value.name)} {fault}"
             yield Breach(rule, message, node.loc if node else None)
     for node in context.graph.nodes():
         for name, operand in node.fields:
@@ -287,9 +292,8 @@ def check_depth(rule: str, context: Context) -> Iterator[Breach]:
                 yield Breach(rule, message, node.loc)
     for param in context.graph.params:
         if param.default is not None and _is_deep(param.default):
-            yield Breach(
-                rule, f"the default of {value_ref(param.value.name)} nests deeper than {MAX_DEPTH}"
-            )
+            message = f"the default of {shown_value(param.value.name)} nests deeper"
+            yield Breach(rule, f"{message} than {MAX_DEPTH}")
 
 
 def _type_fault(type_: Type) -> str:

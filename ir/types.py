@@ -38,6 +38,12 @@ class Type:
         return str(self.kind)
 
     @property
+    def n_chars(self) -> int:
+        """How long it is where it is written out, about."""
+        own = len(self.kind) + sum(len(option) + 1 for option in self.options)
+        return own + (self.item.n_chars if self.item is not None else 0)
+
+    @property
     def is_stream(self) -> bool:
         return self.kind is Kind.STREAM
 

@@ -9,7 +9,8 @@ Checked, in linear time, all breaches at once:
     R3 names          values and blocks have names of their own
     R4 linear-stream  a stream state is used up at most once on any path
     R5 dominance      every value that is used is defined before, on every path
-    R6 blocks         there is one; each ends with its only terminator; the entry takes nothing
+    R6 blocks         there is one, and not too many; each ends with its only terminator; the
+                      entry takes nothing
     R7 params         no argument is a stream; defaults are of their parameters' types
     R8 keys           record and publish have a key for every item, prefetch a kind for every piece
     R9 span           the end of a span continues its start
@@ -36,7 +37,7 @@ from sgc.errors import VerifyError
 from sgc.ir import rules_calls, rules_flow, rules_graph, rules_node
 from sgc.ir.breach import Breach, SourceLine
 from sgc.ir.graph import Graph
-from sgc.ir.literals import name_text
+from sgc.ir.literals import shown_name
 from sgc.ir.rules_graph import Rule
 
 CALLS = "R16 calls"
@@ -57,7 +58,10 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R15 joins", rules_node.check_joins),
     (CALLS, rules_calls.check_maps),
 )
-DEPTH_RULE = ("R11 depth", rules_node.check_depth)
+SIZE_RULES: tuple[tuple[str, Rule], ...] = (
+    ("R6 blocks", rules_graph.check_count),
+    ("R11 depth", rules_node.check_depth),
+)
 
 
 def verify(graph: Graph, source_line: SourceLine | None = None) -> None:
@@ -80,18 +84,18 @@ def iter_breaches(graph: Graph) -> Iterator[Breach]:
     yield from _breaches(graph, graph.called)
     for number, each in enumerate(graph.called):
         for breach in _breaches(each, graph.called[:number]):
-            yield replace(breach, message=f"in @{name_text(each.name)}: {breach.message}")
+            yield replace(breach, message=f"in @{shown_name(each.name)}: {breach.message}")
     yield from rules_calls.check_called(CALLS, graph)
 
 
 def _breaches(graph: Graph, called: tuple[Graph, ...]) -> Iterator[Breach]:
     """Those of one program. called: the programs that it may run."""
-    # The other rules recurse into operands and types, so their depth comes first.
-    is_deep = False
-    for breach in _run(graph, (DEPTH_RULE,), called):
-        is_deep = True
+    # The other rules recurse into operands and types, and compare blocks: their limits come first.
+    is_large = False
+    for breach in _run(graph, SIZE_RULES, called):
+        is_large = True
         yield breach
-    if not is_deep:
+    if not is_large:
         yield from _run(graph, RULES, called)
 
 

@@ -17,13 +17,20 @@ from sgc.proto import sgir_pb2 as pb
 _MAX_LINE = 2**32 - 1
 
 
-def write_program(graph: Graph) -> pb.Program:
-    """The message of a verified graph; UsageError where a literal does not fit the format."""
-    return _Writer(graph).program
+def write_program(graph: Graph) -> tuple[pb.Program, int]:
+    """The message of a verified graph, and how many characters it stands for.
+
+    UsageError where a literal does not fit the format.
+    """
+    writer = _Writer(graph)
+    return writer.program, writer.n_chars
 
 
 class _Writer:
+    """n_chars: of all strings and types, counted where they are used, as the reader does."""
+
     def __init__(self, graph: Graph) -> None:
+        self.n_chars = 0
         self.program = pb.Program(op_table_version=OP_TABLE_VERSION)
         self._strings: dict[str, int] = {}
         self._types: dict[Type, int] = {}
@@ -40,9 +47,12 @@ class _Writer:
                 self._write_node(node)
         self._write_facts(graph)
         for each in graph.called:
-            self.program.called.append(write_program(each))
+            program, n_chars = write_program(each)
+            self.program.called.append(program)
+            self.n_chars += n_chars
 
     def _string(self, text: str) -> int:
+        self.n_chars += len(text)
         if text not in self._strings:
             try:
                 text.encode()
@@ -68,6 +78,7 @@ class _Writer:
     def _write_values(self, graph: Graph) -> None:
         for definition in all_definitions(graph):
             name, type_ = definition.value.name, definition.value.type
+            self.n_chars += type_.n_chars
             self._values[name] = len(self._values)
             self.program.values.add(name=self._string(name), type=self._type(type_))
 
@@ -96,6 +107,7 @@ class _Writer:
             message = pb.Operand(list=pb.List(items=[self._operand(item) for item in operand]))
         elif isinstance(operand, Ref):
             message = pb.Operand(value=self._values[operand.name])
+            self.n_chars += len(operand.name)
         else:
             message = self._literal(operand)
         self.program.operands.append(message)

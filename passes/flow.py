@@ -43,9 +43,14 @@ class Regions:
         """Blocks of which a run goes through all, once and in this order, or through none; rows of
         two or more."""
         following: dict[int, int] = {}
-        for block, above in self._above.items():
-            while above in self._loops and above in self._above:
-                above = self._above[above]  # what is above a loop is not in it
+        outside: dict[int, int] = {}  # the block itself, or the first above it that is in no loop
+        for block in self._down():
+            above = self._above.get(block, block)
+            is_inside = block in self._loops and above != block
+            outside[block] = outside[above] if is_inside else block
+            if above == block:
+                continue
+            above = outside[above]
             is_sure = self._after.is_at_or_above(str(block), str(above))
             if is_sure and block not in self._loops and above not in self._loops:
                 following[above] = block

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.passes.base import Pass, Preserves
@@ -31,20 +32,25 @@ def fold_constants(graph: Graph) -> Graph:
 def _fold_block(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> Block:
     kept: list[Node | None] = []
     at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
+    texts: dict[int, list[str]] = {}  # by index in `kept`, of consts that several become
     for node in block.nodes:
         node = _fold_concat(node)
         before = _foldable_before(node, kept, at, uses)
         if before is not None:
             index, previous = before
             # The earlier node goes; its line stays, since that is where the text begins.
-            text = previous.text("text") + node.text("text")
-            node = replace(
-                node.with_fields(stream=previous.get("stream"), text=Lit(text)), loc=previous.loc
-            )
+            parts = texts.pop(index, None) or [previous.text("text")]
+            parts.append(node.text("text"))
+            texts[len(kept)] = parts
+            node = replace(node.with_fields(stream=previous.get("stream")), loc=previous.loc)
             kept[index] = None
         if node.op == "const":
             at[node.results[0].name] = len(kept)
         kept.append(node)
+    for index, parts in texts.items():
+        last = kept[index]
+        assert last is not None
+        kept[index] = last.with_fields(text=Lit("".join(parts)))
     nodes = _drop_empty([node for node in kept if node is not None], left_out)
     return replace(block, nodes=tuple(nodes))
 
@@ -70,16 +76,14 @@ def _fold_concat(node: Node) -> Node:
     parts: list[Operand] = []
     operands = node.get("parts")
     assert isinstance(operands, tuple)
-    for part in operands:
-        last = parts[-1] if parts else None
-        if _is_text(part) and _is_text(last):
-            parts[-1] = Lit(last.value + part.value)  # type: ignore[union-attr,operator]
-        else:
-            parts.append(part)
+    for is_text, run in groupby(operands, _is_text):
+        held = list(run)
+        texts = [str(part.value) for part in held if isinstance(part, Lit)]
+        parts += [Lit("".join(texts))] if is_text else held
     return node.with_fields(parts=tuple(parts)) if len(parts) != len(operands) else node
 
 
-def _is_text(operand: Operand | None) -> bool:
+def _is_text(operand: Operand) -> bool:
     return isinstance(operand, Lit) and isinstance(operand.value, str)
 
 

@@ -12,12 +12,14 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from sgc.ir.analysis import downward
 from sgc.ir.graph import Graph, Lit, Node, Operand
 from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import renamed, with_blocks, with_nodes
 
 MAX_CHARS = 100_000  # of a text that is made
+MAX_ALL_CHARS = 2_000_000  # of all of them
 MAX_INT = 2**53
 
 # On texts, ints or bools, all operands alike; none of them fails.
@@ -30,27 +32,22 @@ _KINDS = {str: Kind.TEXT, bool: Kind.BOOL, int: Kind.INT}
 
 
 def fold_values(graph: Graph) -> Graph:
-    """Blocks come after those above them here, so one sweep folds what folded values make up;
-    what comes out of order waits for the next."""
-    while True:
-        names: dict[str, Operand] = {}
-        blocks = []
-        for block in graph.blocks:
-            kept = []
-            for node in block.nodes:
-                node = renamed(node, names)
-                value = _value(node)
-                if value is None:
-                    kept.append(node)
-                else:
-                    names[node.results[0].name] = value
-            blocks.append(with_nodes(block, kept))
-        if not names:
-            return graph
-        # What stands before the node in the file may use it, too.
-        graph = with_blocks(
-            graph, (with_nodes(b, (renamed(n, names) for n in b.nodes)) for b in blocks)
-        )
+    names: dict[str, Operand] = {}
+    blocks = list(graph.blocks)
+    n_left = MAX_ALL_CHARS
+    for number in downward(graph):  # what a value is made of comes before it
+        kept = []
+        for node in blocks[number].nodes:
+            node = renamed(node, names)
+            value = _value(node)
+            size = len(value.value) if value is not None and isinstance(value.value, str) else 0
+            if value is None or size > n_left:
+                kept.append(node)
+            else:
+                n_left -= size
+                names[node.results[0].name] = value
+        blocks[number] = with_nodes(blocks[number], kept)
+    return with_blocks(graph, blocks) if names else graph
 
 
 def _value(node: Node) -> Lit | None:

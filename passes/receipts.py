@@ -7,7 +7,7 @@ Only `pipeline.py` calls this.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from sgc.ir.graph import Graph, Lit, Loc, Node, Operand, Receipt
 from sgc.ir.limits import MAX_DETAIL_CHARS, MAX_DETAILS
@@ -33,19 +33,19 @@ def changed_lines(before: Graph, after: Graph) -> tuple[str, ...]:
     return tuple(f"{file}:{', '.join(_ranges(found))}" for file, found in lines.items())
 
 
-def _shapes(graph: Graph) -> set[tuple[Loc | None, str, str, int]]:
+def _shapes(graph: Graph) -> set[tuple[Loc | None, str, Hashable, int]]:
     """What stands at each line, whatever its values are called; the last counts what is equal."""
     counted = Counter((node.loc, node.op, _literals(node)) for node in graph.nodes())
     return {(loc, op, literals, n) for (loc, op, literals), n in counted.items()}
 
 
-def _literals(node: Node) -> str:
-    return repr([(name, _literal(operand)) for name, operand in node.fields])
+def _literals(node: Node) -> Hashable:
+    return tuple((name, _literal(operand)) for name, operand in node.fields)
 
 
-def _literal(operand: Operand) -> object:
+def _literal(operand: Operand) -> Hashable:
     if isinstance(operand, tuple):
-        return list(map(_literal, operand))
+        return tuple(map(_literal, operand))
     return operand if isinstance(operand, Lit) else None
 
 

@@ -7,9 +7,9 @@ waits for nothing. Sets of slow nodes are bits of a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from sgc.ir.analysis import successors
+from sgc.ir.analysis import downward, successors
 from sgc.ir.graph import Block, Graph, Node, operand_refs
 from sgc.passes.rewriting import jump_args
 
@@ -30,7 +30,8 @@ class Waits:
         self._blocks = {block.name: NEVER for block in graph.blocks} | {graph.blocks[0].name: 0}
         self._values = {param.value.name: 0 for param in graph.params}
         self._values |= {value.name: NEVER for block in graph.blocks for value in block.params}
-        while self._pass(graph):
+        blocks = [graph.blocks[number] for number in downward(graph)]
+        while self._pass(blocks):
             pass
 
     def of_block(self, block: Block) -> int:
@@ -50,10 +51,10 @@ class Waits:
             found |= self._values.get(name, NEVER)
         return found
 
-    def _pass(self, graph: Graph) -> bool:
+    def _pass(self, blocks: Sequence[Block]) -> bool:
         """Goes through all once; whether that told anything new."""
         is_new = False
-        for block in graph.blocks:
+        for block in blocks:
             for node in block.nodes:
                 if node.is_terminator:
                     is_new |= self._hand_on(node, block)

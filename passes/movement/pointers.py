@@ -165,7 +165,7 @@ _KEPT = re.compile(
 )
 _ALTERNATIVE = re.compile(r"(?<=, )or (?:(?:does|do|is|are) )?neither\b", re.I)
 _BARE = re.compile(
-    r"\b(each|one(?! or (?:two|more))|ones|both|either|neither)\b"
+    r"\b(each|one(?! or (?:two|more))|ones|both|either|neither|(?<=the )(?:first|second|third))\b"
     r"(?=\s*[.,;!?)]|\s+(?:is|are|was|should|must|in|with|by|as|on|using|and|or)\b|\s*$)",
     re.I,
 )

@@ -41,6 +41,13 @@ from sgc.passes.movement.read import (
 from sgc.passes.movement.streams import Segment
 from sgc.passes.movement.vocabulary import ANSWERING, ASKED, ENDS_PHRASE, GENERIC
 
+_ITEM = re.compile(r"[-*•+]\s|\(?(?:\d{1,2}|[a-z])[.)]\s|(?:step|part|task) \d", re.I)
+# How the argument's text is to be taken: said behind it, it guards; said before it, it is text.
+_GUARD = re.compile(
+    r"\b(?:ignor\w+|disregard\w*|obey\w*|(?:un)?trust\w*|inject\w*|manipulat\w*|instructions?|"
+    r"commands?|requests?|execut\w+|as data|(?:asks?|tells?) you|quotation)\b",
+    re.I,
+)
 _ORDERED = re.compile(
     r"\b(?:after|afterwards?|at the (?:end|bottom)|beneath|underneath|follows?|finally|followed by|"
     r"end of (?:the|this)|later|lastly)\b",
@@ -107,6 +114,12 @@ def _reason_against_all(segment: Segment, pieces: tuple[Piece, ...], first: int)
     for piece in pieces:
         if piece.kind is not Kind.CUE and _has_open_quote(segment.text[piece.start : piece.end]):
             return "a quotation is not closed"
+        if piece.kind is not Kind.CUE and _has_open_bracket(segment.text[piece.start : piece.end]):
+            return "a bracket is not closed"
+    for piece in pieces[first:]:
+        guard = _GUARD.search(segment.text, piece.start, piece.end)
+        if guard and piece.kind is not Kind.CUE:
+            return f"{guard.group()!r} may say how to take the argument's text, and stays behind it"
     twin = twin_label(segment, pieces)
     if twin:
         return f"{twin!r} is there twice, and only places tell the two apart"
@@ -194,7 +207,10 @@ class _Walk:
 
     def _group_refusals(self, group: list[int], setting: Setting) -> list[Refusal]:
         """Empty if all of a group may lead: what stays could go on with what is before it."""
-        if setting.is_inline and self._is_apart(group[0]):
+        belongs = self._belongs(group)
+        if belongs:
+            return [Refusal(self.pieces[i], belongs) for i in group]
+        if setting.is_inline:
             setting = replace(setting, is_apart=True)
             if is_persona(self._text(self.pieces[group[0]])):
                 setting = replace(setting, is_inline=False, is_stated=False)
@@ -238,7 +254,7 @@ class _Walk:
         """Whether text behind all arguments has an instruction about them: then what stands
         beside it need not be one.
         """
-        if setting.is_inline or group[0] < self.last_argument or not self._is_apart(group[0]):
+        if setting.is_inline or group[0] < self.last_argument:
             return False
         others = self._others(group, found)
         if self.pieces[group[0]] in others and self._is_last_task(group):
@@ -248,12 +264,19 @@ class _Walk:
 
     def _is_last_task(self, group: list[int]) -> bool:
         """Whether a paragraph of its own behind all arguments says what to make of them."""
-        is_last = group[0] > self.last_argument and self._is_apart(group[0])
-        return is_last and asks_for_work(self._text(self.pieces[group[0]]))
+        return group[0] > self.last_argument and asks_for_work(self._text(self.pieces[group[0]]))
 
-    def _is_apart(self, number: int) -> bool:
-        """Whether an empty line stands in front of a piece."""
-        return number > 0 and self.pieces[number].paragraph != self.pieces[number - 1].paragraph
+    def _belongs(self, group: list[int]) -> str:
+        """Why text belongs to the argument before it, by where it stands; "" if it does not."""
+        before, piece = self.pieces[group[0] - 1], self.pieces[group[0]]
+        if self.segment.text[before.end : piece.start].count("\n") < 2:
+            return "no empty line parts it from the argument"
+        is_headed = before.heading_level > 0 or self._text(before).startswith("#")
+        if is_headed and not piece.heading_level:
+            return "it stands under the argument's heading"
+        if any(_ITEM.match(self._text(self.pieces[i])) for i in group):
+            return "it is a list, which may go on with the argument"
+        return ""
 
     def _beginning(self, group: list[int], found: list[Refusal], setting: Setting) -> list[int]:
         """The paragraphs of a group in front of the first piece that stays, if they may lead.
@@ -341,6 +364,10 @@ class _Walk:
 def _has_open_quote(text: str) -> bool:
     """Whether quotation marks do not come in pairs: what is quoted may go on in another piece."""
     return text.count('"') % 2 == 1 or text.count("“") != text.count("”")
+
+
+def _has_open_bracket(text: str) -> bool:
+    return any(text.count(left) != text.count(right) for left, right in ("[]", "{}"))
 
 
 def _is_letter(line: str) -> bool:

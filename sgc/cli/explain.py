@@ -26,7 +26,7 @@ from sgc.cli.receipts import receipts, totals
 from sgc.cli.source import is_source, load_function
 from sgc.errors import UsageError
 from sgc.explain import findings
-from sgc.ir.ceiling import Mapped, ceiling
+from sgc.ir.ceiling import MAX_WAYS, Mapped, ceiling
 from sgc.ir.file import load
 from sgc.ir.graph import Graph
 from sgc.predict.gains import Gain, Step, gains, steps_of
@@ -144,7 +144,8 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
     most = ceiling(graph)
     if len(graph.blocks) > 1:
         loops = f", {most.loops} loops" if most.loops else ""
-        yield f"{most.ways} ways through {len(graph.blocks)} blocks{loops}"
+        least = "at least " if most.ways == MAX_WAYS else ""
+        yield f"{least}{most.ways} ways through {len(graph.blocks)} blocks{loops}"
     yield from (f"known without asking: {test}" for test in report.pruned)
     reasons = {node.text("reason") for node in graph.all_nodes() if node.op == "deopt"}
     yield from (f"left to the interpreter: {reason}" for reason in sorted(reasons))

@@ -101,6 +101,58 @@ CASES = {
         return %c
         """,
     ),
+    "what a fork commits is asked with, though nothing goes on from there": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        %s2, %c0, %c1 = fork %s1 2
+        return %a
+        """,
+        None,
+    ),
+    "what is handed on is asked with": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        jump "b" args=[%s1]
+        ^b(%t: stream):
+        %t1, %b = gen %t
+        return %b
+        """,
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        jump "b" args=[%s1]
+        ^b(%t: stream):
+        %t1, %b = gen %t last=true
+        return %b
+        """,
+    ),
+    "what is prefetched behind it is asked with": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        prefetch kinds=["const"] pieces=["long"] stream=%s1
+        %s2, %b = gen %s1
+        return %b
+        """,
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        prefetch kinds=["const"] pieces=["long"] stream=%s1
+        %s2, %b = gen %s1 last=true
+        return %b
+        """,
+    ),
+    "what is prefetched behind it alone is asked with": (
+        """
+        %s = stream "p"
+        %s1, %a = gen %s
+        prefetch kinds=["const"] pieces=["long"] stream=%s1
+        return %a
+        """,
+        None,
+    ),
     "refused: one way goes on, and the interpreter may": (
         """
         %s = stream "p"

@@ -160,6 +160,31 @@ CASES = {
         """,
         None,
     ),
+    "when something ends is asked anew": (
+        """
+        %s0 = stream "p"
+        %s1, %u = gen %s0
+        %a: bool = ended %s1 %ok
+        %s2, %v = gen %s1
+        %b: bool = ended %s1 %ok
+        return [%a, %b]
+        """,
+        None,
+    ),
+    "a temperature above what is greedy draws": (
+        """
+        %s0 = stream "p"
+        %s1, %a, %b, %c, %d, %e, %f = fork %s0 6
+        %a1, %u = gen %a temperature=0.00001
+        %b1, %v = gen %b temperature=0.00001
+        %c1, %w = gen %c temperature=0.5
+        %d1, %y = gen %d temperature=0.5
+        %e1, %z = gen %e temperature=1.0
+        %f1, %o = gen %f temperature=1.0
+        return none
+        """,
+        None,
+    ),
     "a constant is not a value, and 1 is not 1.0": (
         f"""
         %s0 = stream "p"

@@ -54,6 +54,100 @@ CASES = {
         return %h
         """,
     ),
+    "refused: a tool that is called again after a crash": (
+        f"""{HEAD}{END}
+        %c: text = tool "m:f" [%x] effect="idempotent" {SIGNED}
+        %q = stream "q" path="p/q.0"
+        %q1 = append %q %c
+        %q2, %h = gen %q1
+        return %h
+        """,
+        None,
+    ),
+    "refused: a stream that would begin before an arm's fork": (
+        f"""{HEAD}
+        branch %e then="yes" orelse="no"
+        ^yes:
+        %y, %k = fork %s1 1
+        jump "end" args=[%y]
+        ^no:
+        %z = const %s1 "n"
+        jump "end" args=[%z]
+        ^end(%t: stream):
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        return %h
+        """,
+        None,
+    ),
+    "refused: behind a loop whose bound may end the run": (
+        f"""{HEAD}
+        jump "turn" args=[%s1]
+        ^turn(%t: stream):
+        %t1, %a = gen %t
+        %c: bool = compute "eq" [%a, "x"]
+        branch %c then="back" orelse="end"
+        ^back:
+        jump "turn" args=[%t1] bound=3
+        ^end:
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        return %h
+        """,
+        None,
+    ),
+    "refused: behind a switch that knows no other text": (
+        f"""{HEAD}
+        switch %g cases=["a", "b"] targets=["yes", "no"]
+        ^yes:
+        jump "end"
+        ^no:
+        jump "end"
+        ^end:
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        return %h
+        """,
+        None,
+    ),
+    "refused: within a loop": (
+        f"""{HEAD}
+        jump "turn" args=[%g]
+        ^turn(%v: text):
+        %c: bool = compute "eq" [%v, "x"]
+        branch %c then="yes" orelse="no"
+        ^yes:
+        jump "on"
+        ^no:
+        jump "on"
+        ^on:
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        switch %h cases=["a", "b"] targets=["back", "one"] default="two"
+        ^back:
+        jump "turn" args=[%h]
+        ^one:
+        return %h
+        ^two:
+        return %v
+        """,
+        None,
+    ),
+    "when something ends is a fact of where it stands": (
+        f"""{HEAD}{END}
+        %w: bool = ended %s1 %e
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        return [%w, %h]
+        """,
+        f"""{HEAD}
+        %q = stream "q" path="p/q.0"
+        %q2, %h = gen %q
+        {END}
+        %w: bool = ended %s1 %e
+        return [%w, %h]
+        """,
+    ),
     "refused: what depends on the arms": (
         f"""{HEAD}{END}
         %t1, %h = gen %t

@@ -61,6 +61,15 @@ def test_lpm_goes_by_what_is_still_cached(lab) -> None:
     assert admitted_in_order(core) == [0, 1]
 
 
+def test_the_pin_of_who_comes_last_gives_way_first(lab) -> None:
+    core = warmed(lab, A + B)
+    prompts_of(lab, core, [A + C, A + B + C])
+    core.scheduler.waiting.begin()
+    assert sorted(work.n_known for work in core.scheduler._pinned) == [len(A), len(A + B)]
+    core.scheduler._unpin_last()
+    assert [work.n_known for work in core.scheduler._pinned] == [len(A + B)]
+
+
 def test_dfs_goes_depth_first(lab) -> None:
     core = lab.make_core(max_running=1, policy="dfs")
     prompts_of(lab, core, [A + B, B + A, A + C, B + B, A + B + C])

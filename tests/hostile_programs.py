@@ -1,0 +1,210 @@
+"""Sound programs that are large in one way each: what could take more than linear work.
+
+All are about as large as a file of 60 KB; a test that makes them of other sizes says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TEST = '%t: bool = compute "eq" [%x, "a"]'
+FAMILIES: dict[str, Callable[..., str]] = {}
+
+
+def family(make: Callable[..., str]) -> Callable[..., str]:
+    FAMILIES[make.__name__] = make
+    return make
+
+
+def _program(lines: list[str], params: str = "%x: text", called: str = "") -> str:
+    return f"sgir 1\nprogram @p({params}) {{\n" + "\n".join(lines) + "\n}\n" + called
+
+
+@family
+def chain(n: int = 600) -> str:
+    """One stream of texts, generations and values."""
+    lines = ['%s0 = stream "p"']
+    for i in range(n):
+        lines += [
+            f'%a{i} = const %s{i} "a"', f"%b{i} = append %a{i} %x",
+            f"%s{i + 1}, %g{i} = gen %b{i} max_tokens=4 temperature=0.0",
+        ]  # fmt: skip
+    return _program([*lines, f'publish %s{n} "p"', "return none"])
+
+
+@family
+def diamonds(n: int = 250) -> str:
+    """Tests in a row: more ways than a number that can be printed."""
+    lines = [
+        '%s0 = stream "p"',
+        '%t: bool = compute "eq" [%x, "a"]',
+        'branch %t then="t0" orelse="e0"',
+    ]
+    for i in range(n):
+        lines += [
+            f"^t{i}:", f'jump "j{i}" args=[%s{i}, %x]', f"^e{i}:", f'jump "j{i}" args=[%s{i}, %x]',
+            f"^j{i}(%s{i + 1}: stream, %y{i}: text):", f'%q{i}: bool = compute "eq" [%y{i}, %x]',
+            f'branch %q{i} then="t{i + 1}" orelse="e{i + 1}"',
+        ]  # fmt: skip
+    return _program([*lines, f"^t{n}:", "return none", f"^e{n}:", "return none"])
+
+
+@family
+def exits(n: int = 350) -> str:
+    """Tests in a row; of each, one arm ends the run and uses the stream up."""
+    lines = [
+        '%s0 = stream "p"',
+        '%t: bool = compute "eq" [%x, "a"]',
+        'branch %t then="t0" orelse="e0"',
+    ]
+    for i in range(n):
+        lines += [
+            f"^e{i}:", f'%d{i} = const %s{i} "no"', f'publish %d{i} "p"', "return none",
+            f"^t{i}:", f'%s{i + 1} = const %s{i} "yes"',
+            f'branch %t then="t{i + 1}" orelse="e{i + 1}"',
+        ]  # fmt: skip
+    return _program([*lines, f"^t{n}:", "return none", f"^e{n}:", "return none"])
+
+
+@family
+def loops(n: int = 250) -> str:
+    """Loops in loops, with a generation in the innermost."""
+    lines = [TEST, 'jump "b0"']
+    for i in range(n):
+        lines += [f"^b{i}:", f'branch %t then="b{i + 1}" orelse="c{i}"']
+    lines += [f"^b{n}:", '%s = stream "p"', "%r, %g = gen %s max_tokens=4"]
+    lines += [f'jump "c{n - 1}"']
+    for i in reversed(range(n)):
+        after = f"d{i - 1}" if i else "end"
+        lines += [
+            f"^c{i}:",
+            f'branch %t then="k{i}" orelse="d{i}"',
+            f"^k{i}:",
+            f'jump "b{i}" bound=3',
+        ]
+        lines += [f"^d{i}:", f'jump "c{i - 1}"' if i else f'jump "{after}"']
+    return _program([*lines, "^end:", "return none"])
+
+
+@family
+def one_loop(n: int = 400) -> str:
+    """A loop of many blocks, each of which uses up a stream of the one before."""
+    lines = [TEST, 'jump "b0"']
+    for i in range(n):
+        lines += [f"^b{i}:", f'%s{i} = stream "p"']
+        if i:
+            lines += [f'%u{i} = const %s{i - 1} "a"']
+        lines += [f'jump "b{i + 1}"']
+    lines += [f"^b{n}:", 'branch %t then="back" orelse="end"', "^back:", 'jump "b0" bound=9']
+    return _program([*lines, "^end:", "return none"])
+
+
+@family
+def switches(n: int = 60) -> str:
+    """Every block goes on to every later one."""
+    lines = []
+    for i in range(n):
+        lines += [f"^b{i}:"] if i else []
+        cases = ", ".join(f'"{k}"' for k in range(i + 1, n))
+        targets = ", ".join(f'"b{k}"' for k in range(i + 1, n))
+        lines += (
+            [f'switch %x cases=[{cases}] targets=[{targets}] default="b{n - 1}"']
+            if i < n - 1
+            else []
+        )
+    return _program([*lines, "return none"])
+
+
+@family
+def upside_down(n: int = 600) -> str:
+    """Blocks in reverse order, values worked out from those of the block before."""
+    lines = ['%v0: int = compute "add" [1, 1]', 'jump "b1"']
+    for i in reversed(range(1, n)):
+        lines += [f"^b{i}:", f'%v{i}: int = compute "add" [%v{i - 1}, 1]']
+        lines += [f'jump "b{i + 1}"' if i < n - 1 else "return %v0"]
+    return _program(lines)
+
+
+@family
+def doubled(n: int = 600) -> str:
+    """Texts that grow twofold, and many made of the largest."""
+    lines = ['%c0 = concat parts=["0123456789", "0123456789"]']
+    lines += [f"%c{i} = concat parts=[%c{i - 1}, %c{i - 1}]" for i in range(1, 13)]
+    lines += [f'%d{i} = concat parts=[%c12, "{i}"]' for i in range(n)]
+    return _program([*lines, f"return [{', '.join(f'%d{i}' for i in range(n))}]"])
+
+
+@family
+def spans(n: int = 400) -> str:
+    """A long stream, and spans from everywhere in it to its end."""
+    lines = ['%s0 = stream "p"', *(f'%s{i + 1} = const %s{i} "a"' for i in range(n))]
+    lines += [f"%t{i} = span %s{i} %s{n}" for i in range(n)]
+    return _program([*lines, f"return [{', '.join(f'%t{i}' for i in range(n))}]"])
+
+
+@family
+def forks(n: int = 300) -> str:
+    """A fork of many children that ask and are read."""
+    children = ", ".join(f"%c{i}" for i in range(n))
+    lines = ['%s0 = stream "p"', f"%s1, {children} = fork %s0 {n}"]
+    for i in range(n):
+        lines += [f'%d{i} = const %c{i} "c{i}"', f"%e{i}, %g{i} = gen %d{i} max_tokens=4"]
+    return _program([*lines, f"return [{', '.join(f'%g{i}' for i in range(n))}]"])
+
+
+@family
+def forks_in_forks(n: int = 500) -> str:
+    """Each child is forked again."""
+    lines = ['%s0 = stream "p"', *(f"%t{i}, %s{i + 1} = fork %s{i} 1" for i in range(n))]
+    return _program([*lines, "return none"])
+
+
+@family
+def choices(n: int = 2500) -> str:
+    """One type of many options, of many values."""
+    options = ", ".join(f'"o{i}"' for i in range(n))
+    lines = ['%s0 = stream "p"']
+    lines += [
+        f'%s{i + 1}, %g{i}: choice[{options}] = select %s{i} choices=["o1"]' for i in range(200)
+    ]
+    return _program([*lines, "return none"])
+
+
+@family
+def maps(n: int = 12) -> str:
+    """Each program runs the one before it many times."""
+    levels = []
+    for level in range(8):
+        runs = [f"%a{i} = map {level - 1} %xs caller=%s0 returns=true" for i in range(n)]
+        levels.append(
+            f'called @f{level}(%x: text) {{\n%s0 = stream "f" path="f"\n%xs = list items=[%x, %x]\n'
+            + "\n".join(runs if level else []) + "\nreturn %x\n}\n"
+        )  # fmt: skip
+    return _program(["return none"], called="".join(levels))
+
+
+@family
+def map_chain(n: int = 600) -> str:
+    """Each map runs over what the one before gave."""
+    lines = ['%s0 = stream "p" path="p"', "%a0 = map 0 %x caller=%s0 returns=true"]
+    lines += [f"%a{i} = map 0 %a{i - 1} caller=%s0 returns=true" for i in range(1, n)]
+    called = "called @f(%x: text) {\n return %x\n}\n"
+    return _program([*lines, f"return %a{n - 1}"], "%x: list[text]", called)
+
+
+@family
+def equal(n: int = 500) -> str:
+    """Streams that are all the same."""
+    lines = []
+    for i in range(n):
+        lines += [f'%s{i} = stream "p"', f'%a{i} = const %s{i} "a"']
+        lines += [f"%b{i}, %g{i} = gen %a{i} temperature=0.0"]
+    return _program([*lines, f"return [{', '.join(f'%g{i}' for i in range(n))}]"])
+
+
+@family
+def prompts(n: int = 1) -> str:
+    """A long prompt behind an argument: sentences, quotation marks, headings."""
+    text = r"# A\nSay \"it\". Use it, or the text above: - a " * (1000 * n)
+    return _program(['%s0 = stream "p"', "%s1 = append %s0 %x", f'%s2 = const %s1 "{text}"',
+                     "%s3, %g = gen %s2", "return %g"])  # fmt: skip

@@ -1,0 +1,46 @@
+"""Rules of the verifier at their edges: what is just right, and what is just not."""
+
+from __future__ import annotations
+
+import pytest
+
+from sgc.ir.parser import parse
+from sgc.ir.verify import find_breaches
+
+JOIN = """
+  %s = stream "p"
+  %e0: bool = ended %s %ok
+  %e1: bool = ended %s %ok
+  %w: list[int] = join_first [%e0, %e1] k=K
+  return %w
+"""
+SWITCH = """
+  switch %x cases=["a", CASE] targets=["b", "b"] default="b"
+^b:
+  return none
+"""
+HAND_ON = """
+  jump "b" args=[%c]
+^b(%d: choice[OPTIONS]):
+  return %d
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (JOIN.replace("K", "1"), ""),
+        (JOIN.replace("K", "2"), ""),
+        (JOIN.replace("K", "0"), "k is from 1 to 2, the number of entries, found 0"),
+        (JOIN.replace("K", "3"), "k is from 1 to 2, the number of entries, found 3"),
+        (SWITCH.replace("CASE", '"c"'), ""),
+        (SWITCH.replace("CASE", '"a"'), "a case is there twice"),
+        (HAND_ON.replace("OPTIONS", '"a", "b", "c"'), ""),
+        (HAND_ON.replace("OPTIONS", '"a", "c"'), "%c for a parameter of type choice"),
+    ],
+)
+def test_rules_at_their_edges(body: str, told: str) -> None:
+    head = 'sgir 1\nprogram @p(%x: text, %ok: bool, %c: choice["a", "b"]) {'
+    found = [breach.headline for breach in find_breaches(parse(f"{head}{body}}}\n"))]
+    assert len(found) == bool(told), found
+    assert told in "".join(found)
