@@ -21,6 +21,9 @@ def _of(file: str, tests: str, *pairs: tuple[str, str]) -> tuple[Mutant, ...]:
     return tuple(Mutant(file, old, new, tests) for old, new in pairs)
 
 
+CONVERTED = "tests/lang/test_convert.py tests/lang/test_constructs.py:not slow"
+
+
 PASSES = (
     *_of(
         "passes/share_equal.py", "tests/passes/test_share_equal.py:not random",
@@ -162,7 +165,55 @@ TRACING = (
         ('and second.opname != "WITH_EXCEPT_START"', ""),
         ("for m in self._next[n]:\n                    after |= live[m]",
          "for m in self._next[n][:1]:\n                    after |= live[m]"),
-        ("after.discard(op.argval)", "pass"),
+        ("after.add(name) if is_read else after.discard(name)", "after.add(name)"),
+        ("if is_known else [everything]", "if True else [everything]"),
+        ("return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)", "pass"),
+    ),
+    *_of(
+        "sgc/tracing/opcodes.py", "tests/lang/test_bytecode.py",
+        ('"LOAD_FAST_CHECK": (True,),', ""),
+        ("LOAD_CONST LOAD_FAST LOAD_FAST_CHECK", "LOAD_FAST LOAD_FAST_CHECK"),
+        ("sys.version_info[:2] in PYTHONS", "sys.version_info[:2] >= PYTHONS[0]"),
+    ),
+    *_of(
+        "sgc/tracing/convert/expressions.py", CONVERTED,
+        ("return node if is_plain else _call(TEXT, node, node)", "return node"),
+        ("if isinstance(node.ops[0], ast.In):", "if True:"),
+        ("node.value, node.conversion = _call(ASCII, node.value, node.value), -1", "pass"),
+        ("node.func = _call(CALLEE, node.func, node.func)", "pass"),
+        ("_call(CONTAINS, node, node.left, node.comparators[0])",
+         "_call(CONTAINS, node, node.comparators[0], node.left)"),
+    ),
+    *_of(
+        "sgc/tracing/operators/texts.py", CONVERTED,
+        ("if isinstance(part, AbstractText) and type(whole) is str:", "if False:"),
+        ("if marked(receiver):", "if False:"),
+        ("return text(function(*args, **kwargs))\n        if name in _FILLING",
+         "return function(*args, **kwargs)\n        if name in _FILLING"),
+    ),
+    *_of(
+        "sgc/tracing/operators/percent.py", CONVERTED,
+        ('"<" if "-" in flags else ">"', '"<"'),
+        ("left % _mapped(right)  # raises what Python would", "pass"),
+        ("'d' if kind in 'iu' else kind", "kind"),
+    ),
+    *_of(
+        "sgc/tracing/tracer.py", "tests/lang/test_abstract_text.py:twice or other_markers",
+        ("    if graph != again:\n", "    if False:\n"),
+        ("again = trace.straight(is_silent=True, style=Style.LONG)",
+         "again = trace.straight(is_silent=True)"),
+    ),
+    *_of(
+        "sgc/tracing/check.py", "tests/lang/test_trace_check.py tests/lang/test_abstract_text.py",
+        ("if more := compiled.asked - interpreted.asked:",
+         "if more := interpreted.asked - compiled.asked:"),
+        ("if isinstance(compiled, TurnsExceeded):", "if False:"),
+        ("    _compare_calls(function, compiled, interpreted)\n    for a", "    for a"),
+    ),
+    *_of(
+        "sgc/tracing/check_rounds.py", "tests/lang/test_trace_check.py",
+        ("kinds = [of_own, nasty, _equal(own), _long()]", "kinds = [of_own, nasty, _long()]"),
+        ("kinds = [of_own, nasty, _equal(own), _long()]", "kinds = [of_own, nasty, _equal(own)]"),
     ),
     *_of(
         "sgc/tracing/loops.py", TRACED,
