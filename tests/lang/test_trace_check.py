@@ -57,6 +57,26 @@ def test_a_wrong_loop_is_found_where_it_reaches_its_bound(wrong):
         check_trace(bounded(12, last="plain"), graph, {})
 
 
+@sgc.tool(effect="pure")
+def found(text: str) -> str:
+    return text
+
+
+def finds(said: str) -> sgc.Function:
+    def program(s, q):
+        found(q + said)
+        s += q
+
+    return sgc.function(program)
+
+
+@pytest.mark.full_check
+def test_another_call_of_a_tool_is_found():
+    check_trace(finds("!"), trace(finds("!")), {})
+    with pytest.raises(TraceError, match="tool"):
+        check_trace(finds("!"), trace(finds("?")), {})
+
+
 def test_a_program_that_never_ends_is_refused(monkeypatch):
     monkeypatch.setattr(session, "MAX_NODES", 500)
 
