@@ -128,7 +128,8 @@ def test_paths_merge_inside_a_helper_that_is_called_in_an_expression():
     @sgc.function
     def program(s, q: str):
         s += q
-        s += decides(s, "abcdefgh", loud=True).upper()
+        said = decides(s, "abcdefgh", loud=True).upper()
+        s += said
 
     report = Report()
     trace(program, budget=BUDGET, is_full=True, report=report)
