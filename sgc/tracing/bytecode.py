@@ -134,10 +134,12 @@ class CodeInfo:
         if depth is None or stack is None or len(stack) < depth:
             return None
         n = self._index[stack[-depth][1]]
-        loads, before = self._ops[n], stacks.get(n)
-        if loads.opname in opcodes.CALLS and before:
+        loads = self._ops[n]
+        if loads.opname in opcodes.CALLS:
             called = self._callee(loads, stacks)
-            if called is not None and called[1] == CALLEE:
+            # Where a call is two instructions, the first takes the arguments.
+            before = stacks.get(n - (self._ops[n - 1].opname == "PRECALL"))
+            if called is not None and called[1] == CALLEE and before:
                 loads = self._ops[self._index[before[-1][1]]]
         return (loads.opname, loads.argval) if loads.opname in opcodes.LOADS_CALLEE else None
 
