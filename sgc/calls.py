@@ -18,7 +18,7 @@ from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.run_log import header_of
-from sgc.session import Session
+from sgc.session import Session, outermost
 from sgc.state import ProgramState
 from sgc.streaming import TextLog
 from sgc.tracing.guards import guards_of
@@ -87,6 +87,7 @@ def call(
     return state
 
 
+@outermost
 def run_body(
     function: Function,
     session: Session,

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import UsageError
 from sgc.ir import types
@@ -398,13 +398,23 @@ def here() -> str:
     return str(user_loc() or "")
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+_outermost: set[int] = set()  # code objects by identity: hashing one looks into all of it
+
+
+def outermost(function: F) -> F:
+    """Marks a function that runs a whole program: who called it is no line of the program."""
+    _outermost.add(id(function.__code__))
+    return function
+
+
 def user_loc() -> Loc | None:
     """The innermost place of the user's code on the calling thread's stack."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame.f_code) not in _outermost:
         if is_users(frame):
             return user_loc_of(frame)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sgc.caches import passes_for
+from sgc.cli.loading import Given, signature_types
 from sgc.cli.source import load_function, parse_pairs
 from sgc.errors import UsageError
 from sgc.functions import Function
@@ -24,6 +25,7 @@ def compile_program(
     level: int,
     passes: str | None,
     bindings: tuple[str, ...],
+    json_args: str | None,
     print_after: str | None,
     no_check: bool,
     full_graph: bool,
@@ -53,13 +55,17 @@ def compile_program(
         if print_after in ("all", row.name):
             _print_pass(row, before, after, seconds)
 
+    values = bind_values(function, bindings)
+    given = Given.read(json_args, (), None).rows(signature_types(function))
+    types_of = function.signature.types_of(given)
     program = compile_function(
         function,
-        bind_values(function, bindings),
+        {**function.bind_arguments, **values},
         check=not no_check,
         opt_level=level,
         passes=names,
         observer=show,
+        types_of={name: type_ for name, type_ in types_of.items() if name not in values},
         is_full=full_graph,
         allow_ambient=allow_ambient,
         kept=kept,

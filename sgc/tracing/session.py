@@ -51,6 +51,7 @@ from sgc.tracing.hook import unwatched, watch_now
 from sgc.tracing.loops import Loops, raise_at_next_line
 from sgc.tracing.mapping import map_traced
 from sgc.tracing.markers import make_marker
+from sgc.tracing.naming import Made, name_of
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
 from sgc.tracing.snapshot import Opaque, Reader, Widening
@@ -105,6 +106,7 @@ class TraceSession(Session):
         self.max_turns: int | None = None
         self.met: list[Symbol] = []  # what tools and maps give
         self._types: dict[str, types.Type] = {}
+        self._made: dict[str, Made] = {}
         self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
@@ -277,10 +279,14 @@ class TraceSession(Session):
     def shown(self, text: str) -> str:
         """A text for error messages: names in braces where values go."""
         parts = [
-            part if isinstance(part, str) else "{" + self.symbol_of(part).name + "}"
+            part if isinstance(part, str) else "{" + self.name_of(self.symbol_of(part)) + "}"
             for part in pieces_of(text)
         ]
         return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
+
+    def name_of(self, symbol: Symbol) -> str:
+        """A value in the user's own words, for messages."""
+        return symbol.name if self.is_parameter(symbol.name) else name_of(symbol.name, self._made)
 
     # -- functions and decisions --------------------------------------------------------
 
@@ -338,7 +344,7 @@ class TraceSession(Session):
         fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
         known = self.facts.outcome(fact, self._options)
         if known is not None:
-            self.note_pruned(test.name)
+            self.note_pruned(self.name_of(test))
             return known
         was_fresh = self.path.is_fresh
         answer = self.path.answer(test, user_loc() if was_fresh else None)
@@ -439,6 +445,7 @@ class TraceSession(Session):
     def _apply(self, widened: Widened) -> None:
         for number, symbol, unsure in widened.names:
             self.note_type(symbol)
+            self._made[symbol.name] = ("", {"name": Lit(unsure.name or "")})
             if unsure.known is not None:
                 self.known[symbol.name] = unsure.known
             self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
@@ -543,6 +550,8 @@ class TraceSession(Session):
 
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
         """What a node tells of later ones: which test it makes, who called whom."""
+        for symbol in symbols:
+            self._made[symbol.name] = (op, fields)
         self._tell_caller(op, fields)
         if op in ("tool", "map"):
             self.met += symbols[:1]

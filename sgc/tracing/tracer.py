@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.calls import run_body
 from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Param, Value, make_node
+from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
 from sgc.session import innermost_user_line, innermost_user_loc
 from sgc.symbols import Symbol
@@ -23,6 +23,7 @@ from sgc.tracing.abstract import INTERPRET, TraceStop, abstract, stop
 from sgc.tracing.assemble import assemble
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.explore import (
+    Branch,
     Budget,
     Exploration,
     HasDecisions,
@@ -31,6 +32,7 @@ from sgc.tracing.explore import (
     PathEnd,
     Report,
     Stop,
+    Unexplored,
 )
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import watch
@@ -71,7 +73,11 @@ def trace(
 
     callees = Callees(function, traced)
     trace = _Trace(Wanted(function, known, bound, None, function.max_turns), is_strict, callees)
-    graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+    try:
+        graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+    except TraceError as error:
+        error.where = error.where or str(function.loc)  # what is wrong has no line of its own
+        raise
     verify(graph)
     return graph
 
@@ -186,7 +192,7 @@ class _Trace:
         if is_full:
             raise TraceError(
                 f"{self.function.name} has {spent}",
-                where=str(self.function.loc or ""),
+                where=str(self._left_at(exploration.left[0])),
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
@@ -198,8 +204,14 @@ class _Trace:
                 hint="give its loops bounds, or run it with --interpret",
             )
         for item in exploration.left:
-            item.arm.nodes.append(make_node("deopt", (), self.function.loc, reason=Lit(spent)))
+            loc = self._left_at(item)
+            item.arm.nodes.append(make_node("deopt", (), loc, reason=Lit(spent)))
             item.arm.end = Stop()
+
+    def _left_at(self, item: Unexplored) -> Loc:
+        """The line of the test that an arm belongs to."""
+        test = item.segments[-1].end
+        return (test.loc if isinstance(test, Branch) else None) or self.function.loc
 
     def _session(self, is_silent: bool) -> tuple[TraceSession, dict[str, Any]]:
         names = [parameter.name for parameter in self._free]
