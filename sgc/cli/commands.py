@@ -51,6 +51,8 @@ rows_option = click.option(
 @click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
               help="What the program gives beside its return value: its streams, the main one or "
               "none. What nothing needs then is dropped.")  # fmt: skip
+@click.option("--allow-no-request", is_flag=True, help="Write the file also where all that was "
+              "compiled ends in the interpreter before it asks a model for anything.")  # fmt: skip
 @for_option
 @rows_option
 @debug_option

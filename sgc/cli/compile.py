@@ -12,11 +12,14 @@ from sgc.cli.source import load_function, parse_pairs
 from sgc.errors import UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Graph
+from sgc.ir.left import left_of
 from sgc.ir.printer import to_text
 from sgc.ir.types import JSON
 from sgc.passes.base import Pass
 from sgc.passes.pipeline import PASSES
 from sgc.program import compile_function
+
+GO_ON = "a run of the file goes on there only with --source PROG.py"
 
 
 def compile_program(
@@ -32,6 +35,7 @@ def compile_program(
     allow_ambient: bool,
     as_sglang: bool,
     kept: str,
+    allow_no_request: bool,
     model: str | None,
     rows: int,
 ) -> None:
@@ -69,8 +73,12 @@ def compile_program(
         is_full=full_graph,
         allow_ambient=allow_ambient,
         kept=kept,
+        allow_no_request=allow_no_request,
         target=target,
     )
+    left = left_of(program.graph)
+    if left is not None:
+        click.echo(f"sgc: warning: {left.lines[0]}: {program.name} has {left}; {GO_ON}", err=True)
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:

@@ -30,6 +30,7 @@ from sgc.explain import findings
 from sgc.ir.ceiling import Mapped, ceiling
 from sgc.ir.file import load
 from sgc.ir.graph import Graph
+from sgc.ir.left import left_of
 from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
 from sgc.predict.totals import Totals, measured
@@ -150,11 +151,10 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
         loops = f", {most.loops} loops" if most.loops else ""
         yield f"{most.ways} ways through {len(graph.blocks)} blocks{loops}"
     yield from (f"known without asking: {test}" for test in report.pruned)
-    reasons = {node.text("reason") for node in graph.all_nodes() if node.op == "deopt"}
-    yield from (f"left to the interpreter: {reason}" for reason in sorted(reasons))
     extra = f", and those of {most.n_unlimited} generations without max_tokens"
     tokens = f"{_count(most.tokens)} generated tokens" + (extra if most.n_unlimited else "")
-    yield f"at most {_count(most.requests)} requests, {tokens}"
+    compiled = "" if left_of(graph) is None else "in what is compiled, "
+    yield f"{compiled}at most {_count(most.requests)} requests, {tokens}"
     yield from map(_mapped, most.mapped)
 
 

@@ -25,7 +25,7 @@ from sgc.functions import Function
 from sgc.ir.graph import Node
 from sgc.ir.types import Type
 from sgc.options import make_options
-from sgc.program import Program
+from sgc.program import Program, refuse_dead
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
@@ -112,6 +112,8 @@ def run_program(
     given = Given.read(json_args, single_args, rows)
     found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
     loaded, function = found.program, found.function
+    if isinstance(loaded, Program) and function is None:
+        refuse_dead(loaded.name, loaded.graph)
     allowed = load_tools(tools)
     if trace_file is not None:
         check_writable(trace_file, "--trace")
