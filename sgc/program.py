@@ -331,6 +331,7 @@ def compile_function(
     """
     from sgc.tracing.ambient import ambient_allowed
     from sgc.tracing.check import check_trace
+    from sgc.tracing.scripted_tools import failing
     from sgc.tracing.tracer import trace
 
     with ambient_allowed(allow_ambient or function.allow_ambient):
@@ -340,7 +341,8 @@ def compile_function(
         if not allow_no_request:
             refuse_dead(function.name, graph)
         if check:
-            check_trace(function, graph, bind)
+            with failing(graph):
+                check_trace(function, graph, bind)
     tools = tuple(tool.impl for tool in met.values())
     graph = optimize(keep(graph, kept), opt_level, passes, observer, target)
     return Program(graph, tools, opt_level)

@@ -172,6 +172,14 @@ class Session(ABC):
         """Lets the run of the program call a tool that the program itself calls."""
         return None
 
+    @abstractmethod
+    def is_caught(self) -> bool:
+        """Whether the program may handle an error raised where it is."""
+
+    @abstractmethod
+    def raise_failed(self, value: Symbol) -> None:
+        """Raises a tool's failure for the program to handle, if its call has failed."""
+
     # -- maps ---------------------------------------------------------------------------
 
     @abstractmethod
@@ -406,6 +414,15 @@ def outermost(function: F) -> F:
     """Marks a function that runs a whole program: who called it is no line of the program."""
     _outermost.add(id(function.__code__))
     return function
+
+
+def program_frames() -> Iterator[FrameType]:
+    """The frames of the program that runs on this thread, innermost first, without our own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame.f_code) not in _outermost:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] != "sgc":
+            yield frame
+        frame = frame.f_back
 
 
 def user_loc() -> Loc | None:

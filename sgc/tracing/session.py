@@ -47,6 +47,8 @@ from sgc.tracing.explore import (
     Widened,
 )
 from sgc.tracing.facts import Fact, Facts, fact_of
+from sgc.tracing.failures import raise_failed
+from sgc.tracing.handlers import is_caught
 from sgc.tracing.hook import unwatched, watch_now
 from sgc.tracing.loops import Loops, raise_at_next_line
 from sgc.tracing.mapping import map_traced
@@ -188,6 +190,12 @@ class TraceSession(Session):
             fields["frames"] = Lit(found.n_frames)
         (symbol,) = self.emit("media", [("image", types.MEDIA)], **fields)
         return Ref(symbol.name)
+
+    def is_caught(self) -> bool:
+        return is_caught()
+
+    def raise_failed(self, value: Symbol) -> None:
+        raise_failed(self, value)
 
     # -- maps ---------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from sgc.tracing.explore import (
     Stop,
     Unexplored,
 )
+from sgc.tracing.failures import TracedTold
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import watch
 from sgc.tracing.loops import Fault, Loops
@@ -264,10 +265,8 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
     try:
         run_body(function, session, arguments)
         session.refuse_changes()
-    except ProgramError as error:
-        _fail(session, error, error.message)
-    except UnknownVariable as error:
-        _fail(session, error, error.message)
+    except (ProgramError, UnknownVariable) as error:
+        _fail(session, error, _message(error))
     except SgcError:
         raise
     except RecursionError as error:
@@ -290,15 +289,20 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
 def _fail(session: TraceSession, error: Exception, message: str) -> None:
     """Ends a way through the program with the error that it raises there."""
     path = session.path
+    told = error.__dict__ if isinstance(error, TracedTold) else {}
     if path is None or session.ended is not None or session.stopped is not None:
         raise error
     with session.active(), session.located(innermost_user_loc(error)):
-        session.emit("fail", [], error=Lit(type(error).__name__), message=session.scalar(message))
+        of = {"failed": session.operand(told["value"])} if told else {}
+        name = "ToolError" if told else type(error).__name__
+        session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
     session.is_over = True
 
 
 def _message(error: Exception) -> str:
     """What an error says; its text may be an abstract one."""
+    if isinstance(error, SgcError) and not isinstance(error, TracedTold):
+        return error.message
     if len(error.args) == 1 and isinstance(error.args[0], str):
         return error.args[0]
     return str(error)
