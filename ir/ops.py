@@ -22,7 +22,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 6
+OP_TABLE_VERSION = 7
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -460,10 +460,25 @@ TABLE: tuple[OpSpec, ...] = (
                 static=True,
                 doc="the mapped call it is made in, within which calls are counted",
             ),
+            _static(
+                "catches",
+                Kind.BOOL,
+                "a failure is told by `outcome`, and does not end the run",
+                default=False,
+            ),
         ),
         (None,),
         frozenset({Flag.HOST}),
         '%hits: text = tool "agent:search" [%query] effect="pure" signature="(query: str) -> str"',
+    ),
+    OpSpec(
+        "outcome",
+        "Whether a tool's call succeeded; if not, what its error says, and the names of its class "
+        "and of all classes that this is derived from.",
+        (FieldSpec("value", ANY_VALUE, positional=True, doc="of a call that catches"),),
+        (Kind.BOOL, Kind.TEXT, Kind.TEXT, Kind.LIST),
+        _PURE,
+        "%ok, %why, %kind, %classes = outcome %hits",
     ),
     OpSpec(
         "map",
@@ -595,6 +610,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("error", Kind.TEXT, "the exception's class"),
             FieldSpec("message", TEXTUAL, default="", positional=True),
+            FieldSpec("failed", ANY_VALUE, default=None, doc="the tool's call that failed, if so"),
         ),
         (),
         _ENDS,

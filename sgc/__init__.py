@@ -22,7 +22,7 @@ from sgc.endpoints import (
     get_server_info,
     set_default_backend,
 )
-from sgc.errors import SgcError
+from sgc.errors import SgcError, ToolError
 from sgc.functions import Function, function
 from sgc.group import ProgramStateGroup
 from sgc.keeping import cached, record, replay
@@ -87,6 +87,7 @@ __all__ = [
     "SgcError",
     "StreamedText",
     "Tool",
+    "ToolError",
     "assistant",
     "assistant_begin",
     "assistant_end",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgc.eager import EagerSession
 from sgc.errors import ProgramError
+from sgc.failures import leaving
 from sgc.ir import types
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend
@@ -18,7 +19,7 @@ from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import RunResult
 from sgc.runtime.executor.run_log import header_of
-from sgc.session import Session
+from sgc.session import Session, outermost
 from sgc.state import ProgramState
 from sgc.streaming import TextLog
 from sgc.tracing.guards import guards_of
@@ -87,6 +88,7 @@ def call(
     return state
 
 
+@outermost
 def run_body(
     function: Function,
     session: Session,
@@ -221,12 +223,15 @@ def run_here(
     """Runs the body on this thread; an error of it stops the run, and is raised as it is."""
     try:
         state = run_body(function, session, arguments, on_open)
-    except BaseException as error:
+    except BaseException as left:
+        error = leaving(left)
         session.body_ended(error)
         if session.log is not None:
             session.log.close(error)  # before the run ends by being cancelled
         asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
-        raise
+        if error is left:
+            raise
+        raise error from error.__cause__
     session.body_ended(None)
     return state
 

@@ -16,9 +16,11 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError, UsageError
+from sgc.failures import RunOver, told
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.joins import refuse_test, tested
+from sgc.runtime.executor.failures import Failed
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.loop import refuse_own_thread
 from sgc.runtime.executor.media import Media
@@ -99,6 +101,22 @@ class EagerSession(Session):
         for text in own_texts(function.python):
             self._own[id(text)] = text
         return super().body(function)
+
+    def is_caught(self) -> bool:
+        from sgc.tracing.handlers import is_caught
+
+        return is_caught()
+
+    def raise_failed(self, value: Symbol) -> None:
+        found = self.instance.known(value.name)
+        try:
+            given = self._await(self.instance.value(value.name)) if found is None else found[0]
+        except SgcError as error:  # it has ended the run, which no handler may go on with
+            raise RunOver(error) from error
+        if type(given) is Failed:
+            self.note_value(given.why)
+            self._drawn.update(texts_in(given.why))
+            raise told(given)
 
     # -- maps ---------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sgc.ir.borders import Border, Tail, borders
 from sgc.ir.graph import Graph, Lit, Loc
+from sgc.ir.left import left_of
 
 SHOWN_CHARS = 30
 
@@ -122,4 +123,17 @@ def _shown(tail: Tail) -> str:
     return json.dumps(("…" if is_cut else "") + end, ensure_ascii=False)
 
 
-ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (border_advice,)
+# -- what was not compiled ----------------------------------------------------------------
+
+
+def left_advice(graph: Graph) -> Iterator[Finding]:
+    """Ways left to the interpreter: a run of a file without its source fails where one is taken."""
+    left = left_of(graph)
+    if left is not None:
+        loc = next((node.loc for node in graph.all_nodes() if node.op == "deopt"), None)
+        nothing = "; what is compiled asks a model for nothing" if left.is_all else ""
+        advice = "run the file with --source PROG.py, or give loops bounds and lists their values"
+        yield Finding(loc, f"{left}{nothing}", advice)
+
+
+ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (border_advice, left_advice)

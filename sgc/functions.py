@@ -8,6 +8,7 @@ import functools
 import inspect
 import os
 import types as python_types
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -23,9 +24,10 @@ from sgc.batch import (
 from sgc.calls import Canceller, call, finished, run_eager, start_eager, start_streaming
 from sgc.deopt import may_deopt, run_with_deopt
 from sgc.endpoints import Endpoint, resolve_backend
-from sgc.errors import ArgumentError, TraceError, UsageError
+from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
 from sgc.feed import arun_each, run_all, run_each
 from sgc.ir.graph import Graph, Loc
+from sgc.ir.left import left_of
 from sgc.jit import Jit
 from sgc.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
 from sgc.planning.batches import make_batch
@@ -432,7 +434,12 @@ class Function:
 
         refuse_own_thread(shared.loop)
         bound = {**self.bind_arguments, **bind}
-        return compile_function(self, bound, check=check, opt_level=opt_level)
+        program = compile_function(self, bound, check=check, opt_level=opt_level)
+        left = left_of(program.graph)
+        if left is not None:
+            message = f"{left.lines[0]}: {self.name} has {left}; they need its source to go on"
+            warnings.warn(message, SgcWarning, stacklevel=2)
+        return program
 
     def explain(self) -> str:
         """What calls of it led to: for each signature whether it was compiled, or why not."""

@@ -19,10 +19,11 @@ from sgc.batch import (
 )
 from sgc.caches import with_marks
 from sgc.endpoints import Endpoint, resolve_backend
-from sgc.errors import ArgumentError, UsageError
+from sgc.errors import ArgumentError, TraceError, UsageError
 from sgc.feed import arun_each, run_all, run_each
 from sgc.ir import file as ir_file
 from sgc.ir.graph import Graph
+from sgc.ir.left import left_of
 from sgc.ir.printer import to_text
 from sgc.ir.types import Type
 from sgc.passes.base import Pass
@@ -43,6 +44,7 @@ from sgc.runtime.executor.tools import ToolImpl, Tools
 from sgc.session import current_session
 from sgc.tools import met_tools, resolve_tools
 from sgc.tracing.ambient import warn_changed
+from sgc.tracing.stops import INTERPRET
 
 if TYPE_CHECKING:
     from sgc.functions import Function
@@ -292,6 +294,18 @@ def load(path: str | PathLike[str], *, allow_tools: Iterable[Any] = ()) -> Progr
     return Program(graph, tuple(tools))
 
 
+def refuse_dead(name: str, graph: Graph) -> None:
+    """Raises TraceError where all that was compiled leads to the interpreter, and asks nothing."""
+    left = left_of(graph)
+    if left is not None and left.is_all:
+        raise TraceError(
+            f"no way through {name} that was compiled reaches a request: {left}",
+            where=left.lines[0],
+            hint="give lists their values when compiling, append what a loop gathers to the stream "
+            "(s += x), or join it: sgc.join(sep, xs); or " + INTERPRET,
+        )
+
+
 def compile_function(
     function: Function,
     bind: Mapping[str, Any],
@@ -305,6 +319,7 @@ def compile_function(
     is_full: bool = False,
     allow_ambient: bool = False,
     kept: str = "all",
+    allow_no_request: bool = False,
     target: tuple[Pass, ...] = (),
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
@@ -313,17 +328,22 @@ def compile_function(
     kept: what of its streams the program gives, of `sgc.passes.keep.KEEPS`.
     is_full: a way through the program that would be left to the interpreter is an error.
     allow_ambient: what it reads of its surroundings is baked in, and not refused.
+    allow_no_request: what is compiled may end in the interpreter before it asks for anything.
     """
     from sgc.tracing.ambient import ambient_allowed
     from sgc.tracing.check import check_trace
+    from sgc.tracing.scripted_tools import failing
     from sgc.tracing.tracer import trace
 
     with ambient_allowed(allow_ambient or function.allow_ambient):
         with met_tools() as met:
             is_full = is_full or function.full_graph
             graph = trace(function, bind, types_of, is_strict, is_full=is_full)
+        if not allow_no_request:
+            refuse_dead(function.name, graph)
         if check:
-            check_trace(function, graph, bind)
+            with failing(graph):
+                check_trace(function, graph, bind)
     tools = tuple(tool.impl for tool in met.values())
     graph = optimize(keep(graph, kept), opt_level, passes, observer, target)
     return Program(graph, tools, opt_level)

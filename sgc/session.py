@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import UsageError
 from sgc.ir import types
@@ -180,6 +180,14 @@ class Session(ABC):
     def allow_tool(self, tool: ToolImpl) -> None:
         """Lets the run of the program call a tool that the program itself calls."""
         return None
+
+    @abstractmethod
+    def is_caught(self) -> bool:
+        """Whether the program may handle an error raised where it is."""
+
+    @abstractmethod
+    def raise_failed(self, value: Symbol) -> None:
+        """Raises a tool's failure for the program to handle, if its call has failed."""
 
     # -- maps ---------------------------------------------------------------------------
 
@@ -409,13 +417,32 @@ def here() -> str:
     return str(user_loc() or "")
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+_outermost: set[int] = set()  # code objects by identity: hashing one looks into all of it
+
+
+def outermost(function: F) -> F:
+    """Marks a function that runs a whole program: who called it is no line of the program."""
+    _outermost.add(id(function.__code__))
+    return function
+
+
+def program_frames() -> Iterator[FrameType]:
+    """The frames of the program that runs on this thread, innermost first, without our own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame.f_code) not in _outermost:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] != "sgc":
+            yield frame
+        frame = frame.f_back
+
+
 def user_loc() -> Loc | None:
     """The innermost place of the user's code on the calling thread's stack."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame.f_code) not in _outermost:
         if is_users(frame):
             return user_loc_of(frame)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types as python_types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,12 @@ class Parameter:
     is_static: bool
     has_default: bool
     default: Any
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither an annotation nor a default says what it is; None as default does not."""
+        says = self.default is not None if self.has_default else self.is_static
+        return not (self.is_typed or says)
 
     @property
     def default_operand(self) -> Operand | None:
@@ -122,6 +128,33 @@ class Signature:
         before = tuple(named.pop(name) for name in self.names[:n_before])
         return (*before, *arguments[self.rest]), named | options
 
+    def types_of(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Type]:
+        """Types of the parameters that neither an annotation nor a default gives one, where the
+        values in all the rows are of one. That a parameter is text is assumed, unless its default
+        is None.
+        """
+        rows, found = tuple(rows), {}
+        for parameter in self.parameters:
+            if parameter.is_silent and rows and all(parameter.name in row for row in rows):
+                kinds = {type_of(row[parameter.name]) for row in rows}
+                type_ = kinds.pop() if len(kinds) == 1 else None
+                if type_ is not None and (parameter.is_static or type_ != types.TEXT):
+                    found[parameter.name] = type_
+        return found
+
+    def names_to_bind(
+        self, rows: Iterable[Mapping[str, Any]], known: Mapping[str, Type]
+    ) -> list[str]:
+        """The parameters given in some row whose values must be known when compiling."""
+        rows = tuple(rows)
+        return [
+            p.name
+            for p in self.parameters
+            if p.name not in known
+            and any(p.name in row for row in rows)
+            and (p.is_static or (p.is_silent and _is_other(p.name, rows)))
+        ]
+
     def check_types(self, arguments: Mapping[str, Any]) -> None:
         """Raises ArgumentError for values that are not of an annotated parameter's type."""
         problems = [
@@ -148,6 +181,20 @@ class Signature:
                     "list[…], so its value must be known when compiling",
                     hint=f"--bind {parameter.name}=VALUE, or compile({parameter.name}=VALUE)",
                 )
+
+
+def type_of(value: Any) -> Type | None:
+    """The type that a plain value would be annotated with; None where there is none."""
+    if isinstance(value, list):
+        items = {type_of(item) for item in value}
+        item = items.pop() if len(items) == 1 else None
+        return None if item is None else types.list_of(item)
+    return _TYPES.get(type(value))
+
+
+def _is_other(name: str, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a value of it is of no type that a parameter can have."""
+    return any(type_of(row[name]) is None for row in rows if name in row)
 
 
 def read_signature(function: python_types.FunctionType) -> Signature:

@@ -91,7 +91,12 @@ class Tool:
         for name in ("timeout_s", "on_error"):
             if (value := getattr(self, name)) is not None:
                 fields[name] = Lit(value)
+        catches = session.is_caught()
+        if catches:
+            fields["catches"] = Lit(True)
         (symbol,) = session.emit("tool", [(self.python.__name__, self.type)], **fields)
+        if catches:
+            session.raise_failed(symbol)
         return session.read(symbol)
 
     def _check_arguments(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sgc.cli import main
 from sgc.endpoints import Endpoint, Runtime
 from sgc.runtime.executor.backend import Prompt, Sampling
 from sgc.runtime.executor.scripted import ScriptedBackend
@@ -52,6 +54,26 @@ def scripted() -> Callable[..., Endpoint]:
         return Endpoint(ScriptedBackend(reply, prefer))
 
     return make
+
+
+# -- the command line --
+
+
+@pytest.fixture
+def sgc_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command line in an empty folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(argv))
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return int(ended.value.code or 0), out, err
+
+    return run
 
 
 # -- engines: one server process a model and session --

@@ -39,6 +39,32 @@ def is_odd(text: str) -> bool:
     return len(text) % 2 == 1
 
 
+class Flaky(ValueError):
+    pass
+
+
+@sgc.tool(effect="pure")
+def flaky(text: str) -> str:
+    if len(text) % 3 == 0:
+        raise (ValueError, Flaky, KeyError)[len(text) // 3 % 3](text)
+    return "f" + text
+
+
+@sgc.tool
+def shaky(text: str) -> str:
+    LOG.append(text)
+    if "e" in text:
+        raise RuntimeError(f"e in {text}")
+    return text
+
+
+def fetched(word):
+    try:
+        return flaky(word)
+    except Flaky as error:
+        return "flaky " + str(error)
+
+
 def plain(s, word):
     s += "p" + word
     if word == "yes":
@@ -464,9 +490,20 @@ class Generator:
         block, end = self.inner(place, "attempt", is_safe=True)
         if self.rng.random() < 0.6:
             block.insert(0, Statement("int", [f"w = str(int({self.value(place)}) + 1)"]))
+        if self.rng.random() < 0.5:
+            tool = self.rng.choice(["flaky", "flaky", "shaky", "fetched"])
+            call = Statement("flaky", [f"w = {tool}({self.value(place)})"])
+            block.insert(self.rng.randint(0, len(block)), call)
         handler, _ = self.inner(place, "attempt", 1)
-        heads = ["try:", "except (ValueError, RuntimeError) as error:"]
+        heads = ["try:", self.rng.choice([
+            "except (ValueError, RuntimeError) as error:", "except Exception as error:",
+            "except (ValueError, RuntimeError, LookupError) as error:",
+        ])]  # fmt: skip
         made = Statement("attempt", heads, [block, handler])
+        if self.rng.random() < 0.3:
+            tells = [f"{place.stream} += type(error).__name__ + str(error)", "raise"]
+            made.lines.insert(1, "except Flaky as error:")
+            made.blocks.insert(1, [Statement("told", tells[: self.rng.choice([1, 1, 2])])])
         if self.rng.random() < 0.3:
             made.lines.append("else:")
             made.blocks.append(self.inner(place, "attempt", 1)[0])

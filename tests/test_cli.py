@@ -12,9 +12,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests_support import written
 from waiting import BOUND_S
 
-from sgc.cli import main
 from sgc.ir.file import to_bytes
 from sgc.ir.parser import parse
 from sgc.passes.base import Pass, Preserves
@@ -27,30 +27,9 @@ SGC = [sys.executable, "-P", "-m", "sgc"]
 
 
 @pytest.fixture
-def sgc_command(capsys, monkeypatch, tmp_path):
-    """Runs a command line in an empty folder: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*argv: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(argv))
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return int(ended.value.code or 0), out, err
-
-    return run
-
-
-@pytest.fixture
 def tip(sgc_command, tmp_path) -> Path:
     assert sgc_command("compile", TIP, "-o", "tip.sgir")[0] == 0
     return tmp_path / "tip.sgir"
-
-
-def program(tmp_path: Path, body: str, name: str = "prog.py") -> str:
-    path = tmp_path / name
-    path.write_text("import sgc\n" + body)
-    return str(path)
 
 
 # -- what works ------------------------------------------------------------------------
@@ -74,7 +53,7 @@ def test_dump_in_every_format(sgc_command, tip):
 
 def test_explain_points_out_what_is_written(sgc_command, tmp_path):
     body = "@sgc.function\ndef p(s, kind: str):\n    s += kind + ': '\n    s += sgc.gen('a')\n"
-    source = program(tmp_path, body)
+    source = written(tmp_path, body)
     told = 'prog.py:5: the prompt of gen "a" ends with a space: '
     for arguments, shown in (((), '"…: "'), (("--bind", "kind=Answer"), '"Answer: "')):
         code, out, err = sgc_command("explain", source, *arguments)
@@ -143,7 +122,7 @@ def test_trace_file_is_a_chrome_trace(sgc_command, tip, tmp_path):
 
 
 def test_arguments_are_read_as_their_types(sgc_command, tmp_path):
-    path = program(
+    path = written(
         tmp_path,
         "@sgc.function\n"
         "def p(s, t, n: int, f: float = 0.5, xs: list[str] = ['d']):\n"
@@ -157,7 +136,7 @@ def test_arguments_are_read_as_their_types(sgc_command, tmp_path):
 
 
 def test_bind_fixes_arguments(sgc_command, tmp_path):
-    path = program(
+    path = written(
         tmp_path,
         "@sgc.function\ndef p(s, xs, n: int):\n    s += '-'.join(xs) + str(n)\n",
     )
@@ -200,8 +179,8 @@ def test_entry_rules(sgc_command, tmp_path):
         "c.py": one.format("c") + two,
     }
     for name, body in cases.items():
-        assert "const" in sgc_command("compile", program(tmp_path, body, name))[1]
-    several = program(tmp_path, one.format("a") + two, "d.py")
+        assert "const" in sgc_command("compile", written(tmp_path, body, name))[1]
+    several = written(tmp_path, one.format("a") + two, "d.py")
     code, _, err = sgc_command("compile", several)
     assert code == 2
     assert "there are: a, other" in err
@@ -209,7 +188,7 @@ def test_entry_rules(sgc_command, tmp_path):
     code, _, err = sgc_command("compile", f"{several}:missing")
     assert code == 2
     assert "no @sgc.function 'missing'" in err
-    none = program(tmp_path, "x = 1\n", "e.py")
+    none = written(tmp_path, "x = 1\n", "e.py")
     assert "no @sgc.function in it" in sgc_command("compile", none)[2]
 
 
@@ -298,14 +277,14 @@ SOURCES = {
 @pytest.mark.parametrize("case", SOURCES)
 def test_programs_that_cannot_be_compiled_name_the_line(sgc_command, tmp_path, case):
     body, message = SOURCES[case]
-    code, out, err = sgc_command("compile", program(tmp_path, body), "-o", "p.sgir")
+    code, out, err = sgc_command("compile", written(tmp_path, body), "-o", "p.sgir")
     assert message in err
     assert (code, out) == (1, "")
     assert not (tmp_path / "p.sgir").exists()
 
 
 def test_a_prompt_longer_than_the_context(sgc_command, tmp_path):
-    path = program(tmp_path, "@sgc.function\ndef p(s, x):\n    s += x + sgc.gen('g')\n")
+    path = written(tmp_path, "@sgc.function\ndef p(s, x):\n    s += x + sgc.gen('g')\n")
     (tmp_path / "a.json").write_text(json.dumps({"x": "word " * 50_000}))
     code, _, err = sgc_command("run", path, "--args", "@a.json", "--model", "fake")
     assert code == 1
@@ -333,7 +312,7 @@ def test_a_file_with_hostile_contents_runs_nothing(sgc_command, tip, tmp_path):
 
 
 def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
-    path = program(tmp_path, "@sgc.function\ndef p(s, xs: list):\n    s += '-'.join(xs)\n")
+    path = written(tmp_path, "@sgc.function\ndef p(s, xs: list):\n    s += '-'.join(xs)\n")
     run = ["run", path, "--interpret", "--model", "fake", "-q", "--arg"]
     assert sgc_command(*run, 'xs=["a", "b"]')[1] == "a-b\n"
     code, _, err = sgc_command(*run, 'xs=["a"')
@@ -344,7 +323,7 @@ def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
 
 
 def test_a_list_argument_that_is_too_deep(sgc_command, tmp_path):
-    prog = program(tmp_path, "@sgc.function\ndef p(s, x: list[str]):\n    s += sgc.join('', x)\n")
+    prog = written(tmp_path, "@sgc.function\ndef p(s, x: list[str]):\n    s += sgc.join('', x)\n")
     code, out, err = sgc_command("run", prog, "--model", "fake", "--arg", "x=" + "[" * 50_000)
     assert (code, out) == (2, "")
     assert "--arg x: expected list[text] as JSON" in err
@@ -392,7 +371,7 @@ def test_serve_and_run_against_it(sgc_command, tip, tmp_path):
 
 
 def test_interrupt_ends_at_once_and_leaves_no_process(tmp_path):
-    path = program(tmp_path, "import time\n@sgc.function\ndef p(s):\n    s += 'x' + sgc.gen('g')\n    print(s['g'], flush=True)\n    time.sleep(60)\n")  # fmt: skip
+    path = written(tmp_path, "import time\n@sgc.function\ndef p(s):\n    s += 'x' + sgc.gen('g')\n    print(s['g'], flush=True)\n    time.sleep(60)\n")  # fmt: skip
     run = [*SGC, "run", path, "--interpret", "--model", "fake"]
     child = subprocess.Popen(
         run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -432,7 +411,7 @@ def test_output_to_a_closed_pipe_is_quiet(tip):
 def test_a_type_as_a_schema_compiles_in_a_fresh_process(tmp_path):
     """pydantic reads the environment when it makes its first schema; the program does not."""
     body = "@sgc.function\ndef p(s):\n    s += 'x' + sgc.gen('a', dtype=list[int])\n"
-    command = [sys.executable, "-P", "-m", "sgc", "compile", program(tmp_path, body), "-o"]
+    command = [sys.executable, "-P", "-m", "sgc", "compile", written(tmp_path, body), "-o"]
     done = subprocess.run([*command, str(tmp_path / "p.sgir")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -453,7 +432,7 @@ def program(s, q: str):
 
 
 def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, tmp_path):
-    source = program(tmp_path, MANY_WAYS)
+    source = written(tmp_path, MANY_WAYS)
     assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
     asked = ("--arg", "q=hello", "--model", "fake", "--seed", "3", "--json")
     texts = []
@@ -470,9 +449,9 @@ def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, tmp
 
 
 def test_the_source_must_be_what_was_compiled(sgc_command, tmp_path):
-    source = program(tmp_path, MANY_WAYS)
+    source = written(tmp_path, MANY_WAYS)
     assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
-    program(tmp_path, MANY_WAYS.replace("range(12)", "range(11)"))
+    written(tmp_path, MANY_WAYS.replace("range(12)", "range(11)"))
     code, _, err = sgc_command("run", "p.sgir", "--source", source, "--arg", "q=x")
     assert code == 1
     assert "'program' changed since program was compiled" in err

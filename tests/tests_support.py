@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sgc.endpoints import Endpoint
@@ -52,3 +53,10 @@ def run_both(
         if program.level == 0:
             assert asked(compiled) == asked(interpreted)
     return interpreted
+
+
+def written(tmp_path: Path, body: str, name: str = "prog.py") -> str:
+    """The path of a program that is written to a file, past its import of sgc."""
+    path = tmp_path / name
+    path.write_text("import sgc\n" + body)
+    return str(path)

@@ -49,12 +49,29 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
         elif param.default is not None:
             values[name] = _literal(param.default)
     if problems:
+        wrong = [p for p in graph.params if p.value.name in given
+                 and not fits(given[p.value.name], p.value.type)]  # fmt: skip
         takes = ", ".join(_signature(param) for param in graph.params) or "no arguments"
         raise ArgumentError(
             f"cannot run {graph.name}: " + "; ".join(problems),
-            hint=f"{graph.name} takes: {takes}",
+            hint=f"{graph.name} takes: {takes}" + "".join(_other(p, given) for p in wrong),
         )
     return values
+
+
+def _other(param: Param, given: Mapping[str, Any]) -> str:
+    """What to write for a program to take another type of argument, if it can."""
+    name = param.value.name
+    type_ = _annotation(given[name])
+    return f"; for a program that takes {type_}, annotate `{name}: {type_}`" if type_ else ""
+
+
+def _annotation(value: Any) -> str:
+    if isinstance(value, list):
+        items = {_annotation(item) for item in value}
+        item = items.pop() if len(items) == 1 else ""
+        return f"list[{item}]" if item else ""
+    return type(value).__name__ if type(value) in (str, int, float, bool) else ""
 
 
 def _missing(graph: Graph, given: Mapping[str, Any]) -> list[Param]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded, UnknownVariable
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
+from sgc.runtime.executor.failures import Failed
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.instance import Instance
@@ -177,6 +178,9 @@ async def _decided(run: Instance, last: Node) -> str:
     if last.op == "fail":
         for name in run.maps.values:  # an error of theirs comes first, as it does interpreted
             await run.value(name)
+        of = last.get("failed")
+        if isinstance(of, Ref) and type(failed := await run.value(of.name)) is Failed:
+            raise failed.error()
         message = await _awaited(run, last.get("message"))
         raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
     raise DeoptReached(

@@ -26,7 +26,7 @@ from sgc.runtime.executor.record import Request, StreamResult
 from sgc.runtime.executor.roles import begin_role, end_role
 from sgc.runtime.executor.selecting import select
 from sgc.runtime.executor.stream import Piece, PieceKind, StreamState, messages, pass_gate
-from sgc.runtime.executor.tools import call_tool
+from sgc.runtime.executor.tools import call_tool, outcome
 from sgc.runtime.executor.winners import WINNER_ASKING, WINNER_HANDLERS, Lost
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ HANDLERS: dict[str, Handler] = {
     "format": _format,
     "list": _list,
     "record": _record,
+    "outcome": outcome,
     "publish": _publish,
     "return": _return,
 }

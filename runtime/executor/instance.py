@@ -19,6 +19,7 @@ from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
 from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.births import Births
 from sgc.runtime.executor.blocks import Flow, Unset, flow_of, unset_error, walk
+from sgc.runtime.executor.failures import Failed
 from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.logged import Logged, log_as
 from sgc.runtime.executor.map_places import COUNTED, Called, MapPlace, Maps
@@ -271,6 +272,8 @@ class Instance:
                 raise unset_error(value)
             if type(value) is Lost:
                 raise lost_error(value)
+            if type(value) is Failed:
+                raise value.error()
             return value
         if isinstance(operand, Lit):
             return operand.value

@@ -14,6 +14,7 @@ from typing import Any
 from sgc.errors import RunLogError, ToolError, UnknownOutcome
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind
+from sgc.runtime.executor.failures import Failed
 from sgc.runtime.executor.log_file import Json
 from sgc.runtime.executor.log_records import fingerprint
 from sgc.runtime.executor.logged import not_in_log
@@ -76,7 +77,10 @@ class LoggedCall:
         except ToolError as failed:
             await self._write("failure", start_s, is_durable=False, error=failed.message)
             raise
-        await self._write("tool", start_s, is_durable=has_effect, value=value, error=error)
+        told: Json = {"value": value}
+        if type(value) is Failed:
+            told = {"value": None, "failed": value.encoded()}
+        await self._write("tool", start_s, is_durable=has_effect, error=error, **told)
         return Outcome(value, error)
 
     async def _unknown(self) -> Outcome:
@@ -105,7 +109,10 @@ class LoggedCall:
 
     def _decoded(self, found: Json) -> Outcome:
         try:
-            value = checked(found["value"], self.node.results[0].type)
+            if "failed" in found:
+                value = Failed.decoded(self._name, found["failed"], self._line)
+            else:
+                value = checked(found["value"], self.node.results[0].type)
             return Outcome(value, str(found["error"]), is_logged=True)
         except (KeyError, TypeError, ValueError) as error:
             raise RunLogError(

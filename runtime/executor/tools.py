@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sgc.errors import ToolError
-from sgc.ir.graph import Node
+from sgc.ir.graph import Lit, Node
+from sgc.runtime.executor.failures import Failed
 from sgc.runtime.executor.logged_tools import LoggedCall, Outcome
 from sgc.runtime.executor.plain import canonical, checked, plain_copy
 from sgc.runtime.executor.record import ToolCall
@@ -204,6 +205,8 @@ class Tools:
             start_s, time.monotonic(), outcome.error, outcome.is_logged, path,
         )  # fmt: skip
         self._made.append((place.order, made))
+        if type(outcome.value) is Failed and not _catches(node):
+            raise outcome.value.error()  # out of the log of a run that handled it
         return outcome.value
 
     async def _make(
@@ -219,11 +222,18 @@ class Tools:
         made = call_on_loop if tool.is_async else call_on_thread
         value, error = await made(call, timeout_s)
         if error is None:
-            return _checked(node, value), ""
-        text = f"{type(error).__name__}: {error}"
-        if instead is None:
-            raise _failed(node, text) from error
-        return instead, text
+            try:
+                return _checked(node, value), ""
+            except ToolError as unfit:
+                if not _catches(node):
+                    raise
+                error = unfit
+        failed = Failed.of(node.text("name"), error, str(node.loc or ""))
+        if instead is not None:
+            return instead, failed.text
+        if _catches(node) and isinstance(error, Exception):
+            return failed, failed.text
+        raise failed.error()
 
 
 def _arguments(run: Instance, node: Node) -> tuple[list[Any], dict[str, Any]]:
@@ -251,14 +261,18 @@ def _checked(node: Node, value: Any) -> Any:
         ) from error
 
 
-def _failed(node: Node, text: str) -> ToolError:
-    return ToolError(
-        f"the tool {node.text('name')!r} failed: {text}",
-        where=str(node.loc or ""),
-        hint="on_error=VALUE of @sgc.tool gives the value that the program sees instead",
-    )
+def _catches(node: Node) -> bool:
+    return node.get("catches") == Lit(True)
 
 
 async def call_tool(run: Instance, node: Node) -> tuple[Any]:
     """The handler of the op `tool`."""
     return (await run.tools.call(run, node),)
+
+
+def outcome(run: Instance, node: Node) -> tuple[Any, ...]:
+    """The handler of the op `outcome`."""
+    value = run.raw_field(node, "value")
+    if type(value) is Failed:
+        return False, value.why, value.kind, list(value.classes)
+    return True, "", "", []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sgc.cli.rows import read_checked
-from sgc.cli.source import check_texts, parse_json_args, parse_pairs
-from sgc.errors import ArgumentError, UsageError
+from sgc.cli.loading import Given
+from sgc.cli.rows import checked
+from sgc.cli.source import check_texts
+from sgc.errors import UsageError
 from sgc.ir.graph import Graph
 from sgc.options import make_options
 from sgc.predict.dry_run import Row
@@ -23,32 +23,18 @@ from sgc.runtime.executor.providers.connect import is_provider
 from sgc.runtime.executor.run_log import RunLog
 
 
-@dataclass(frozen=True, slots=True)
-class RowsGiven:
-    """As the command line gives them."""
-
-    json_args: str | None
-    single_args: tuple[str, ...]
-    path: Path | None
-
-    def __bool__(self) -> bool:
-        return bool(self.json_args is not None or self.single_args or self.path)
-
-    def rows(self, program: Program) -> list[Row]:
-        """Raises UsageError, naming the line, for a row that the program does not take."""
-        if self.path is not None:
-            if self.json_args is not None or self.single_args:
-                raise UsageError("--args and --arg are for one run, and --rows FILE has many")
-            return [Row(row.key, row.arguments) for row in read_checked(self.path, program)]
-        types = {param.value.name: param.value.type for param in program.graph.params}
-        arguments = parse_json_args(self.json_args)
-        for name, value in parse_pairs(self.single_args, types, "--arg").items():
-            if name in arguments:
-                raise ArgumentError(f"argument {name!r} is given by --args and by --arg")
-            arguments[name] = value
-        check_texts(arguments)
-        bind_arguments(program.graph, arguments)
-        return [Row(RunOptions().row, arguments)]
+def rows_of(given: Given, program: Program, bound: Sequence[str]) -> list[Row]:
+    """The rows to predict. Raises UsageError, naming the line, for a row that the program does not
+    take. bound: arguments that it was compiled for.
+    """
+    if given.path is not None:
+        rows = checked(given.inputs, given.path, program, bound)
+        return [Row(row.key, row.arguments) for row in rows]
+    types = {param.value.name: param.value.type for param in program.graph.params}
+    arguments = {n: v for n, v in given.arguments(types).items() if n not in bound}
+    check_texts(arguments)
+    bind_arguments(program.graph, arguments)
+    return [Row(RunOptions().row, arguments)]
 
 
 def rows_of_log(samples: Samples, graph: Graph) -> list[Row]:

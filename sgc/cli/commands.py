@@ -37,6 +37,8 @@ rows_option = click.option(
 @click.option("--passes", metavar="A,B", help="Run these passes instead of the level's.")
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while compiling. Repeatable.")  # fmt: skip
+@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments of a run: their types "
+              "are those of parameters that nothing else gives one.")  # fmt: skip
 @click.option("--print-after", metavar="PASS|all",
               help="Print the program to stdout after a pass, or after each.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
@@ -49,6 +51,8 @@ rows_option = click.option(
 @click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
               help="What the program gives beside its return value: its streams, the main one or "
               "none. What nothing needs then is dropped.")  # fmt: skip
+@click.option("--allow-no-request", is_flag=True, help="Write the file also where all that was "
+              "compiled ends in the interpreter before it asks a model for anything.")  # fmt: skip
 @for_option
 @rows_option
 @debug_option
@@ -107,6 +111,8 @@ class RunCommand(click.Command):
 @click.option("--ordered-joins", is_flag=True, help="Joins that take the first children wait for "
               "all, and take them in order; a run with a log needs it.")  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
+@click.option("--full-graph", is_flag=True, help="What of a PROG.py cannot be compiled is an "
+              "error, and not interpreted.")  # fmt: skip
 @click.option("--source", metavar=_TARGET, help="What a .sgir was compiled from: a run goes on in "
               "it where the program was not compiled to its end.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")

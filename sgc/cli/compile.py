@@ -7,15 +7,19 @@ from pathlib import Path
 import click
 
 from sgc.caches import passes_for
+from sgc.cli.loading import Given, signature_types
 from sgc.cli.source import load_function, parse_pairs
 from sgc.errors import UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Graph
+from sgc.ir.left import left_of
 from sgc.ir.printer import to_text
 from sgc.ir.types import JSON
 from sgc.passes.base import Pass
 from sgc.passes.pipeline import PASSES
 from sgc.program import compile_function
+
+GO_ON = "a run of the file goes on there only with --source PROG.py"
 
 
 def compile_program(
@@ -24,12 +28,14 @@ def compile_program(
     level: int,
     passes: str | None,
     bindings: tuple[str, ...],
+    json_args: str | None,
     print_after: str | None,
     no_check: bool,
     full_graph: bool,
     allow_ambient: bool,
     as_sglang: bool,
     kept: str,
+    allow_no_request: bool,
     model: str | None,
     rows: int,
 ) -> None:
@@ -53,18 +59,26 @@ def compile_program(
         if print_after in ("all", row.name):
             _print_pass(row, before, after, seconds)
 
+    values = bind_values(function, bindings)
+    given = Given.read(json_args, (), None).rows(signature_types(function))
+    types_of = function.signature.types_of(given)
     program = compile_function(
         function,
-        bind_values(function, bindings),
+        {**function.bind_arguments, **values},
         check=not no_check,
         opt_level=level,
         passes=names,
         observer=show,
+        types_of={name: type_ for name, type_ in types_of.items() if name not in values},
         is_full=full_graph,
         allow_ambient=allow_ambient,
         kept=kept,
+        allow_no_request=allow_no_request,
         target=target,
     )
+    left = left_of(program.graph)
+    if left is not None:
+        click.echo(f"sgc: warning: {left.lines[0]}: {program.name} has {left}; {GO_ON}", err=True)
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:

@@ -13,13 +13,13 @@ from typing import Any
 import click
 
 from sgc.cli.asked_rows import (
-    RowsGiven,
     assumptions,
     open_samples,
     open_target,
+    rows_of,
     run_options,
 )
-from sgc.cli.run import load_program
+from sgc.cli.loading import Given, load_program
 from sgc.cli.tables import count, dollars, table
 from sgc.predict.asking import Cost
 from sgc.predict.predict import Expecting, at_most, expected
@@ -46,9 +46,11 @@ def estimate(
     as_json: bool,
 ) -> None:
     """Prints what is expected and what it is at most; asks nobody."""
-    loaded = load_program(program, interpret=False, level=level, check=False)
+    given = Given.read(json_args, single_args, rows)
+    source = load_program(program, interpret=False, level=level, check=False, given=given)
+    loaded = source.program
     assert isinstance(loaded, Program)
-    todo = RowsGiven(json_args, single_args, rows).rows(loaded)
+    todo = rows_of(given, loaded, source.bound)
     target = open_target(engine, model, prices, pool_tokens)
     graph = loaded.graph
     if loaded.level:

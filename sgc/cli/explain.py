@@ -13,15 +13,16 @@ from typing import Any
 import click
 
 from sgc.cli.asked_rows import (
-    RowsGiven,
     assumptions,
     open_samples,
     open_target,
+    rows_of,
     rows_of_log,
     run_options,
 )
 from sgc.cli.compile import bind_values
 from sgc.cli.estimate import totals_json
+from sgc.cli.loading import Given, known_of
 from sgc.cli.receipts import receipts, totals
 from sgc.cli.source import is_source, load_function
 from sgc.errors import UsageError
@@ -29,6 +30,7 @@ from sgc.explain import findings
 from sgc.ir.ceiling import MAX_WAYS, Mapped, ceiling
 from sgc.ir.file import load
 from sgc.ir.graph import Graph
+from sgc.ir.left import left_of
 from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
 from sgc.predict.totals import Totals, measured
@@ -40,7 +42,7 @@ from sgc.tracing.explore import Report
 class Asked:
     """What `sgc explain` is asked to predict, and for whom."""
 
-    given: RowsGiven
+    given: Given
     log: Path | None
     engine: str | None
     model: str | None
@@ -66,13 +68,13 @@ def explain_program(
     """Prints what there is to point out, a finding at a time, what a run may cost, and the
     receipts of the passes; with rows, what these are predicted to use.
     """
-    asked = Asked(RowsGiven(json_args, single_args, rows), after_run, **options)
+    asked = Asked(Given.read(json_args, single_args, rows), after_run, **options)
     report = Report()
-    graph = _graph(program, bindings, report)
+    graph, bound = _graph(program, bindings, asked.given, report)
     # What is compiled already has been through its passes.
     level = asked.level if is_source(program) else 1
     made, steps = steps_of(graph, level) if is_source(program) else (graph, ())
-    told = _predicted(graph, made, steps, level, asked) if asked.is_prediction else None
+    told = _predicted(graph, made, steps, level, asked, bound) if asked.is_prediction else None
     if asked.as_json:
         click.echo(json.dumps(_json(graph, made, told), ensure_ascii=False))
         return
@@ -96,13 +98,16 @@ class _Told:
     assumed: str
 
 
-def _predicted(graph: Graph, made: Graph, steps: Sequence[Step], level: int, asked: Asked) -> _Told:
+def _predicted(
+    graph: Graph, made: Graph, steps: Sequence[Step], level: int, asked: Asked,
+    bound: Sequence[str],
+) -> _Told:  # fmt: skip
     target = open_target(asked.engine, asked.model, asked.prices, None)
     with ExitStack() as held:
         opened = open_samples(asked.log, made, held)
         samples, log = opened if opened is not None else (None, None)
         if asked.given:
-            todo = asked.given.rows(Program(made))
+            todo = rows_of(asked.given, Program(made), bound)
         else:
             assert samples is not None
             todo = rows_of_log(samples, made)
@@ -147,11 +152,10 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
         least = "at least " if most.ways == MAX_WAYS else ""
         yield f"{least}{most.ways} ways through {len(graph.blocks)} blocks{loops}"
     yield from (f"known without asking: {test}" for test in report.pruned)
-    reasons = {node.text("reason") for node in graph.all_nodes() if node.op == "deopt"}
-    yield from (f"left to the interpreter: {reason}" for reason in sorted(reasons))
     extra = f", and those of {most.n_unlimited} generations without max_tokens"
     tokens = f"{_count(most.tokens)} generated tokens" + (extra if most.n_unlimited else "")
-    yield f"at most {_count(most.requests)} requests, {tokens}"
+    compiled = "" if left_of(graph) is None else "in what is compiled, "
+    yield f"{compiled}at most {_count(most.requests)} requests, {tokens}"
     yield from map(_mapped, most.mapped)
 
 
@@ -166,16 +170,21 @@ def _count(number: float) -> str:
     return "any number of" if math.isinf(number) else str(int(number))
 
 
-def _graph(program: str, bindings: tuple[str, ...], report: Report) -> Graph:
-    """As it is written: a pass could leave out what there is something to say of."""
+def _graph(
+    program: str, bindings: tuple[str, ...], given: Given, report: Report
+) -> tuple[Graph, tuple[str, ...]]:
+    """As it is written: a pass could leave out what there is something to say of. With the
+    arguments that it is fixed to because they are given.
+    """
     if is_source(program):
         from sgc.tracing.ambient import ambient_allowed
         from sgc.tracing.tracer import trace
 
         function = load_function(program)
-        values = {**function.bind_arguments, **bind_values(function, bindings)}
+        bound, types_of = known_of(function, given)
+        values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
         with ambient_allowed(function.allow_ambient):
-            return trace(function, values, report=report)
+            return trace(function, values, types_of, report=report), tuple(bound)
     if bindings:
         raise UsageError("--bind needs the Python source, not a compiled program")
-    return load(program)
+    return load(program), ()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from sgc.cli.compile import GO_ON
 from sgc.ir.dump import to_dot, to_json, to_mermaid
 from sgc.ir.file import load
+from sgc.ir.left import left_of
 from sgc.ir.printer import to_text
 
 
@@ -29,3 +31,7 @@ def verify_program(path: Path) -> None:
     """Loading verifies; this says that it went well."""
     graph = load(path)
     click.echo(f"{path}: ok, {graph.name}, {graph.n_nodes} nodes")
+    left = left_of(graph)
+    if left is not None:
+        nothing = ", and what is compiled asks a model for nothing" if left.is_all else ""
+        click.echo(f"{path}: {left}{nothing}; {GO_ON}")

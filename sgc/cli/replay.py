@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from sgc.cli.run import check_writable, load_program, show_text, summary, to_json
+from sgc.cli.loading import load_program
+from sgc.cli.run import check_writable, show_text, summary, to_json
 from sgc.endpoints import Endpoint
 from sgc.errors import RunLogError, UsageError
 from sgc.functions import Function
@@ -36,7 +37,7 @@ def replay(
     if trace_file is not None:
         check_writable(trace_file, "--trace")
     with RunLog.read(log) as found:
-        loaded = load_program(program, interpret, level, check=False)
+        loaded = load_program(program, interpret, level, check=False).program
         for key in _rows(found, row):
             options = replace(make_options({"log": found}), row=key)
             arguments = _arguments(found, key, loaded)

@@ -24,7 +24,7 @@ from sgc.feed import run_each
 from sgc.functions import Function
 from sgc.planning.batches import make_batch
 from sgc.program import Program
-from sgc.rows import InputRow, read_rows
+from sgc.rows import InputRow
 from sgc.runs import RunState
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.backend import Backend
@@ -56,9 +56,17 @@ class RowsAsked:
         )
 
 
-def read_checked(path: Path, loaded: Program | Function) -> list[InputRow]:
-    """The rows of a file whose arguments the program takes; raises, naming the line, for others."""
-    rows = read_rows(path)
+def checked(
+    inputs: Sequence[InputRow], path: Path, loaded: Program | Function, bound: Sequence[str] = ()
+) -> list[InputRow]:
+    """Rows of a file that the program takes; raises, naming the line, for others.
+
+    bound: arguments that it was compiled for, which it takes no more.
+    """
+    rows = [
+        replace(row, arguments={n: v for n, v in row.arguments.items() if n not in bound})
+        for row in inputs
+    ]
     for row in rows:
         try:
             check_texts(row.arguments)

@@ -7,37 +7,30 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sgc.cli.keep import Keeping
+from sgc.cli.loading import Given, Loaded, load_to_run, signature_types
 from sgc.cli.logs import open_log
-from sgc.cli.rows import RowsAsked, read_checked, run_rows
-from sgc.cli.source import (
-    check_texts,
-    is_source,
-    load_function,
-    load_tools,
-    parse_json_args,
-    parse_pairs,
-)
+from sgc.cli.rows import RowsAsked, checked, run_rows
+from sgc.cli.source import check_texts, load_tools
 from sgc.deopt import may_deopt, run_with_deopt
 from sgc.endpoints import PROVIDER_SCHEMES, Endpoint, Runtime, connect
-from sgc.errors import ArgumentError, UsageError
+from sgc.errors import UsageError
 from sgc.functions import Function
 from sgc.ir.graph import Node
-from sgc.ir.types import JSON, Type
+from sgc.ir.types import Type
 from sgc.options import make_options
-from sgc.program import Program, compile_function, load
+from sgc.program import Program, refuse_dead
 from sgc.runtime.executor.arguments import bind_arguments
 from sgc.runtime.executor.options import RunOptions
 from sgc.runtime.executor.record import Request, RunResult
 from sgc.runtime.executor.run_log import RunLog
 from sgc.runtime.executor.timeline import chrome_trace
-from sgc.tracing.guards import check_source
 
 
 def run_program(
@@ -54,6 +47,7 @@ def run_program(
     heal: bool,
     ordered_joins: bool,
     interpret: bool,
+    full_graph: bool,
     no_check: bool,
     level: int,
     trace_file: Path | None,
@@ -108,14 +102,18 @@ def run_program(
                       "--stream": stream, "--seed": seed, "--temperature": temperature,
                       "--max-tokens": max_tokens, "--heal": heal,
                       "--ordered-joins": ordered_joins, "--interpret": interpret,
-                      "--trace": trace_file, "--tools": tools, "--log": log,
-                      "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
+                      "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
+                      "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
                       "--record": record, "--replay": replay}  # fmt: skip
         _run_script(program, script_args, engine, model, of_one_run, limits)
         return
     if script_args:
         raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
-    loaded, function = load_with_source(program, source, interpret, level, check=not no_check)
+    given = Given.read(json_args, single_args, rows)
+    found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
+    loaded, function = found.program, found.function
+    if isinstance(loaded, Program) and function is None:
+        refuse_dead(loaded.name, loaded.graph)
     allowed = load_tools(tools)
     if trace_file is not None:
         check_writable(trace_file, "--trace")
@@ -129,9 +127,9 @@ def run_program(
             held.enter_context(run_log)
         keeping = held.enter_context(Keeping(cache_dir, no_cache, record, replay, quiet))
         if rows is None:
-            arguments = _arguments(loaded, json_args, single_args, run_log)
+            arguments = _arguments(found, given, run_log)
         else:
-            inputs = read_checked(rows, loaded)
+            inputs = checked(given.inputs, rows, loaded, found.bound)
         seed = keeping.seed if seed is None else seed
         options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
                                 "heal": heal or None, "log": run_log,
@@ -203,33 +201,6 @@ def _refuse_input(out: Path, *read: Path | None) -> None:
             raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
 
 
-def load_program(program: str, interpret: bool, level: int, check: bool) -> Program | Function:
-    return load_with_source(program, None, interpret, level, check)[0]
-
-
-def load_with_source(
-    program: str, source: str | None, interpret: bool, level: int, check: bool
-) -> tuple[Program | Function, Function | None]:
-    """A program, and the Python of a compiled one where it is at hand: a run may have to go on
-    in it. Raises GuardError where `source` is not what the program was compiled from.
-    """
-    if is_source(program):
-        if source is not None:
-            raise UsageError("--source is for .sgir files; this is Python already")
-        function = load_function(program)
-        if interpret:
-            return function, None
-        return compile_function(function, {}, check=check, opt_level=level), function
-    if interpret:
-        raise UsageError("--interpret needs the Python source, not a compiled program")
-    loaded = replace(load(program), level=level)
-    if source is None:
-        return loaded, None
-    function = load_function(source)
-    check_source(function, loaded.graph, source)
-    return loaded, function
-
-
 def _run_all_ways(
     program: Program,
     function: Function,
@@ -247,35 +218,26 @@ def _run_all_ways(
     )
 
 
-def _arguments(
-    loaded: Program | Function,
-    json_args: str | None,
-    single_args: tuple[str, ...],
-    log: RunLog | None,
-) -> dict[str, Any]:
+def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:
     """The program's arguments; a run that goes on and is given none has those of its log."""
+    loaded = found.program
     types = _parameter_types(loaded)
     logged = log.arguments(RunOptions().row) if log is not None else None
-    if logged and json_args is None and not single_args:
+    if logged and not given:
         return {name: value for name, value in logged.items() if name in types}
-    arguments = parse_json_args(json_args)
-    for name, value in parse_pairs(single_args, types, "--arg").items():
-        if name in arguments:
-            raise ArgumentError(f"argument {name!r} is given by --args and by --arg")
-        arguments[name] = value
+    arguments = {n: v for n, v in given.arguments(types).items() if n not in found.bound}
     check_texts(arguments)
     if isinstance(loaded, Program):
         bind_arguments(loaded.graph, arguments)
     else:
-        loaded.signature.bind((), arguments)
-        loaded.signature.check_types(arguments)
+        loaded.signature.check_types(loaded.signature.bind((), arguments))
     return arguments
 
 
 def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
     if isinstance(loaded, Program):
         return {param.value.name: param.value.type for param in loaded.graph.params}
-    return {p.name: JSON if p.is_static else p.type for p in loaded.signature.parameters}
+    return signature_types(loaded)
 
 
 def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:

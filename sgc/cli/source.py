@@ -11,13 +11,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sgc.cli.main import main
 from sgc.errors import ProgramError, SgcError, UsageError
 from sgc.functions import Function
 from sgc.ir.types import Kind, Type
-from sgc.session import innermost_user_line
+from sgc.session import innermost_user_line, outermost
 from sgc.tools import Tool, tools_in
 
 _MAX_SHOWN = 200  # characters of an argument that is none
+
+outermost(main)  # the script that calls it is no program's
 
 
 def is_source(target: str) -> bool:

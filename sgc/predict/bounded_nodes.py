@@ -234,6 +234,12 @@ class Nodes:
             tokens = max(tokens, known(json.loads(given.value)).tokens)
         return Made((Bound(tokens, why=why),))
 
+    def _outcome(self, node: Node) -> Made:
+        where = str(node.loc or "a line unknown")
+        why = f"{where}: what the error of a tool says may be of any length"
+        text = Bound(self._tool_tokens, why=why if math.isinf(self._tool_tokens) else "")
+        return Made((Bound(), text, text, text))
+
     # -- asking ---------------------------------------------------------------------------
 
     def _gen(self, node: Node) -> Made:
@@ -356,6 +362,7 @@ _HANDLERS: dict[str, Handler] = {
     "unset": Nodes._unset,
     "media": Nodes._media,
     "tool": Nodes._tool,
+    "outcome": Nodes._outcome,
     "gen": Nodes._gen,
     "gen_n": Nodes._gen,
     "select": Nodes._select,

@@ -10,6 +10,8 @@ from sgc.errors import RunLogError
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind, Type
 from sgc.predict.samples import Samples
+from sgc.runtime.executor.failures import Failed, MadeUp
+from sgc.runtime.executor.log_file import Json
 from sgc.runtime.executor.plain import canonical, checked
 from sgc.runtime.executor.tools import ToolImpl
 
@@ -36,7 +38,7 @@ class AssumedTools:
         async def call(*args: Any, **kwargs: Any) -> Any:
             found = self._logged(name, canonical([args, kwargs]))
             if found is not None:
-                return self._checked(name, found[0], type_)
+                return self._given(name, found, type_)
             given = getattr(on_error, "value", None)
             if isinstance(given, str):
                 return json.loads(given)
@@ -44,14 +46,17 @@ class AssumedTools:
 
         return ToolImpl(name, node.text("signature"), call, is_async=True)
 
-    def _logged(self, name: str, arguments: str) -> tuple[Any] | None:
+    def _logged(self, name: str, arguments: str) -> Json | None:
         calls = self.samples.results(self.row, name) if self.samples is not None else ()
         same = [each for each in calls if canonical(each["args"]) == arguments]
-        chosen = next(iter(same or calls), None)
-        return None if chosen is None else (chosen["value"],)
+        return next(iter(same or calls), None)
 
-    def _checked(self, name: str, value: Any, type_: Type) -> Any:
+    def _given(self, name: str, found: Json, type_: Type) -> Any:
         try:
-            return checked(value, type_)
-        except (TypeError, ValueError, RecursionError) as error:
+            if "failed" in found:
+                failed = Failed.decoded(name, found["failed"], "")
+            else:
+                return checked(found["value"], type_)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise RunLogError(f"what the tool {name!r} gave is malformed: {error}") from error
+        raise MadeUp(failed)

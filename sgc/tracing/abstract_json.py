@@ -48,7 +48,8 @@ class AbstractJson(AbstractList):
         if is_ours(1):
             return type(self)
         stop(
-            f"the type of {self.symbol.name} is asked for outside the program's module",
+            f"the type of {self.session.name_of(self.symbol)} is asked for outside the program's "
+            "module",
             hint="call isinstance() in the program's own module; or " + INTERPRET,
         )
 
@@ -135,7 +136,7 @@ class AbstractJson(AbstractList):
             return getattr(self.as_text(name), name)
         if name in ("items", "values"):
             stop(
-                f"the {name}() of {self.symbol.name} are needed while tracing",
+                f"the {name}() of {self.session.name_of(self.symbol)} are needed while tracing",
                 hint="read the keys that you need, v[key]; or " + INTERPRET,
             )
         if any(hasattr(each, name) for each in NAMES):
@@ -144,7 +145,7 @@ class AbstractJson(AbstractList):
 
     def _needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
-            f"{self.symbol.name} is a value out of JSON, whose type is not known",
+            f"{self.session.name_of(self.symbol)} is a value out of JSON, whose type is not known",
             hint="write int(v), float(v) or str(v) to calculate and compare; or " + INTERPRET,
         )
 
@@ -155,7 +156,7 @@ class AbstractJson(AbstractList):
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
-            f"{self.symbol.name}, a value out of JSON, is changed",
+            f"{self.session.name_of(self.symbol)}, a value out of JSON, is changed",
             hint="make a dict of what you need, {key: v[key]}; or " + INTERPRET,
         )
 
@@ -167,7 +168,7 @@ class AbstractJson(AbstractList):
 
     def __hash__(self) -> int:
         stop(
-            f"{self.symbol.name} is looked up in a dict or set",
+            f"{self.session.name_of(self.symbol)} is looked up in a dict or set",
             hint="wrap the dict, sgc.table({…})[str(v)]; or " + INTERPRET,
         )
 

@@ -96,12 +96,15 @@ class AbstractList:
         return computed(self.session, "item", self, index, type_=self.item_type)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
+        name = self.session.name_of(self.symbol)
+        bind = f"give the list when compiling: --bind {name}='[…]'; or "
         stop(
-            f"the items or the length of {self.symbol.name} are needed while tracing",
+            f"the items or the length of {name} are needed while tracing",
             hint="write `for x in xs:` or `for i, x in enumerate(xs):`, outside of `except`, with "
             "ys[i] in place of zip(xs, ys) and xs[-1 - i] of reversed(xs); or use xs[i], "
-            "len(xs), `x in xs`, sgc.join(sep, xs); or give the list when compiling: "
-            f"--bind {self.symbol.name}='[…]'; or " + INTERPRET,
+            "len(xs), `x in xs`, sgc.join(sep, xs); or "
+            + (bind if self.session.is_parameter(name) else "")
+            + INTERPRET,
         )
 
     __len__ = __add__ = __radd__ = __mul__ = __rmul__ = __reversed__ = _needs_items
@@ -109,7 +112,8 @@ class AbstractList:
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
-            f"{self.symbol.name}, a list known only when the program runs, is changed",
+            f"{self.session.name_of(self.symbol)}, a list known only when the program runs, is "
+            "changed",
             hint="make a list of the items you need, [xs[0], xs[1]]; or " + INTERPRET,
         )
 

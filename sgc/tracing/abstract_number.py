@@ -149,13 +149,13 @@ class AbstractNumber:
 
     def __hash__(self) -> int:
         stop(
-            f"{self.symbol.name} is looked up in a dict or set",
+            f"{self.session.name_of(self.symbol)} is looked up in a dict or set",
             hint="compare it with each key, or look up str(x) in sgc.table({…}); or " + INTERPRET,
         )
 
     def __index__(self) -> int:
         stop(
-            f"{self.symbol.name} is needed as a number while tracing",
+            f"{self.session.name_of(self.symbol)} is needed as a number while tracing",
             hint="write int(), float() and f-strings in the program's own module (not % or math); "
             "to pick one of a list, compare: `for i, x in enumerate(xs): if i == n: …`; or "
             + self._bind()
@@ -163,7 +163,7 @@ class AbstractNumber:
         )
 
     def _bind(self) -> str:
-        name = self.symbol.name
+        name = self.session.name_of(self.symbol)
         is_given = self.session.is_parameter(name)
         return f"give its value when compiling: --bind {name}=N; or " if is_given else ""
 
@@ -175,8 +175,8 @@ class AbstractNumber:
     def __getattr__(self, name: str) -> Any:
         if hasattr(object.__getattribute__(self, "python"), name):
             stop(
-                f"{self.python.__name__}.{name} of {self.symbol.name}, which is known only when "
-                "the program runs",
+                f"{self.python.__name__}.{name} of {self.session.name_of(self.symbol)}, which is "
+                "known only when the program runs",
                 hint="use operators, comparisons, round() and abs(); or " + INTERPRET,
             )
         raise AttributeError(f"{self.python.__name__!r} object has no attribute {name!r}")
@@ -192,7 +192,7 @@ class AbstractBool(AbstractNumber):
 
     def __hash__(self) -> int:
         stop(
-            f"{self.symbol.name} is looked up in a dict or set",
+            f"{self.session.name_of(self.symbol)} is looked up in a dict or set",
             hint="write table[bool(x)], which decides it first; or " + INTERPRET,
         )
 

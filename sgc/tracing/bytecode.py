@@ -104,6 +104,26 @@ class CodeInfo:
             n += 1
         return self._ops[n].offset
 
+    def handlers(self, offset: int) -> Iterator[int]:
+        """Where the handlers of an error raised there begin, innermost first; `with` blocks are
+        some, but those of the language.
+        """
+        handler, seen = self._handler(self.start_of(offset)), set()
+        while handler is not None and handler[0] not in seen:
+            seen.add(handler[0])
+            n = self._index[handler[0]]
+            first, second = self._ops[n], self._ops[n + 1]
+            if first.opname == "PUSH_EXC_INFO":
+                stack = self._places[handler[0]].stack
+                is_own = second.opname == "WITH_EXCEPT_START" and self._is_own_exit(stack)
+                if not is_own:
+                    yield handler[0]
+            handler = self._handler(second.offset)
+
+    def _is_own_exit(self, stack: Stack | None) -> bool:
+        """Whether a `with` block that handles an error is one of the language's."""
+        return stack is not None and any(slot is Slot.EXIT for slot, _ in stack[-3:])
+
     def is_caught(self, offset: int) -> bool:
         """Whether the program itself handles an error raised there: not only a `with` block."""
         handler, seen = self._handler(self.start_of(offset)), set()

@@ -18,6 +18,7 @@ from sgc.tracing.abstract import (
     is_abstract,
 )
 from sgc.tracing.computing import attempted, computed, symbol_of
+from sgc.tracing.failures import TracedTold, is_told
 from sgc.tracing.markers import has_marker
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.text_types import Known, known_of
@@ -77,6 +78,8 @@ def is_instance(value: Any, *of: type) -> bool:
         return issubclass(value.python, of)
     if isinstance(value, AbstractList):
         return issubclass(list, of)
+    if isinstance(value, TracedTold):
+        return is_told(value, of)
     return isinstance(value, of)
 
 

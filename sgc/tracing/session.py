@@ -47,10 +47,13 @@ from sgc.tracing.explore import (
     Widened,
 )
 from sgc.tracing.facts import Fact, Facts, fact_of
+from sgc.tracing.failures import raise_failed
+from sgc.tracing.handlers import is_caught
 from sgc.tracing.hook import unwatched, watch_now
 from sgc.tracing.loops import Loops, raise_at_next_line
 from sgc.tracing.mapping import map_traced
 from sgc.tracing.markers import Style, make_marker
+from sgc.tracing.naming import Made, name_of
 from sgc.tracing.outside import OutsideTexts
 from sgc.tracing.overlay import Overlays
 from sgc.tracing.snapshot import Opaque, Reader, Widening
@@ -108,6 +111,7 @@ class TraceSession(Session):
         self.met: list[Symbol] = []  # what tools and maps give
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
+        self._made: dict[str, Made] = {}
         self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
@@ -199,6 +203,12 @@ class TraceSession(Session):
         (symbol,) = self.emit("media", [("image", types.MEDIA)], **fields)
         return Ref(symbol.name)
 
+    def is_caught(self) -> bool:
+        return is_caught()
+
+    def raise_failed(self, value: Symbol) -> None:
+        raise_failed(self, value)
+
     # -- maps ---------------------------------------------------------------------------
 
     def map(self, call: MapCall) -> MappedStates:
@@ -289,10 +299,14 @@ class TraceSession(Session):
     def shown(self, text: str) -> str:
         """A text for error messages: names in braces where values go."""
         parts = [
-            part if isinstance(part, str) else "{" + self.symbol_of(part).name + "}"
+            part if isinstance(part, str) else "{" + self.name_of(self.symbol_of(part)) + "}"
             for part in pieces_of(text)
         ]
         return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
+
+    def name_of(self, symbol: Symbol) -> str:
+        """A value in the user's own words, for messages."""
+        return symbol.name if self.is_parameter(symbol.name) else name_of(symbol.name, self._made)
 
     # -- functions and decisions --------------------------------------------------------
 
@@ -350,7 +364,7 @@ class TraceSession(Session):
         fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
         known = self.facts.outcome(fact, self._options)
         if known is not None:
-            self.note_pruned(test.name)
+            self.note_pruned(self.name_of(test))
             return known
         was_fresh = self.path.is_fresh
         answer = self.path.answer(test, user_loc() if was_fresh else None)
@@ -451,6 +465,7 @@ class TraceSession(Session):
     def _apply(self, widened: Widened) -> None:
         for number, symbol, unsure in widened.names:
             self.note_type(symbol)
+            self._made[symbol.name] = ("", {"name": Lit(unsure.name or "")})
             if unsure.known is not None:
                 self.known[symbol.name] = unsure.known
             self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
@@ -555,6 +570,8 @@ class TraceSession(Session):
 
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
         """What a node tells of later ones: which test it makes, who called whom."""
+        for symbol in symbols:
+            self._made[symbol.name] = (op, fields)
         self._tell_caller(op, fields)
         if op in ("tool", "map"):
             self.met += symbols[:1]

@@ -25,6 +25,7 @@ from sgc.session import innermost_user_loc
 from sgc.symbols import Symbol
 from sgc.tracing import bytecode
 from sgc.tracing.bytecode import Slot, Stack, info_of
+from sgc.tracing.failures import TOLD, TracedTold
 from sgc.tracing.markers import has_marker, split_markers
 from sgc.tracing.text_types import Known
 
@@ -448,6 +449,10 @@ class Reader:
     def _error(self, error: BaseException) -> None:
         """An error that is being handled or kept: what it says, and the line that raised it."""
         self._tokens.append(("error", str(innermost_user_loc(error))))
+        if isinstance(error, TracedTold):
+            self._tokens.append(type(error).__bases__)
+            self._value([error.__dict__[name] for name in TOLD])
+            return
         self._identity(type(error))
         self._value(error.args)
         self._value(error.__cause__)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.calls import run_body
 from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Param, Value, make_node
+from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
 from sgc.session import innermost_user_line, innermost_user_loc
 from sgc.symbols import Symbol
@@ -24,6 +24,7 @@ from sgc.tracing.abstract import INTERPRET, TraceStop, abstract, stop
 from sgc.tracing.assemble import assemble
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.explore import (
+    Branch,
     Budget,
     Exploration,
     HasDecisions,
@@ -32,7 +33,9 @@ from sgc.tracing.explore import (
     PathEnd,
     Report,
     Stop,
+    Unexplored,
 )
+from sgc.tracing.failures import TracedTold
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import watch
 from sgc.tracing.loops import Fault, Loops
@@ -75,7 +78,11 @@ def trace(
 
     callees = Callees(function, traced)
     trace = _Trace(Wanted(function, known, bound, None, function.max_turns), is_strict, callees)
-    graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+    try:
+        graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+    except TraceError as error:
+        error.where = error.where or str(function.loc)  # what is wrong has no line of its own
+        raise
     verify(graph)
     return graph
 
@@ -198,7 +205,7 @@ class _Trace:
         if is_full:
             raise TraceError(
                 f"{self.function.name} has {spent}",
-                where=str(self.function.loc or ""),
+                where=str(self._left_at(exploration.left[0])),
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
@@ -210,8 +217,14 @@ class _Trace:
                 hint="give its loops bounds, or run it with --interpret",
             )
         for item in exploration.left:
-            item.arm.nodes.append(make_node("deopt", (), self.function.loc, reason=Lit(spent)))
+            loc = self._left_at(item)
+            item.arm.nodes.append(make_node("deopt", (), loc, reason=Lit(spent)))
             item.arm.end = Stop()
+
+    def _left_at(self, item: Unexplored) -> Loc:
+        """The line of the test that an arm belongs to."""
+        test = item.segments[-1].end
+        return (test.loc if isinstance(test, Branch) else None) or self.function.loc
 
     def _session(
         self, is_silent: bool, style: Style = Style.SHORT
@@ -267,10 +280,8 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
     try:
         run_body(function, session, arguments)
         session.refuse_changes()
-    except ProgramError as error:
-        _fail(session, error, error.message)
-    except UnknownVariable as error:
-        _fail(session, error, error.message)
+    except (ProgramError, UnknownVariable) as error:
+        _fail(session, error, _message(error))
     except SgcError:
         raise
     except RecursionError as error:
@@ -293,15 +304,20 @@ def _run_body(function: Function, session: TraceSession, arguments: Mapping[str,
 def _fail(session: TraceSession, error: Exception, message: str) -> None:
     """Ends a way through the program with the error that it raises there."""
     path = session.path
+    told = error.__dict__ if isinstance(error, TracedTold) else {}
     if path is None or session.ended is not None or session.stopped is not None:
         raise error
     with session.active(), session.located(innermost_user_loc(error)):
-        session.emit("fail", [], error=Lit(type(error).__name__), message=session.scalar(message))
+        of = {"failed": session.operand(told["value"])} if told else {}
+        name = "ToolError" if told else type(error).__name__
+        session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
     session.is_over = True
 
 
 def _message(error: Exception) -> str:
     """What an error says; its text may be an abstract one."""
+    if isinstance(error, SgcError) and not isinstance(error, TracedTold):
+        return error.message
     if len(error.args) == 1 and isinstance(error.args[0], str):
         return error.args[0]
     return str(error)

@@ -31,7 +31,7 @@ def test_random_graphs_round_trip_with_their_facts() -> None:
         assert sgir.to_bytes(again) == data
 
 
-DIGEST = "84f04d2f2a26b10269abdcfdbd201127c1a1cea3d8c88aeb1643f6df3d3bb3a5"
+DIGEST = "199787f5430dca91871b37b78f92613286ef95708c4a290692dbaf9abda5441c"
 
 
 def test_bytes_do_not_depend_on_the_process() -> None:
