@@ -74,11 +74,10 @@ class InPlace:
     def convert(self, names: dict[str, Any]) -> None:
         """Converts the functions of a module."""
         vars(builtins).update(OPERATORS)  # their own globals are none of ours to change
-        found = [each for each in gc.get_objects() if type(each) is FunctionType]
         with _lock:
-            for function in found:
-                if function.__globals__ is names and id(function) not in self._ours:
-                    self._convert(function)
+            for each in gc.get_referrers(names):
+                if type(each) is FunctionType and id(each) not in self._ours:
+                    self._convert(each)
 
     def _convert(self, function: FunctionType) -> None:
         key = id(function)

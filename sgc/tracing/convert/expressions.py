@@ -11,16 +11,19 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
-TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, TRUTH = (
+TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED = (
     "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
-    "__sgc_compared__", "__sgc_whole__", "__sgc_truth__",
+    "__sgc_compared__", "__sgc_whole__", "__sgc_returned__",
 )  # fmt: skip
-OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, TRUTH})
+OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED})
 
 # Builtins that C calls by itself where they are passed: `map(int, texts)`.
 _PASSED = frozenset({"ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted"})
 
 _AS_ASCII = 97  # of `{x!a}`, in the tree
+
+# Of these Python takes nothing but a bool or a number of its own.
+_EXACT = frozenset({"__bool__", "__int__", "__index__", "__float__", "__len__", "__hash__"})
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -112,8 +115,8 @@ class _Expressions(ast.NodeTransformer):
     # -- what is not evaluated here ----------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        if node.name == "__bool__":  # of which Python takes nothing but a bool
-            _Truths().generic_visit(node)
+        if node.name in _EXACT:
+            _Returns().generic_visit(node)
         return self._definition(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
@@ -141,12 +144,12 @@ class _Expressions(ast.NodeTransformer):
         return node
 
 
-class _Truths(ast.NodeTransformer):
+class _Returns(ast.NodeTransformer):
     """What a function returns, its own functions left alone."""
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         if node.value is not None:
-            node.value = _call(TRUTH, node.value, node.value)
+            node.value = _call(RETURNED, node.value, node.value)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:

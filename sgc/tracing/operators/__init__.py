@@ -13,12 +13,12 @@ from sgc.tracing.convert.expressions import (
     COMPARED,
     CONTAINS,
     MODULO,
+    RETURNED,
     TEXT,
-    TRUTH,
     WHOLE,
 )
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.texts import as_ascii, callee, compared, contains, text, truth, whole
+from sgc.tracing.operators.texts import as_ascii, callee, compared, contains, returned, text, whole
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -28,5 +28,5 @@ OPERATORS: dict[str, Any] = {
     ASCII: as_ascii,
     COMPARED: compared,
     WHOLE: whole,
-    TRUTH: truth,
+    RETURNED: returned,
 }

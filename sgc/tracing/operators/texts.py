@@ -9,6 +9,8 @@ from typing import Any
 
 from sgc.session import current_session
 from sgc.tracing.abstract import (
+    AbstractBool,
+    AbstractJson,
     AbstractList,
     AbstractNumber,
     AbstractText,
@@ -68,9 +70,13 @@ def whole(value: Any) -> Any:
     return _seen(value) if is_plain(value, "__contains__") else value
 
 
-def truth(value: Any) -> Any:
-    """What `__bool__` gives."""
-    return bool(value) if isinstance(value, AbstractNumber) else value
+def returned(value: Any) -> Any:
+    """What `__bool__`, `__len__` and the like give: no value of ours."""
+    if isinstance(value, AbstractBool):
+        return bool(value)
+    if isinstance(value, (AbstractNumber, AbstractJson)):
+        stop("a special method gives a number known only when the program runs", INTERPRET)
+    return value
 
 
 def _seen(value: str) -> Any:
@@ -133,7 +139,7 @@ class _PlainMethod:
             return text(function(*args, **kwargs))
         session: Any = current_session()
         if name in METHODS:
-            return METHODS[name](AbstractText(receiver, session), *args, **kwargs)
+            return METHODS[name](_seeing(receiver, session), *args, **kwargs)
         stop(f"str.{name}(x) of a value known only when the program runs", INTERPRET)
 
 
