@@ -169,6 +169,10 @@ class Session(ABC):
         """A function of the user's that is called, as it is to run."""
         return function
 
+    def meet(self, frame: FrameType) -> None:
+        """Called when a function is called while the program is traced."""
+        return None
+
     def counted(self, n: Any) -> Iterator[Any]:
         """Counts from 0 to `n`, for a loop of the language."""
         return iter(range(n))
@@ -500,10 +504,13 @@ def _is_of_users(module: str, file: str) -> bool:
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
 
 
-def is_users_own(function: FunctionType) -> bool:
-    """Whether a function is of the user's code, and of no package that is installed."""
-    file = function.__code__.co_filename
-    return _SITE not in file and _is_of_users(function.__globals__.get("__name__", ""), file)
+def is_users_own(code: CodeType, names: Mapping[str, Any]) -> bool:
+    """Whether a function is of the user's code, and of no package that is installed.
+
+    names: its globals.
+    """
+    file = code.co_filename
+    return _SITE not in file and _is_of_users(names.get("__name__", ""), file)
 
 
 MAX_OWN_TEXTS = 10_000

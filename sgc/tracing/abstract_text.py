@@ -67,27 +67,27 @@ class AbstractText(str):
     def __eq__(self, other: object) -> Any:
         if self._looked_up is not None and self._looked_up[1:] == _caller():
             return self._looked_up[0] == other
-        return self._compared("eq", other, False)
+        return self._compared("eq", other)
 
     def __ne__(self, other: object) -> Any:
-        return self._compared("ne", other, True)
+        return self._compared("ne", other)
 
-    def _compared(self, fn: str, other: object, otherwise: Any) -> Any:
+    def _compared(self, fn: str, other: object) -> Any:
         if isinstance(other, str):
             return computed(self.session, fn, self, other)
-        return NotImplemented if hasattr(other, "symbol") else otherwise
+        return NotImplemented  # an object of the user's class may know
 
     def __lt__(self, other: Any) -> Any:
-        return self._compared("lt", other, NotImplemented)
+        return self._compared("lt", other)
 
     def __le__(self, other: Any) -> Any:
-        return self._compared("le", other, NotImplemented)
+        return self._compared("le", other)
 
     def __gt__(self, other: Any) -> Any:
-        return self._compared("gt", other, NotImplemented)
+        return self._compared("gt", other)
 
     def __ge__(self, other: Any) -> Any:
-        return self._compared("ge", other, NotImplemented)
+        return self._compared("ge", other)
 
     def __bool__(self) -> bool:
         return bool(computed(self.session, "truth", self))

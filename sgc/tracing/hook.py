@@ -94,6 +94,8 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
     if event == "call":
         if frame.f_code is _READ_ENVIRONMENT:
             _read_named("reads the environment", "environment", frame.f_locals["key"])
+        elif (session := current_session()) is not None:
+            session.meet(frame)
     elif event == "c_call":
         receiver = getattr(arg, "__self__", None)
         if isinstance(receiver, str):

@@ -58,7 +58,8 @@ class Overlays:
 
     def entered(self, function: types.FunctionType) -> Callable[..., Any]:
         """A function of the user's that is about to be called, as it is to run."""
-        if _IS_OVERLAY in function.__globals__ or not is_users_own(function):
+        names = function.__globals__
+        if _IS_OVERLAY in names or not is_users_own(function.__code__, names):
             return function
         entered: Callable[..., Any] = self.rebuild(function)
         return entered
@@ -97,10 +98,9 @@ class _Overlay:
         held = {"__import__": ambient.imported} if ambient is not None else {}
         self._globals[_IS_OVERLAY] = True
         self._globals["__builtins__"] = vars(builtins) | BUILTINS | OPERATORS | silent | held
+        self._met: list[types.FunctionType] = []  # functions rebuilt, whose names are not yet
         for name, value in original.items():
-            if self._is_ours(value):
-                self._globals[name] = self.rebuild(value)
-            elif (guarded := self._seeing(value)) is not value:
+            if (guarded := self._seeing(value)) is not value and not self._is_ours(value):
                 self._globals[name] = guarded
 
     def _seeing(self, value: Any) -> Any:
@@ -112,7 +112,17 @@ class _Overlay:
         return isinstance(value, types.FunctionType) and value.__globals__ is self._original
 
     def rebuild(self, function: types.FunctionType) -> Any:
-        """The function with our globals, its closure's functions rebuilt likewise."""
+        """The function with our globals, those that it may call and its closure's likewise."""
+        rebuilt = self._rebuild(function)
+        while self._met:
+            for name in names_of(self._met.pop().__code__):
+                if name in self._original:
+                    value = self._globals[name]
+                    ours = value is self._original[name] and self._is_ours(value)
+                    self._globals[name] = self._rebuild(value) if ours else self._copy(name, value)
+        return rebuilt
+
+    def _rebuild(self, function: types.FunctionType) -> Any:
         if id(function) in self._rebuilt:
             return self._rebuilt[id(function)]
         writes = _first_outside_write(function.__code__)
@@ -120,7 +130,9 @@ class _Overlay:
             # Only if it is called: a module may have such helpers that no program uses.
             return _refused_outside_write(function, *writes)
         try:
-            code = converted(function.__code__) if self._is_converting else function.__code__
+            code = function.__code__
+            if self._is_converting:
+                code = converted(code, self._original)
         except NoSource as error:
             return _refused(
                 function,
@@ -137,15 +149,15 @@ class _Overlay:
         copy.__dict__.update(function.__dict__)
         self._rebuilt[id(function)] = copy
         self._keep.append(function)
-        for name in names_of(function.__code__):
-            if name in self._original:
-                self._globals[name] = self._copy(name, self._globals[name])
+        self._met.append(function)
         for old, new in zip(closure or (), cells or (), strict=True):
             try:
                 value = old.cell_contents
             except ValueError:
                 continue
-            new.cell_contents = self.rebuild(value) if self._is_ours(value) else self._seeing(value)
+            new.cell_contents = (
+                self._rebuild(value) if self._is_ours(value) else self._seeing(value)
+            )
         for name, new in zip(function.__code__.co_freevars, cells or (), strict=True):
             with contextlib.suppress(ValueError):  # an empty cell
                 new.cell_contents = self._copy(name, new.cell_contents)

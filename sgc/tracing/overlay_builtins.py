@@ -13,8 +13,8 @@ from sgc.session import current_session
 from sgc.tracing.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract, marked
 from sgc.tracing.abstract_number import type_of
 from sgc.tracing.computing import attempted, computed, whole
-from sgc.tracing.operators.texts import as_ascii
-from sgc.tracing.overlay_types import STANDS_FOR, Float, Int, Type, is_instance
+from sgc.tracing.operators.texts import KNOWING, as_ascii
+from sgc.tracing.overlay_types import STANDS_FOR, Float, Int, Type, is_instance, python_type
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.turns import Numbered
 
@@ -193,3 +193,13 @@ BUILTINS: dict[str, Any] = {
     "sorted": _refusing("sorted", _CHARACTERS),
     "type": Type,
 }
+
+
+def _type(value: Any, *args: Any, **kwargs: Any) -> Any:
+    return type(value, *args, **kwargs) if args or kwargs else python_type(value)
+
+
+# Where converted code runs over its own module's names, and so over Python's own `type` and `int`.
+KNOWING.update({getattr(builtins, name): value for name, value in BUILTINS.items()})
+KNOWING[type] = _type
+del KNOWING[print]  # which a module's overlay silences

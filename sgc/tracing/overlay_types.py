@@ -99,16 +99,20 @@ Type = _TypeOfType("type", (type,), {"__module__": "builtins"})
 
 
 def _type_of(value: Any) -> Any:
+    return _seen_as(python_type(value))
+
+
+def python_type(value: Any) -> type:
+    """The type that a value has when the program runs."""
     if isinstance(value, AbstractText):
         return str
     if isinstance(value, AbstractJson):
-        for of in (str, dict, list, bool, int, float):
-            if value.is_a(of):
-                return _seen_as(of)
-        return type(None)
+        return next(
+            (of for of in (str, dict, list, bool, int, float) if value.is_a(of)), type(None)
+        )
     if isinstance(value, AbstractList):
         return list
-    return _seen_as(value.python if isinstance(value, AbstractNumber) else type(value))
+    return value.python if isinstance(value, AbstractNumber) else type(value)
 
 
 def _seen_as(of: type) -> type:

@@ -50,6 +50,7 @@ from sgc.tracing.facts import Fact, Facts, fact_of
 from sgc.tracing.failures import raise_failed
 from sgc.tracing.handlers import is_caught
 from sgc.tracing.hook import unwatched, watch_now
+from sgc.tracing.in_place import InPlace, Unconverted
 from sgc.tracing.loops import Loops, raise_at_next_line
 from sgc.tracing.mapping import map_traced
 from sgc.tracing.markers import Style, make_marker
@@ -105,6 +106,7 @@ class TraceSession(Session):
         self.is_testing = False  # a join's predicate is being traced
         self.ended: BaseException | None = None  # what ended the run, should it be swallowed
         self.known: dict[str, Known] = {}  # what is known of texts beyond their types
+        self.in_place: InPlace | None = None  # what is converted beyond the overlays
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
         self.max_turns: int | None = None
@@ -157,6 +159,10 @@ class TraceSession(Session):
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
         return self._overlays.entered(function)
+
+    def meet(self, frame: FrameType) -> None:
+        if self.in_place is not None and self.in_place.needs(frame):
+            self._end(Unconverted(frame.f_globals))
 
     def read(self, symbol: Symbol) -> Any:
         return abstract(symbol, self)

@@ -38,6 +38,7 @@ from sgc.tracing.explore import (
 from sgc.tracing.failures import TracedTold
 from sgc.tracing.guards import guards_of, plain
 from sgc.tracing.hook import watch
+from sgc.tracing.in_place import InPlace, Unconverted
 from sgc.tracing.loops import Fault, Loops
 from sgc.tracing.markers import Style
 from sgc.tracing.opcodes import refuse_unlisted
@@ -73,13 +74,15 @@ def trace(
             bound.setdefault(parameter.name, parameter.default)
 
     def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
-        each = _Trace(wanted, is_strict, callees)
+        each = _Trace(wanted, is_strict, callees, in_place)
         return _traced(each, budget or Budget(), is_full, Report()), each.gathers
 
     callees = Callees(function, traced)
-    trace = _Trace(Wanted(function, known, bound, None, function.max_turns), is_strict, callees)
+    wanted = Wanted(function, known, bound, None, function.max_turns)
     try:
-        graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
+        with InPlace() as in_place:
+            trace = _Trace(wanted, is_strict, callees, in_place)
+            graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
     except TraceError as error:
         error.where = error.where or str(function.loc)  # what is wrong has no line of its own
         raise
@@ -88,12 +91,16 @@ def trace(
 
 
 def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
-    """The graph of a program, traced anew when it was found to map another function."""
+    """The graph of a program, traced anew when it was found to map another function, or to need
+    another module converted.
+    """
     while True:
         try:
             return _traced_once(trace, budget, is_full, report)
         except Unmet as unmet:
             trace.callees.meet(unmet)
+        except Unconverted as met:
+            trace.in_place.convert(met.names)
 
 
 def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
@@ -112,6 +119,7 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
     """The graph of a program that decides; where ways were merged that do not fit together, each
     is traced alone, which costs more and is always right.
     """
+    report.unmerged = ""
     graph = trace.explored(budget, is_full, report)
     try:
         verify(graph)
@@ -124,7 +132,10 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
 class _Trace:
     """What the runs of one trace have in common."""
 
-    def __init__(self, wanted: Wanted, is_strict: bool, callees: Callees) -> None:
+    def __init__(
+        self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace
+    ) -> None:
+        self.in_place = in_place
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
         self._bound, self._is_strict = wanted.bound, is_strict
         self._heal, self._max_turns = wanted.heal, wanted.max_turns
@@ -234,6 +245,7 @@ class _Trace:
         session.style = style
         session.note(self._bound, self.function)
         session.callees, session.gathers = self.callees, self.gathers
+        session.in_place = self.in_place
         session._heals, session.max_turns = [self._heal], self._max_turns
         given = {name: copied(value) for name, value in self._bound.items()}
         for parameter in self._free:

@@ -1,9 +1,9 @@
 """Rewrites expressions whose abstract operands Python would treat as plain text.
 
-An f-string, `%`, `x in text` and a method of a plain text call none of the methods of a text that
-is only known at run time: CPython joins, searches or cuts its marker. Here each becomes a call of
-an operator (`sgc.tracing.operators`). Everything keeps its position, and nothing is evaluated in
-another order or twice.
+An f-string, `%`, `x in text`, a method of a plain text, and a comparison with a text of a class of
+its own call none of the methods of a text that is only known at run time: CPython joins, searches
+or cuts its marker. Here each becomes a call of an operator (`sgc.tracing.operators`), or its
+operands do. Everything keeps its position, and nothing is evaluated in another order or twice.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
-TEXT, CALLEE, CONTAINS, MODULO, ASCII = (
+TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED = (
     "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
+    "__sgc_compared__", "__sgc_whole__", "__sgc_returned__",
 )  # fmt: skip
-OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII})
+OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED})
+
+# Builtins that C calls by itself where they are passed: `map(int, texts)`.
+_PASSED = frozenset({"ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted"})
 
 _AS_ASCII = 97  # of `{x!a}`, in the tree
+
+# Of these Python takes nothing but a bool or a number of its own.
+_EXACT = frozenset({"__bool__", "__int__", "__index__", "__float__", "__len__", "__hash__"})
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -57,18 +64,43 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            return node
-        found = _call(CONTAINS, node, node.left, node.comparators[0])
-        if isinstance(node.ops[0], ast.In):
-            return found
-        return ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
+        op, right = node.ops[0], node.comparators[0]
+        if len(node.ops) > 1:
+            return self._chain(node)
+        if isinstance(op, ast.In):
+            return _call(CONTAINS, node, node.left, right)
+        if isinstance(op, ast.NotIn):
+            found = _call(CONTAINS, node, node.left, right)
+            return ast.copy_location(ast.UnaryOp(ast.Not(), found), node)
+        return self._chain(node)
+
+    def _chain(self, node: ast.Compare) -> ast.Compare:
+        """With operands that know of each other; an operand of `is` is the very object."""
+        before = [ast.Is(), *node.ops]
+        operands = [node.left, *node.comparators]
+        for n, (op, following) in enumerate(zip(before, [*node.ops, ast.Is()], strict=True)):
+            if isinstance(op, (ast.In, ast.NotIn)):
+                operands[n] = _call(WHOLE, operands[n], operands[n])
+            elif not (_is_identity(op) and _is_identity(following)):
+                operands[n] = _operand(operands[n])
+        node.left, *node.comparators = operands
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        is_of_str = isinstance(node.value, ast.Name) and node.value.id == "str"
+        if is_of_str and isinstance(node.ctx, ast.Load):
+            return _call(CALLEE, node, node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return node
         node.func = _call(CALLEE, node.func, node.func)
+        node.args = [_passed(value) for value in node.args]
+        for keyword in node.keywords:
+            keyword.value = _passed(keyword.value)
         return _call(TEXT, node, node)
 
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
@@ -83,6 +115,8 @@ class _Expressions(ast.NodeTransformer):
     # -- what is not evaluated here ----------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        if node.name in _EXACT:
+            _Returns().generic_visit(node)
         return self._definition(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
@@ -110,8 +144,37 @@ class _Expressions(ast.NodeTransformer):
         return node
 
 
+class _Returns(ast.NodeTransformer):
+    """What a function returns, its own functions left alone."""
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        if node.value is not None:
+            node.value = _call(RETURNED, node.value, node.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        return node
+
+
 def _is_modulo(node: ast.BinOp | ast.AugAssign) -> bool:
     return isinstance(node.op, ast.Mod)
+
+
+def _is_identity(op: ast.cmpop) -> bool:
+    return isinstance(op, (ast.Is, ast.IsNot))
+
+
+def _operand(node: ast.expr) -> ast.expr:
+    """An operand of a comparison; a constant is what it is."""
+    return node if isinstance(node, ast.Constant) else _call(COMPARED, node, node)
+
+
+def _passed(node: ast.expr) -> ast.expr:
+    is_builtin = isinstance(node, ast.Name) and node.id in _PASSED
+    return _call(CALLEE, node, node) if is_builtin else node
 
 
 def _call(name: str, at: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:

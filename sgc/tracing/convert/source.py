@@ -14,12 +14,15 @@ import linecache
 from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from types import CodeType
+from typing import Any
 
 from sgc.tracing.convert.expressions import convert
 from sgc.tracing.hook import unwatched
 
-MAX_KEPT = 4096
+MAX_KEPT = 1 << 16
 _kept: dict[int, tuple[CodeType, CodeType]] = {}  # by identity, which is quicker than equality
+MAX_FILES = 256
+_sources: dict[str, tuple[list[str], str]] = {}  # of a file: its lines, and they as one text
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:
@@ -33,32 +36,47 @@ class NoSource(Exception):
     """There is no source for a function, or it is another than what runs."""
 
 
-def converted(code: CodeType) -> CodeType:
+def converted(code: CodeType, names: dict[str, Any] | None = None) -> CodeType:
     """The converted code of a function; its own where it is converted already.
 
-    Raises NoSource.
+    names: the globals of its module, whose loader may have the source. Raises NoSource.
     """
     kept = _kept.get(id(code))
     if kept is not None and kept[0] is code:
         return kept[1]
     with unwatched():  # reading its own source is no read of the program's
-        found = _converted(code)
+        found = _converted(code, names)
     if len(_kept) >= MAX_KEPT:
         _kept.clear()
     _kept[id(code)] = code, found
     return found
 
 
-def _converted(code: CodeType) -> CodeType:
-    linecache.checkcache(code.co_filename)
-    source = "".join(linecache.getlines(code.co_filename))
+def _source(filename: str, names: dict[str, Any] | None) -> str:
+    """The text of a file, the very object for as long as the file is the same."""
+    linecache.checkcache(filename)
+    lines = linecache.getlines(filename, names)
+    kept = _sources.get(filename)
+    if kept is not None and kept[0] is lines:
+        return kept[1]
+    if len(_sources) >= MAX_FILES:
+        _sources.clear()
+    _sources[filename] = lines, "".join(lines)
+    return _sources[filename][1]
+
+
+def _converted(code: CodeType, names: dict[str, Any] | None) -> CodeType:
+    source = _source(code.co_filename, names)
     if not source:
         raise NoSource("there is no source for it")
-    codes, made = _codes(code.co_filename, source, code.co_flags & _FUTURES)
-    if code in codes:
-        return codes[code]
-    if code in made:
-        return code
+    flags = code.co_flags & _FUTURES
+    for is_apart in (False, True):
+        codes, made = _codes(code.co_filename, source, flags, is_apart)
+        if code in codes:
+            return codes[code]
+        if code in made:
+            return code
+    codes, _ = _codes(code.co_filename, source, flags, False)
     # A function with an `assert` in it, which pytest has rewritten.
     if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
         alike = [its for original, its in codes.items() if _head(original) == _head(code)]
@@ -74,17 +92,28 @@ def _head(code: CodeType) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=64)
-def _codes(filename: str, source: str, flags: int) -> _Codes:
-    """The converted code of each function of a file; and those that are converted."""
+def _codes(filename: str, source: str, flags: int, is_apart: bool) -> _Codes:
+    """The converted code of each function of a file; and those that are converted.
+
+    is_apart: each statement is compiled by itself, as notebooks do it: the code of a function
+    depends on what its module imports.
+    """
+    pairs: dict[CodeType, CodeType] = {}
     try:
-        original, made = (
-            compile(tree, filename, "exec", flags, dont_inherit=True)
-            for tree in (ast.parse(source), convert(ast.parse(source)))
-        )
+        trees = ast.parse(source), convert(ast.parse(source))
+        parts = zip(*(_parts(tree, is_apart) for tree in trees), strict=True)
+        for part in parts:
+            original, made = (
+                compile(tree, filename, "exec", flags, dont_inherit=True) for tree in part
+            )
+            pairs.update(_pairs(original, made))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise NoSource(f"its source cannot be read: {error}") from error
-    pairs = dict(_pairs(original, made))
     return pairs, frozenset(pairs.values())
+
+
+def _parts(tree: ast.Module, is_apart: bool) -> list[ast.Module]:
+    return [ast.Module([each], []) for each in tree.body] if is_apart else [tree]
 
 
 def _pairs(original: CodeType, made: CodeType) -> Iterator[tuple[CodeType, CodeType]]:

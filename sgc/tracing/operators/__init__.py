@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgc.tracing.convert.expressions import ASCII, CALLEE, CONTAINS, MODULO, TEXT
+from sgc.tracing.convert.expressions import (
+    ASCII,
+    CALLEE,
+    COMPARED,
+    CONTAINS,
+    MODULO,
+    RETURNED,
+    TEXT,
+    WHOLE,
+)
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.texts import as_ascii, callee, contains, text
+from sgc.tracing.operators.texts import as_ascii, callee, compared, contains, returned, text, whole
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -17,4 +26,7 @@ OPERATORS: dict[str, Any] = {
     CONTAINS: contains,
     MODULO: modulo,
     ASCII: as_ascii,
+    COMPARED: compared,
+    WHOLE: whole,
+    RETURNED: returned,
 }

@@ -12,7 +12,7 @@ from typing import Any
 from sgc.ir.types import Kind
 from sgc.tracing.abstract import AbstractJson, is_abstract
 from sgc.tracing.abstract_number import AbstractNumber
-from sgc.tracing.operators.texts import text
+from sgc.tracing.operators.texts import is_plain, text
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.text_methods import stand_in
 
@@ -28,10 +28,11 @@ _REAL = "eEfFgG"
 def modulo(left: Any, right: Any) -> Any:
     """`left % right`."""
     left = text(left)
-    if type(left) is not str or not any(map(is_abstract, _values(right))):
+    if not is_plain(left, "__mod__") or not any(map(is_abstract, _values(right))):
         return text(left % right)
     if not _CONVERSION.search(left):
         _refuse(left)
+    left = str.__str__(left)
     left % _mapped(right)  # raises what Python would
     return text("".join(_filled(left, right)))
 

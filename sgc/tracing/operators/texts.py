@@ -8,9 +8,21 @@ from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodT
 from typing import Any
 
 from sgc.session import current_session
-from sgc.tracing.abstract import AbstractList, AbstractText, is_abstract, marked, pieces_of
+from sgc.tracing.abstract import (
+    AbstractBool,
+    AbstractJson,
+    AbstractList,
+    AbstractNumber,
+    AbstractText,
+    is_abstract,
+    marked,
+    pieces_of,
+)
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.text_methods import METHODS
+
+# Python's builtins, and those that know abstract values; see `overlay_builtins`.
+KNOWING: dict[Any, Any] = {}
 
 _FILLING = ("format", "format_map")
 
@@ -19,16 +31,61 @@ def text(value: Any) -> Any:
     """A plain text that carries markers is made the abstract text that it is."""
     if type(value) is not str or not marked(value):
         return value
+    session = current_session()
+    if session is None or not session.is_tracing:
+        return value
     pieces_of(value)  # stops the trace at a marker that was cut apart
-    return AbstractText(value, current_session())  # type: ignore[arg-type]
+    return AbstractText(value, session)  # type: ignore[arg-type]
+
+
+def is_plain(value: Any, method: str) -> bool:
+    """Whether a text that is known is one whose method is Python's own, which sees no markers."""
+    kind = type(value)
+    if kind is str:
+        return True
+    if not isinstance(value, str) or isinstance(value, AbstractText):
+        return False
+    return getattr(kind, method) is getattr(str, method)
 
 
 def contains(part: Any, whole: Any) -> bool:
     """`part in whole`."""
     part, whole = text(part), text(whole)
-    if isinstance(part, AbstractText) and type(whole) is str:
-        return AbstractText(whole, part.session).__contains__(part)
+    if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):
+        return _seeing(whole, part.session).__contains__(part)
     return part in whole
+
+
+def compared(value: Any) -> Any:
+    """An operand of a comparison. Of a plain text, one that is abstract answers for both; for a
+    text of the user's class Python asks that, which compares characters.
+    """
+    if type(value) is str:
+        return text(value)
+    return _seen(value) if is_plain(value, "__eq__") and is_plain(value, "__lt__") else value
+
+
+def whole(value: Any) -> Any:
+    """What `in` looks into, in a chain of comparisons."""
+    return _seen(value) if is_plain(value, "__contains__") else value
+
+
+def returned(value: Any) -> Any:
+    """What `__bool__`, `__len__` and the like give: no value of ours."""
+    if isinstance(value, AbstractBool):
+        return bool(value)
+    if isinstance(value, (AbstractNumber, AbstractJson)):
+        stop("a special method gives a number known only when the program runs", INTERPRET)
+    return value
+
+
+def _seen(value: str) -> Any:
+    session: Any = current_session()
+    return value if session is None or not session.is_tracing else _seeing(value, session)
+
+
+def _seeing(value: str, session: Any) -> AbstractText:
+    return AbstractText(str.__str__(value), session)
 
 
 def as_ascii(value: Any) -> str:
@@ -43,22 +100,25 @@ def callee(function: Any) -> Any:
 
     Methods of a plain text, and the user's own functions and methods that are not converted yet.
     """
+    session = current_session()
+    if session is None or not session.is_tracing:
+        return function
     kind = type(function)
     if kind is BuiltinMethodType:
-        return _PlainMethod(function) if type(function.__self__) is str else function
+        receiver = function.__self__
+        if isinstance(receiver, str) and not isinstance(receiver, AbstractText):
+            return _PlainMethod(function)
+        return KNOWING.get(function, function)
+    if kind is type:
+        return KNOWING.get(function, function)
     if kind is MethodDescriptorType and function.__objclass__ is str:
         return _Unbound(function)
     if kind is FunctionType:
-        return _entered(function)
+        return session.entered(function)
     if kind is MethodType and type(function.__func__) is FunctionType:
-        entered = _entered(function.__func__)
+        entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)
     return function
-
-
-def _entered(function: FunctionType) -> Any:
-    session = current_session()
-    return function if session is None else session.entered(function)
 
 
 class _PlainMethod:
@@ -79,7 +139,7 @@ class _PlainMethod:
             return text(function(*args, **kwargs))
         session: Any = current_session()
         if name in METHODS:
-            return METHODS[name](AbstractText(receiver, session), *args, **kwargs)
+            return METHODS[name](_seeing(receiver, session), *args, **kwargs)
         stop(f"str.{name}(x) of a value known only when the program runs", INTERPRET)
 
 
