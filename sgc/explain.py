@@ -136,4 +136,21 @@ def left_advice(graph: Graph) -> Iterator[Finding]:
         yield Finding(loc, f"{left}{nothing}", advice)
 
 
-ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (border_advice, left_advice)
+def bound_advice(graph: Graph) -> Iterator[Finding]:
+    """Loops that only compiled runs leave after so many turns."""
+    for node in graph.nodes():
+        bound = node.get("bound") if node.op == "jump" else None
+        if isinstance(bound, Lit) and bound.value:
+            yield Finding(
+                node.loc,
+                f"compiled, this loop ends with TurnsExceeded after {bound.value} turns; "
+                "interpreted it has no such bound",
+                "loop over sgc.turns(n) if both should have it",
+            )
+
+
+ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (
+    border_advice,
+    left_advice,
+    bound_advice,
+)

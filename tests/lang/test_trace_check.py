@@ -9,6 +9,7 @@ from tests_support import results
 
 import sgc
 from sgc.errors import TraceError, TurnsExceeded
+from sgc.explain import findings
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.options import RunOptions
 from sgc.tracing import session
@@ -88,3 +89,9 @@ def test_a_program_that_never_ends_is_refused(monkeypatch):
     with pytest.raises(TraceError, match="more than") as caught:
         trace(program)
     assert "bound" in caught.value.hint
+
+
+def test_explain_tells_of_a_bound_that_only_compiled_runs_have():
+    (found,) = (each for each in findings(trace(bounded(7))) if "TurnsExceeded" in each.what)
+    assert "after 7 turns" in found.what
+    assert "sgc.turns" in found.advice
