@@ -50,8 +50,8 @@ class Budget:
     """
 
     runs: int = 256
-    nodes: int = 10_000
-    work: int = 50_000
+    nodes: int = 4_000
+    work: int = 20_000
 
 
 @dataclass(slots=True)
