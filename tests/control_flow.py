@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -20,13 +21,19 @@ from sgc.tracing.explore import Budget
 from sgc.tracing.scripted_replies import obeying
 from sgc.tracing.tracer import trace
 
-BUDGET = Budget(work=10**7)
+BUDGET = Budget(work=10**9)
 MAX_ASKED = 60
 
 
-def replying(seed: int, pool: Sequence[str]) -> Endpoint:
-    """An endpoint whose replies are drawn from some texts by the prompt."""
+def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) -> Endpoint:
+    """An endpoint whose replies are drawn from some texts by the prompt. asked: is told of what
+    each request was made with.
+    """
     n_asked = 0
+
+    def note(text: str, what: object) -> None:
+        if asked is not None:
+            asked[f"{len(text)}/{pick(text, 2**60)}/{what!r}"] += 1
 
     def pick(key: str, n: int) -> int:
         return int.from_bytes(hashlib.sha256(f"{seed}/{key}".encode()).digest()[:8], "big") % n
@@ -37,10 +44,12 @@ def replying(seed: int, pool: Sequence[str]) -> Endpoint:
         if n_asked > MAX_ASKED:
             raise SgcError("enough")
         text = "".join(segment.text for segment in prompt)
+        note(text, sampling.seed)
         return obeying(sampling, pick(f"{text}/{sampling.seed}", 2**30), pool)
 
     def prefer(prompt: Any, choices: tuple[str, ...]) -> int:
         text = "".join(segment.text for segment in prompt)
+        note(text, choices)
         return pick(f"{text}/{choices}", len(choices))
 
     return Endpoint(ScriptedBackend(reply, prefer))

@@ -6,9 +6,12 @@ A program is a tree of statements that is rendered; `random_control_runs.py` run
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+import random_control_sums as sums
+import random_control_texts as texts
+from random_control_tree import Mark, Place, Statement, rendered
 
 MAX_DEPTH = 3
 
@@ -75,41 +78,28 @@ def plain(s, word):
 
 
 @dataclass
-class Statement:
-    """lines: of a simple one, or the heads of its blocks; kind: as it is counted."""
-
-    kind: str
-    lines: list[str]
-    blocks: list[list[Statement]] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)  # lines that belong to it
-
-    def render(self, indent: str = "    ") -> Iterator[str]:
-        if not self.blocks:
-            yield from (indent + line for line in self.lines)
-        for head, block in zip(self.lines, self.blocks, strict=False):
-            yield indent + head
-            yield from rendered(block, indent + "    ")
-        yield from (indent + line for line in self.after)
-
-
-def rendered(block: list[Statement], indent: str = "    ") -> Iterator[str]:
-    if not block:
-        yield indent + "pass"
-    for statement in block:
-        yield from statement.render(indent)
-
-
-@dataclass
 class Made:
-    """A program: the bodies of the function that it calls and of its own."""
+    """A program: the bodies of the function that it calls and of its own; constructs that are
+    watched; how often its loops may go round, compiled.
+    """
 
     seed: int
     called: list[Statement]
     body: list[Statement]
+    drawn: tuple[Mark, ...] = ()
+    max_turns: int = 100
+
+    @property
+    def marks(self) -> list[Mark]:
+        """Those of the constructs drawn that are still in it."""
+        source = self.source()
+        return [mark for mark in self.drawn if mark.written in source]
 
     def source(self) -> str:
         return "\n".join([
             HEAD,
+            "",
+            texts.HEAD,
             "",
             "@sgc.function",
             'def called(t, word: str, depth: str = "d"):',
@@ -118,30 +108,14 @@ class Made:
             '    return "end"',
             "",
             "",
-            "@sgc.function(max_turns=100)",
-            "def program(s, q: str, n: int, is_long: bool):",
+            f"@sgc.function(max_turns={self.max_turns})",
+            "def program(s, q: str, p: str, n: int, is_long: bool):",
             '    w, k, words, d = "w", 0, [], {}',
             *rendered(self.body),
             '    s += "." + sgc.gen("last")',
             "    return [w, k, words, d]",
             "",
         ])  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a statement goes. sure: names that are set on its stream; maybe: in some ways."""
-
-    stream: str = "s"
-    depth: int = 0
-    sure: tuple[str, ...] = ()
-    maybe: tuple[str, ...] = ()
-    is_loop: bool = False  # `break` is possible
-    is_dynamic: bool = False  # in a loop of an unknown number of turns
-    is_role: bool = False
-    is_called: bool = False
-    outer: str = "top"
-    is_safe: bool = False  # errors are handled
 
 
 class Generator:
@@ -155,12 +129,14 @@ class Generator:
         self.n_loops = 0
         # What changes from turn to turn unrolls a loop without a bound, often beyond the budget.
         self.is_counting = random.Random(f"counting {seed}").random() < 0.1
+        self.drawn: list[Mark] = []
 
     def program(self) -> Made:
         called, _ = self.block(Place("t", 2, is_called=True), self.rng.randrange(1, 3))
         self.n_changes = self.n_loops = 0
         body, _ = self.block(Place(), self.rng.randrange(2, 6))
-        return Made(self.seed, called, body)
+        max_turns = self.rng.choice([100, 100, 100, 3, 2])
+        return Made(self.seed, called, body, tuple(self.drawn), max_turns)
 
     def block(self, place: Place, n: int) -> tuple[list[Statement], Place]:
         made = []
@@ -212,8 +188,18 @@ class Generator:
     def word(self) -> str:
         return self.rng.choice(("a", "b ", "c\n", "é", "{x}", "%s"))
 
+    def watched(self, form: Any, place: Place) -> str:
+        """An expression of a construct that is watched."""
+        given = ["w", "word"] if place.is_called else ["w", "q", "p"]
+        parts = self.value(place), self.value(place), self.rng.choice(given)
+        written, mark = form(self.rng, place.stream, *parts)
+        self.drawn.append(mark)
+        return str(written)
+
     def text(self, place: Place) -> str:
         """An expression that is a text."""
+        if self.rng.random() < 0.5:
+            return self.watched(texts.text_form, place)
         v = self.value(place)
         quoted = v.replace('"', "'")
         forms = [
@@ -226,6 +212,8 @@ class Generator:
         return self.rng.choice(forms)
 
     def test(self, place: Place, depth: int = 0) -> str:
+        if self.rng.random() < 0.3:
+            return self.watched(texts.test_form, place)
         v, other = self.value(place), self.value(place)
         forms = [
             f'{v} == "yes"', f'{v} == "yes"', f'{v} != "no"', f'{v}.strip().lower() == "yes"',
@@ -234,7 +222,7 @@ class Generator:
             'w == "w"', "k > 0", f'(u := {v}) == "no"', f'{v} not in ["no", w]',
         ]  # fmt: skip
         if not place.is_called:
-            forms += ["is_long", "n > 2", "len(q) == 2", f"{v} == q"]
+            forms += ["is_long", "n > 2", "len(q) == 2", f"{v} == q", "p == q"]
         if depth < 2 and self.rng.random() < 0.3:
             one, two = self.test(place, depth + 1), self.test(place, depth + 1)
             return self.rng.choice([f"not ({one})", f"({one}) and ({two})", f"({one}) or ({two})"])
@@ -442,6 +430,19 @@ class Generator:
             made.blocks.append(self.inner(place, kind)[0])
         return made, self.joined(place, place, end)
 
+    def gather(self, place: Place) -> tuple[Statement, Place]:
+        self.n_loops += 1
+        first, within = self.gen(replace(place, is_dynamic=True, is_loop=True))
+        x, name = f'{place.stream}["{within.sure[-1]}"]', f"a{self.n_names}"
+        each = sums.gathering(self.rng, name, x, self.is_counting)
+        update = Statement("update", list(each.update))
+        inner = [] if self.rng.random() < 0.5 else self.inner(within, "gather", 1)[0]
+        use = f"{place.stream} += {each.shown}"
+        blocks = [[first, update, *inner]] if self.rng.random() < 0.7 else [[*inner, first, update]]
+        self.drawn.append(Mark(each.kind, each.update[-1].strip(), "pass"))
+        made = Statement("gather", [each.head], blocks, [each.before], [use])
+        return made, self.joined(place, place, within)
+
     def forever(self, place: Place) -> tuple[Statement, Place]:
         self.n_loops += 1
         first, within = self.gen(replace(place, is_dynamic=True, is_loop=True))
@@ -467,7 +468,7 @@ class Generator:
             [f"{group}.join()", f'{group}[0] += "late" + sgc.gen("late{self.n_names}")'],
         ])  # fmt: skip
         made = Statement("fork", [f"for {child} in ({group} := {place.stream}.fork(2)):"],
-                         [block], after)  # fmt: skip
+                         [block], after=after)  # fmt: skip
         return made, place
 
     def copy(self, place: Place) -> tuple[Statement, Place]:
@@ -521,8 +522,9 @@ SIMPLE = {
 BLOCKS = {
     "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,
     "until": 2, "items": 2, "fork": 3, "copy": 2, "scope": 2, "role": 2, "attempt": 3,
+    "gather": 4,
 }  # fmt: skip
-LOOPS = ("turns", "ranged", "forever", "until", "items")
+LOOPS = ("turns", "ranged", "forever", "until", "items", "gather")
 ARMS = ("when", "when_else", "chain", "matched", "attempt")
 ENDS = ("give", "throw", "leave", "again")
 NOT_IN_ROLE = ("role", "fork", "copy")

@@ -1,6 +1,4 @@
-"""Runs random programs interpreted and compiled, compares, counts what was reached, and makes one
-that differs smaller.
-"""
+"""Runs random programs interpreted and compiled, compares, and counts what was reached."""
 
 from __future__ import annotations
 
@@ -10,33 +8,49 @@ import traceback
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from control_flow import outcome, replying
-from random_control import ARMS, BLOCKS, ENDS, NOT_IN_ROLE, SIMPLE, Generator, Made, Statement
+from random_control import ARMS, BLOCKS, ENDS, NOT_IN_ROLE, SIMPLE, Generator, Made
+from random_control_shrink import shrunk
+from random_control_tree import Mark, Statement
 
-from sgc.errors import TraceError, UnknownVariable
-from sgc.functions import Function
+from sgc.endpoints import Endpoint
+from sgc.errors import TraceError, TurnsExceeded, UnknownVariable
+from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
 from sgc.program import Program
 from sgc.runtime.executor.options import RunOptions
 from sgc.tools import resolve_tools, tools_in
+from sgc.tracing.check_rounds import text_of_length
 from sgc.tracing.explore import Budget, Report
 from sgc.tracing.tracer import trace
 
 BUDGET = Budget()
-POOLS: tuple[tuple[str, ...], ...] = (
-    ("yes", "no"),
-    ("yes", "no", "7", " a b", "Yes!"),
-    ("12", "no", "x,y", "yes it is"),
-)
 ARGUMENTS: tuple[dict[str, Any], ...] = (
-    {"q": "ab", "n": 2, "is_long": True},
-    {"q": "yes", "n": 3, "is_long": False},
+    {"q": "ab", "p": "yes", "n": 2, "is_long": True},
+    {"q": "yes", "p": "no", "n": 3, "is_long": False},
 )
-N_RUNS = 3  # of each pool
+EQUAL = ({"q": "yes", "p": "yes", "n": 2, "is_long": True},)
+LONG: tuple[dict[str, Any], ...] = (
+    {"q": text_of_length(300), "p": "", "n": 1, "is_long": False},
+    {"q": "y", "p": text_of_length(5000), "n": 2, "is_long": True},
+)
+LONGEST = ({"q": text_of_length(50_000), "p": "no", "n": 2, "is_long": True},)
+LONG_REPLIES = ("", "y", "no", text_of_length(300), text_of_length(5000))
+CASES: tuple[tuple[tuple[str, ...], Sequence[dict[str, Any]]], ...] = (
+    (("yes", "no"), ARGUMENTS),
+    (("yes", "no", "7", " a b", "Yes!"), ARGUMENTS),
+    (("12", "no", "x,y", "yes it is"), ARGUMENTS),
+    (("yes", "yes", "no"), EQUAL),
+    (LONG_REPLIES, LONG),
+)
+LONGEST_CASE = ((*LONG_REPLIES, text_of_length(50_000)), LONGEST)
+N_RUNS = 2  # of each case
+LONGEST_EVERY = 10  # programs
+N_WATCHED = 3  # programs in which each construct must be seen to matter
 MAX_TIMES = 2000  # that one line may run
 
 
@@ -49,7 +63,11 @@ class Tally:
     n_unmerged: int = 0  # ways were merged that the verifier refused
     n_untraced: Counter[str] = field(default_factory=Counter)
     n_runs: int = 0
+    n_bounded: int = 0  # compiled runs that ended at max_turns
     n_errors: Counter[str] = field(default_factory=Counter)
+    drawn: Counter[str] = field(default_factory=Counter)  # what is watched
+    mattered: Counter[str] = field(default_factory=Counter)
+    work: list[int] = field(default_factory=list)  # of programs that were traced whole
     constructs: Counter[str] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     n_arms: int = 0
@@ -57,6 +75,7 @@ class Tally:
 
     def note(self, made: Made) -> None:
         self.n_programs += 1
+        self.drawn.update({mark.kind for mark in made.marks})
         for block, outer in ((made.called, "top"), (made.body, "top")):
             self._note(block, outer)
 
@@ -74,10 +93,18 @@ class Tally:
         arms = 100 * self.n_reached / max(1, self.n_arms)
         return (
             f"{self.n_programs} programs, {self.n_runs} runs; over budget {share:.1f} %; "
-            f"unmerged {self.n_unmerged}; "
+            f"unmerged {self.n_unmerged}; ended at max_turns {self.n_bounded}; "
+            f"mattered {len(self.mattered)} of {len(self.drawn)}; work {spread(self.work)}; "
             f"not traced {dict(self.n_untraced)}; errors {dict(self.n_errors)}; "
             f"{len(self.constructs)} constructs, {len(self.pairs)} pairs; arms {arms:.0f} %"
         )
+
+
+def spread(counts: list[int]) -> str:
+    """Of some counts, the middle, the 99th and 99.9th hundredth, and the most."""
+    ordered = sorted(counts) or [0]
+    shares = (0.5, 0.99, 0.999, 1)
+    return "/".join(str(ordered[round(share * (len(ordered) - 1))]) for share in shares)
 
 
 def wanted_pairs() -> set[tuple[str, str]]:
@@ -155,22 +182,24 @@ def n_reached(source: str, counts: Counter[int]) -> tuple[int, int]:
 
 def difference(made: Made, tally: Tally | None = None) -> str:
     """How compiled runs of a program differ from interpreted ones; "" if they do not."""
-    source = made.source()
     tally = tally or Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        module = load(made.source(), str(made.seed))
         try:
-            module = load(source, str(made.seed))
-            return _difference(module, source, tally)
+            graph = _traced(module, tally)
+            if isinstance(graph, str):
+                return graph
+            return _difference(made, module, graph, tally)
         finally:
-            sys.modules.pop(f"random_control_{made.seed}", None)
+            sys.modules.pop(module.__name__, None)
 
 
-def _difference(module: types.ModuleType, source: str, tally: Tally) -> str:
-    function: Function = module.program
+def _traced(module: types.ModuleType, tally: Tally) -> Graph | str:
+    """A graph, or how the tracer failed; "" where it refuses the program."""
     report = Report()
     try:
-        graph = trace(function, budget=BUDGET, is_full=True, report=report)
+        graph = trace(module.program, budget=BUDGET, is_full=True, report=report)
     except TraceError as error:
         if "more than" in error.message:
             tally.n_over_budget += 1
@@ -184,48 +213,133 @@ def _difference(module: types.ModuleType, source: str, tally: Tally) -> str:
         return f"the tracer failed: {''.join(traceback.format_exception(error)[-3:])}"
     if report.unmerged:
         tally.n_unmerged += 1
+    tally.work.append(report.work)
+    return graph
+
+
+def _difference(made: Made, module: types.ModuleType, graph: Graph, tally: Tally) -> str:
     programs = [Program(optimize(graph, level)) for level in (0, 1)]
-    allowed = resolve_tools(tools_in(module))
-    lines = Lines(str(module.__file__))
-    for pool in POOLS:
-        for seed in range(N_RUNS):
-            options = RunOptions(seed=seed, allow_tools=allowed)
-            given = ARGUMENTS[seed % 2], options
-            try:
-                with lines:
-                    wanted = _once(module, function, given, replying(seed, pool))
-            except Endless:
-                tally.n_errors["Endless"] += 1
-                continue
-            tally.n_runs += 1
-            if not isinstance(wanted[0], tuple):
-                tally.n_errors[str(wanted[0]).split(":")[0]] += 1
-            for level, program in enumerate(programs):
-                found = _once(module, program, given, replying(seed, pool))
-                if not agree(wanted, found):
-                    return f"seed {seed} of {pool} at -O{level}: {told(wanted, found)}"
-    reached = n_reached(source, lines.counts)
+    counts, wanted = Counter[int](), {}
+    for case in cases(made.seed):
+        run = interpreted(module, case)
+        wanted[case.name] = run
+        if isinstance(run.found, str):
+            tally.n_errors[run.found.split(":")[0]] += 1
+        if run.is_endless:
+            continue
+        counts += run.counts
+        tally.n_runs += 1
+        for level, program in enumerate(programs):
+            found = compiled(module, program, case)
+            tally.n_bounded += found.is_bounded
+            if not agree(run, found, made.max_turns):
+                return f"{case.name} at -O{level}: {told(run.shown, found.shown)}"
+    reached = n_reached(made.source(), counts)
     tally.n_arms += reached[0]
     tally.n_reached += reached[1]
+    for mark in made.marks:
+        if tally.mattered[mark.kind] < N_WATCHED:
+            tally.mattered[mark.kind] += matters(made, mark, wanted)
     return ""
 
 
-def _once(
-    module: types.ModuleType, program: Any, given: tuple[Any, ...], endpoint: Any
-) -> tuple[Any, list[str]]:
-    module.LOG.clear()
-    found = outcome(lambda: program.run_once(*given, endpoint))
-    return found, sorted(module.LOG) if module.IS_MAPPED else list(module.LOG)
+def matters(made: Made, mark: Mark, wanted: dict[str, Run]) -> bool:
+    """Whether a program gives something else without what is marked."""
+    module = load(mark.without(made.source()), f"{made.seed}_without")
+    try:
+        return any(
+            interpreted(module, case).shown != wanted[case.name].shown
+            for case in cases(made.seed)
+            if not wanted[case.name].is_endless
+        )
+    finally:
+        sys.modules.pop(module.__name__, None)
 
 
-def agree(wanted: tuple[Any, list[str]], found: tuple[Any, list[str]]) -> bool:
-    """Errors cancel what is in flight, so tools count only where there is none; those of mapped
-    calls run in any order, and are counted sorted.
+@dataclass(frozen=True)
+class Case:
+    """What a run is given."""
+
+    pool: tuple[str, ...]
+    seed: int
+    arguments: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"seed {self.seed} of {[text[:20] for text in self.pool]}"
+
+    def endpoint(self, asked: Counter[str]) -> Endpoint:
+        return replying(self.seed, self.pool, asked)
+
+    def options(self, module: types.ModuleType) -> RunOptions:
+        return RunOptions(seed=self.seed, allow_tools=resolve_tools(tools_in(module)))
+
+
+def cases(seed: int) -> list[Case]:
+    """Those of the program of a seed."""
+    each = CASES if seed % LONGEST_EVERY else (*CASES, LONGEST_CASE)
+    return [
+        Case(pool, n, arguments[n % len(arguments)]) for pool, arguments in each
+        for n in range(N_RUNS)
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one gave, or its error; what its tools were called with, sorted if it maps, since mapped
+    calls run in any order; what it asked, and how often its lines ran.
     """
-    one, two = wanted[0], found[0]
+
+    found: Any
+    log: list[str]
+    asked: Counter[str]
+    counts: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def shown(self) -> tuple[Any, list[str]]:
+        return self.found, self.log
+
+    @property
+    def is_endless(self) -> bool:
+        return bool(self.found == "Endless")
+
+    @property
+    def is_bounded(self) -> bool:
+        return bool(self.found == TurnsExceeded.__name__)
+
+
+def interpreted(module: types.ModuleType, case: Case) -> Run:
+    lines = Lines(str(module.__file__))
+    try:
+        with lines:
+            run = compiled(module, module.program, case)
+    except Endless:
+        return Run("Endless", [], Counter(), lines.counts)
+    return replace(run, counts=lines.counts)
+
+
+def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
+    module.LOG.clear()
+    asked = Counter[str]()
+    options = case.options(module)
+    found = outcome(lambda: program.run_once(case.arguments, options, case.endpoint(asked)))
+    return Run(found, sorted(module.LOG) if module.IS_MAPPED else list(module.LOG), asked)
+
+
+def agree(wanted: Run, found: Run, max_turns: int) -> bool:
+    """Errors cancel what is in flight, so tools count only where there is none."""
+    one, two = wanted.found, found.found
+    if found.is_bounded and one == "SgcError":  # it was ended, after too many replies
+        return True
+    if found.is_bounded:  # interpreted, a loop goes on: it asks for as much, and more
+        is_due = max(wanted.counts.values()) > max_turns
+        return is_due and not (found.asked - wanted.asked) and not (
+            Counter(found.log) - Counter(wanted.log)
+        )  # fmt: skip
     if isinstance(one, str) and one.partition(":")[0] == "UnknownVariable":
-        return isinstance(two, str) and two.partition(":")[0] == "UnknownVariable"
-    return bool(one == two) and (not isinstance(one, tuple) or wanted[1] == found[1])
+        # Of two errors a compiled run may end with the later, which waits for nothing.
+        return isinstance(two, str)
+    return bool(one == two) and (not isinstance(one, tuple) or wanted.log == found.log)
 
 
 def told(wanted: Any, found: Any, path: str = "") -> str:
@@ -237,53 +351,6 @@ def told(wanted: Any, found: Any, path: str = "") -> str:
         if len(wanted) != len(found):
             return f"{path}: {len(wanted)} and {len(found)} items, {wanted!r}\n{found!r}"
     return f"{path}:\n  interpreted {wanted!r}\n  compiled    {found!r}"
-
-
-# -- making a failure smaller -----------------------------------------------------------------
-
-
-def shrunk(made: Made, fails: Callable[[Made], str]) -> Made:
-    """The smallest program found that still fails."""
-    is_smaller = True
-    while is_smaller:
-        is_smaller = False
-        for smaller in _smaller(made):
-            if _still(smaller, fails):
-                made, is_smaller = smaller, True
-                break
-    return made
-
-
-def _still(made: Made, fails: Callable[[Made], str]) -> bool:
-    try:
-        return bool(fails(made))
-    except (SyntaxError, RecursionError):
-        return False
-
-
-def _smaller(made: Made) -> Iterator[Made]:
-    for called in _smaller_blocks(made.called):
-        yield replace(made, called=called)
-    for body in _smaller_blocks(made.body):
-        yield replace(made, body=body)
-
-
-def _smaller_blocks(block: list[Statement]) -> Iterator[list[Statement]]:
-    for n in range(len(block) - 1, -1, -1):
-        yield block[:n] + block[n + 1 :]
-    for n, statement in enumerate(block):
-        for inner in statement.blocks:
-            yield block[:n] + inner + block[n + 1 :]
-        for k in range(1, len(statement.blocks)):
-            lines = statement.lines[:k] + statement.lines[k + 1 :]
-            blocks = statement.blocks[:k] + statement.blocks[k + 1 :]
-            yield [*block[:n], replace(statement, lines=lines, blocks=blocks), *block[n + 1 :]]
-        if statement.after:
-            yield [*block[:n], replace(statement, after=[]), *block[n + 1 :]]
-        for k, inner in enumerate(statement.blocks):
-            for less in _smaller_blocks(inner):
-                blocks = [*statement.blocks[:k], less, *statement.blocks[k + 1 :]]
-                yield [*block[:n], replace(statement, blocks=blocks), *block[n + 1 :]]
 
 
 def check(seeds: Sequence[int], is_shown: bool = False) -> Tally:

@@ -28,6 +28,9 @@ from sgc.tracing.snapshot import (
 )
 
 SPENT_EVERY = 16  # tests of one run
+# What exploring costs, in values that are compared where ways may merge, of some 4 microseconds
+# each: fitted over random programs. What grows in a loop makes values many, and nodes few.
+REPEATED, BUILT, RUN = 25, 60, 700  # a node that a run repeats, one that it builds, a run
 
 
 class PathEnd(BaseException):
@@ -46,22 +49,24 @@ class NamesAsked(BaseException):
 class Budget:
     """What exploring a program may cost: counts, which are the same on every machine and load.
 
-    runs: of the program. nodes: of its graph. work: nodes that its runs build and repeat.
+    runs: of the program. nodes: of its graph. work: steps, of which half a million take some two
+    seconds.
     """
 
     runs: int = 256
-    nodes: int = 4_000
-    work: int = 20_000
+    nodes: int = 5_000
+    work: int = 500_000
 
 
 @dataclass(slots=True)
 class Report:
-    """What exploring a program found. pruned: tests whose outcome was known, with their lines;
-    deopt: the budget that was spent, if one was; unmerged: why ways that were merged did not fit
-    together, if so.
+    """What exploring a program found. work: as Budget counts it; pruned: tests whose outcome was
+    known, with their lines; deopt: the budget that was spent, if one was; unmerged: why ways that
+    were merged did not fit together, if so.
     """
 
     n_runs: int = 1
+    work: int = 0
     pruned: tuple[str, ...] = ()
     deopt: str = ""
     unmerged: str = ""
@@ -186,6 +191,7 @@ class Exploration:
         path = Path(self, (), (), self.entry)
         while True:
             self.n_runs += 1
+            self.work += RUN
             once(path)
             item = self._next()
             if item is None:
@@ -213,7 +219,7 @@ class Exploration:
         if self.n_nodes > budget.nodes:
             return f"more than {budget.nodes} nodes"
         if self.work > budget.work:
-            return f"more than {budget.work} nodes built and repeated while tracing"
+            return f"more than {budget.work} steps of tracing"
         return ""
 
 
@@ -269,13 +275,13 @@ class Path:
                 "arguments",
             )
         self._n_nodes += 1
-        self.exploration.work += 1
+        self.exploration.work += REPEATED
         return self._repeated[self._n_nodes - 1]
 
     def add(self, node: Node) -> None:
         """A new node; of those that a run adds by itself, no run that repeats it knows."""
         self.exploration.n_nodes += 1
-        self.exploration.work += 1
+        self.exploration.work += BUILT
         nodes = self.current.published if self.is_publishing else self.current.nodes
         nodes.append(node)
 
@@ -303,6 +309,7 @@ class Path:
 
     def reach(self, snapshot: Snapshot, loc: Loc | None) -> bool:
         """Comes to a statement; whether another run goes on from here in this one's place."""
+        self.exploration.work += len(snapshot.whole.shape)
         known = self.exploration.points.setdefault(snapshot.whole.shape, [])
         for segment in reversed(known):
             assert segment.snapshot is not None

@@ -204,7 +204,8 @@ class _Trace:
             path.stop()
 
         spent = exploration.run(once)
-        report.n_runs, report.pruned = exploration.n_runs, tuple(exploration.pruned)
+        report.n_runs, report.work = exploration.n_runs, exploration.work
+        report.pruned = tuple(exploration.pruned)
         if spent:
             self._cut(exploration, spent, is_full)
             report.deopt = spent

@@ -8,11 +8,17 @@ The long version, in parts by seed:
 from __future__ import annotations
 
 import os
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 import random_control_runs as runs
+import random_control_sums as sums
+import random_control_texts as texts
+from random_control import Generator
 
-N_PROGRAMS = 8
+N_PROGRAMS = 6
+N_DRAWN = 300
 
 
 def _check(tally: runs.Tally) -> None:
@@ -25,6 +31,21 @@ def test_random_programs_with_control_flow():
     _check(runs.check(range(N_PROGRAMS)))
 
 
+def test_every_construct_is_drawn():
+    drawn = {mark.kind for seed in range(N_DRAWN) for mark in Generator(seed).program().marks}
+    assert drawn == {*texts.KINDS, *sums.KINDS}
+
+
+def test_a_run_that_reaches_its_bound_has_asked_as_the_interpreter():
+    """What `agree` holds of such runs: no more requests, and only if a loop goes round so often."""
+    wanted = runs.Run(([], []), ["a"], Counter("abc"), Counter({7: 4}))
+    found = runs.Run("TurnsExceeded", ["a"], Counter("ab"))
+    assert runs.agree(wanted, found, max_turns=3)
+    assert not runs.agree(wanted, found, max_turns=4)
+    assert not runs.agree(wanted, replace(found, asked=Counter("abd")), max_turns=3)
+    assert not runs.agree(wanted, replace(found, log=["b"]), max_turns=3)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 def test_many_random_programs_with_control_flow():
@@ -34,3 +55,5 @@ def test_many_random_programs_with_control_flow():
     if tally.n_programs >= 1000:
         missing = runs.wanted_pairs() - set(tally.pairs)
         assert not missing, f"pairs never drawn: {sorted(missing)}"
+        idle = {*texts.KINDS, *sums.KINDS} - set(tally.mattered)
+        assert not idle, f"never mattered: {sorted(idle)}"

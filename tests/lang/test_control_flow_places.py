@@ -17,7 +17,7 @@ from sgc.errors import ProgramRaised, TraceError
 from sgc.program import Program
 from sgc.runtime.executor.options import RunOptions
 from sgc.tracing.bytecode import CodeInfo, _after
-from sgc.tracing.explore import Budget
+from sgc.tracing.explore import BUILT, Budget, Report
 from sgc.tracing.tracer import trace
 
 YES_NO = ["yes", "no"]
@@ -380,6 +380,33 @@ def test_a_run_that_would_not_end():
 
     graph = trace(program, budget=Budget(nodes=200))
     assert any(node.op == "deopt" for node in graph.nodes())
+
+
+def test_what_grows_in_a_loop_is_work():
+    """Each turn goes over all that has grown, so a few nodes may cost as much as ever so many."""
+
+    @sgc.function
+    def text_that_grows(s, q: str):
+        text = ""
+        for _ in sgc.turns(3):
+            s += q + sgc.gen("x")
+            text += s["x"] + ","
+        s += text
+
+    @sgc.function
+    def list_that_grows(s, q: str):
+        texts = []
+        for _ in sgc.turns(3):
+            s += q + sgc.gen("x")
+            texts.append(s["x"])
+        s += sgc.join("/", texts)
+
+    for program in (text_that_grows, list_that_grows):
+        report = Report()
+        graph = trace(program, budget=Budget(work=50_000), report=report)
+        assert "steps of tracing" in report.deopt
+        assert graph.n_nodes * BUILT < 0.8 * report.work
+        assert report.work < 80_000
 
 
 def test_a_while_with_a_call_in_its_condition():

@@ -1,0 +1,71 @@
+"""Statements that a random program may hold: loops that gather something from turn to turn."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sum:
+    """first: what it begins with. updates: what each turn does, `{x}` a text of it; is_closed:
+    whether the state after a turn has the shape of that before, so that any loop stays small.
+    shown: the text that it is.
+    """
+
+    kind: str
+    first: str
+    updates: tuple[str, ...]
+    shown: tuple[str, ...]
+    is_closed: bool = False
+
+
+SUMS = (
+    Sum("text that grows", '""', ('{t} += {x} + ","', '{t} = f"{{{t}}}{{{q}}};"'),
+        ("{t}", "{t}.strip(',')", "{t}[-9:]")),
+    Sum("counter", "0", ("{t} += 1", 'if "e" in {x}:\n    {t} += 1', "{t} = {t} + 2"),
+        ("str({t})", 'f"{{{t}:02}}"', '("L" if {t} > 1 else "S")')),
+    Sum("sum of lengths", "0", ("{t} += len({x})", "{t} = max({t}, len({x}))"),
+        ("str({t})", '"x" * ({t} % 5)'), is_closed=True),
+    Sum("list that grows", "[]", ("{t}.append({x})", "{t} = [*{t}, {x}]", "{t} += [{x}]"),
+        ('"/".join({t})', "str(len({t}))", '({t} or ["none"])[-1]', "str({t})")),
+    Sum("set of seen texts", "[]", ("if {x} not in {t}:\n    {t}.append({x})",),
+        ('"/".join({t})', "str(len({t}))")),
+    Sum("best so far", '""', ("if len({x}) > len({t}):\n    {t} = {x}", "{t} = max({t}, {x})",
+                              "if {x} > {t}:\n    {t} = {x}"),
+        ("{t}", "{t}.upper()"), is_closed=True),
+    Sum("last texts", "[]", ("{t} = [*{t}, {x}][-2:]", "{t} = ({t} + [{x}])[-3:]",
+                             "{t}.append({x})\nif len({t}) > 2:\n    {t}.pop(0)"),
+        ('"/".join({t})', "str({t})"), is_closed=True),
+    Sum("history that is cut", '""', ("{t} = ({t} + {x})[-5:]", '{t} = f"{{{t}}}|{{{q}}}"[-300:]'),
+        ("{t}", "{t}[:3]"), is_closed=True),
+    Sum("table that grows", "{{}}", ('{t}[str(len({t}))] = {x}', '{t}["last"] = {x}'),
+        ("str({t})", '"/".join({t}.values())')),
+)  # fmt: skip
+KINDS = tuple(each.kind for each in SUMS)
+
+KNOWN = ("for _ in range(3):", 'for _ in ("a", "b"):')
+COUNTED = ("for _ in sgc.turns(2):", "for _ in sgc.turns(3):")
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """A loop that gathers, as lines. inner: where more may be done in a turn, before its use."""
+
+    kind: str
+    before: str
+    head: str
+    update: tuple[str, ...]
+    shown: str
+
+
+def gathering(rng: random.Random, name: str, x: str, is_open: bool) -> Gathering:
+    """is_open: whether a loop of the language may hold what no block can."""
+    each = rng.choice(SUMS)
+    heads = (*KNOWN, *COUNTED) if each.is_closed or is_open else KNOWN
+    given = {"t": name, "x": x, "q": x.replace('"', "'")}
+    update = rng.choice(each.updates).format(**given)
+    shown = rng.choice(each.shown).format(**given)
+    first = each.first.format()
+    return Gathering(each.kind, f"{name} = {first}", rng.choice(heads),
+                     tuple(update.split("\n")), shown)  # fmt: skip

@@ -1,0 +1,63 @@
+"""A random program as a tree of statements that is rendered, and what of it is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Statement:
+    """lines: of a simple one, or the heads of its blocks; kind: as it is counted."""
+
+    kind: str
+    lines: list[str]
+    blocks: list[list[Statement]] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)  # lines that belong to it
+    after: list[str] = field(default_factory=list)
+
+    def render(self, indent: str = "    ") -> Iterator[str]:
+        yield from (indent + line for line in self.before)
+        if not self.blocks:
+            yield from (indent + line for line in self.lines)
+        for head, block in zip(self.lines, self.blocks, strict=False):
+            yield indent + head
+            yield from rendered(block, indent + "    ")
+        yield from (indent + line for line in self.after)
+
+
+def rendered(block: list[Statement], indent: str = "    ") -> Iterator[str]:
+    if not block:
+        yield indent + "pass"
+    for statement in block:
+        yield from statement.render(indent)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A construct that a program holds. instead: what takes its place in the source to see whether
+    it matters to what the program gives.
+    """
+
+    kind: str
+    written: str
+    instead: str
+
+    def without(self, source: str) -> str:
+        return source.replace(self.written, self.instead)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a statement goes. sure: names that are set on its stream; maybe: in some ways."""
+
+    stream: str = "s"
+    depth: int = 0
+    sure: tuple[str, ...] = ()
+    maybe: tuple[str, ...] = ()
+    is_loop: bool = False  # `break` is possible
+    is_dynamic: bool = False  # in a loop of an unknown number of turns
+    is_role: bool = False
+    is_called: bool = False
+    outer: str = "top"
+    is_safe: bool = False  # errors are handled
