@@ -125,7 +125,10 @@ EXPRESSIONS = (
     "Tone.ABC.replace('b', x)", "'a' in x == y", "x in 'abcd' in f'{y}d abcd'",
     "'b' in f'{x}.' not in 'abc.'", "'a' <= x <= y != 'b'", "x is x == y",
     "operator.attrgetter('short')(Held(x))", "sorted([Held(x), Held(y)], key=Held.__str__)[0].t",
-    "0 < n <= 5", "x in ('abc', 'b') in [(x, y), ('abc', 'b')]",
+    "x in [Tone.ABC, y]", "Tone.ABC in (x, y)", "operator.eq(Tone.ABC, x)", "operator.lt('b', x)",
+    "operator.contains('abcd', x)", "operator.mod('%.2s|%s', (x, y))", "'abc'.__eq__(x)",
+    "str.__lt__('abc', x)", "'abcd'.__contains__(x)", "x.__add__('!')", "0 < n <= 5",
+    "x in ('abc', 'b') in [(x, y), ('abc', 'b')]",
 )  # fmt: skip
 VALUES = (("abc", "abc"), ("", ""), ("a", "b"), ("12", "abc"), ("yes", "no"), ("x" * 5000, "m"))
 
