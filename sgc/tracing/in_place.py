@@ -18,6 +18,7 @@ from typing import Any
 from sgc.session import is_users_own
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS
+from sgc.tracing.stops import INTERPRET, stop
 
 
 class Unconverted(BaseException):
@@ -36,6 +37,7 @@ class _Held:
 
 
 _held: dict[int, _Held] = {}  # by identity
+_made: dict[int, CodeType] = {}  # the codes that these have now
 _lock = threading.Lock()
 
 
@@ -44,6 +46,7 @@ class InPlace:
 
     def __init__(self) -> None:
         self._seen: dict[int, CodeType] = {}  # each once: a generator may have begun before
+        self._modules: dict[int, dict[str, Any]] = {}
         self._ours: dict[int, FunctionType] = {}
 
     def __enter__(self) -> InPlace:
@@ -55,27 +58,33 @@ class InPlace:
                 held = _held[key]
                 held.n_traces -= 1
                 if not held.n_traces:
+                    _made.pop(id(held.function.__code__), None)
                     held.function.__code__ = held.code
                     del _held[key]
 
     def needs(self, frame: FrameType) -> bool:
-        """Whether a call that begins is of a function of the user's that is not converted."""
+        """Whether a call that begins is of a function of the user's that is not converted, or for
+        another trace alone.
+        """
         code, names = frame.f_code, frame.f_globals
-        if self._seen.get(id(code)) is code:
+        if self._seen.get(id(code)) is code or id(names) in self._modules:
             return False
         self._seen[id(code)] = code
         if code.co_name == "<module>" or not is_users_own(code, names):
             return False
         try:
-            return converted(code, names) is not code
-        except NoSource:  # what a library made, such as the methods of a dataclass
-            return False
+            return converted(code, names) != code or _made.get(id(code)) is code
+        except NoSource as error:
+            if not code.co_filename.endswith(".py"):  # made by a library: methods of a dataclass
+                return False
+            stop(f"{code.co_name} cannot be traced: {error}", INTERPRET)
 
     def convert(self, names: dict[str, Any]) -> None:
         """Converts the functions of a module."""
         vars(builtins).update(OPERATORS)  # their own globals are none of ours to change
+        self._modules[id(names)] = names
         with _lock:
-            for each in gc.get_referrers(names):
+            for each in _referrers(names):
                 if type(each) is FunctionType and id(each) not in self._ours:
                     self._convert(each)
 
@@ -86,9 +95,20 @@ class InPlace:
                 code = converted(function.__code__, function.__globals__)
             except NoSource:
                 return
-            if code is function.__code__:
+            if code == function.__code__:
                 return
             _held[key] = _Held(function, function.__code__)
             function.__code__ = code
+            _made[id(code)] = code
         _held[key].n_traces += 1
         self._ours[key] = function
+
+
+def _referrers(names: dict[str, Any]) -> list[Any]:
+    is_frozen = gc.get_freeze_count() > 0
+    if is_frozen:  # what is frozen is not looked through
+        gc.unfreeze()
+    found = gc.get_referrers(names)
+    if is_frozen:
+        gc.freeze()
+    return found

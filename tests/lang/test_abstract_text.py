@@ -240,17 +240,17 @@ def test_every_str_method_on_abstract_text_is_handled():
 
 
 def contained(s, x):
-    s += "found" if operator.contains("plain, 42", x) else "missing"
+    s += "found" if next(map(operator.contains, ["plain, 42"], [x])) else "missing"
     s += x
 
 
 def asked_differently(s, x):
-    s += x + sgc.gen("g", max_tokens=3 if operator.contains("plain, 42", x) else 4)
+    s += x + sgc.gen("g", max_tokens=3 if next(map(operator.contains, ["plain, 42"], [x])) else 4)
 
 
 def differs_on_the_last_nasty_text(s, x):
     last = bytes((9, 32, 116, 97, 98)).decode()  # not spelled, so not one of its own
-    s += x + sgc.gen("g", max_tokens=3 if operator.contains(last, x) else 4)
+    s += x + sgc.gen("g", max_tokens=3 if next(map(operator.contains, [last], [x])) else 4)
 
 
 @pytest.mark.full_check

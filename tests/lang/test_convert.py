@@ -8,6 +8,7 @@ import linecache
 import sys
 import textwrap
 import traceback
+import zipfile
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -272,3 +273,48 @@ def test_helpers_of_other_modules_and_methods_are_converted(tmp_path, monkeypatc
 
 def test_operators_are_named_once():
     assert OPERATORS.keys() == NAMES
+
+
+CELL = """
+import sgc
+
+def helper(t):
+    return f"<{t}>"[:4]
+
+def program(s, x):
+    s += helper(x) + sgc.gen("g", stop="b") + "%s" % x
+"""
+
+
+def test_cells_of_notebooks_are_found(scripted):
+    """A notebook compiles each statement of a cell by itself."""
+    file = "ipykernel_cell.py"
+    linecache.cache[file] = (len(CELL), None, CELL.splitlines(True), file)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for statement in ast.parse(CELL, file).body:
+        exec(compile(ast.Module([statement], []), file, "exec"), namespace)
+    program = sgc.function(namespace["program"])
+    compiled = program.compile(check=False)
+    texts = [p.run(x="abcdef", backend=scripted(), seed=1).text() for p in (compiled, program)]
+    assert texts[0] == texts[1]
+
+
+def test_a_module_in_an_archive_has_its_source(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("archived_program.py", CELL)
+    monkeypatch.syspath_prepend(tmp_path / "archive.zip")
+    import archived_program
+
+    trace(sgc.function(archived_program.program))
+
+
+def test_a_large_file_is_read_once(tmp_path, monkeypatch):
+    many = "".join(f"def f{n}(a, b):\n    return f'{{a}}{n}' + b % a\n" for n in range(400))
+    (tmp_path / "large_program.py").write_text(CELL + many)
+    monkeypatch.syspath_prepend(tmp_path)
+    import large_program
+
+    asked, found = [], source._converted
+    monkeypatch.setattr(source, "_converted", lambda *args: asked.append(args) or found(*args))
+    trace(sgc.function(large_program.program))
+    assert len(asked) == 2  # the program and its helper, of the 402 functions

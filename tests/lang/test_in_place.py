@@ -125,7 +125,10 @@ EXPRESSIONS = (
     "Tone.ABC.replace('b', x)", "'a' in x == y", "x in 'abcd' in f'{y}d abcd'",
     "'b' in f'{x}.' not in 'abc.'", "'a' <= x <= y != 'b'", "x is x == y",
     "operator.attrgetter('short')(Held(x))", "sorted([Held(x), Held(y)], key=Held.__str__)[0].t",
-    "0 < n <= 5", "x in ('abc', 'b') in [(x, y), ('abc', 'b')]",
+    "x in [Tone.ABC, y]", "Tone.ABC in (x, y)", "operator.eq(Tone.ABC, x)", "operator.lt('b', x)",
+    "operator.contains('abcd', x)", "operator.mod('%.2s|%s', (x, y))", "'abc'.__eq__(x)",
+    "str.__lt__('abc', x)", "'abcd'.__contains__(x)", "x.__add__('!')", "0 < n <= 5",
+    "x in ('abc', 'b') in [(x, y), ('abc', 'b')]",
 )  # fmt: skip
 VALUES = (("abc", "abc"), ("", ""), ("a", "b"), ("12", "abc"), ("yes", "no"), ("x" * 5000, "m"))
 
@@ -235,3 +238,31 @@ def test_an_object_of_the_users_class_answers_comparisons():
 
     compiled = sgc.function(program).compile()
     assert list(compiled.run(x="a").ret_value) == [True, True, False, True, False]
+
+
+def test_what_is_frozen_is_converted_too(made):
+    classes = __import__("in_place_classes")
+    gc.freeze()
+    try:
+        with in_place.InPlace() as held:
+            held.convert(vars(classes))
+            assert id(classes.key) in in_place._held
+            assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_a_class_whose_file_was_changed_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "in_place_changed.py"
+    file.write_text("class Held:\n    @property\n    def t(self): return f'<{self.x}>'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import in_place_changed
+
+    def program(s, x):
+        held = in_place_changed.Held()
+        held.x = x
+        s += "a" if held.t == "<a>" else "b"
+
+    file.write_text("# another line\n" + file.read_text())
+    with pytest.raises(TraceError, match="t cannot be traced: its file was changed"):
+        sgc.function(program).compile(check=False)

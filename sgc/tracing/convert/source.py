@@ -49,6 +49,7 @@ def converted(code: CodeType, names: dict[str, Any] | None = None) -> CodeType:
     if len(_kept) >= MAX_KEPT:
         _kept.clear()
     _kept[id(code)] = code, found
+    _kept[id(found)] = found, found
     return found
 
 

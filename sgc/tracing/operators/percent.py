@@ -5,6 +5,7 @@ CPython's own formatting would cut and pad markers. Each conversion becomes a `f
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from sgc.ir.types import Kind
 from sgc.tracing.abstract import AbstractJson, is_abstract
 from sgc.tracing.abstract_number import AbstractNumber
-from sgc.tracing.operators.texts import is_plain, text
+from sgc.tracing.operators.texts import KNOWING, is_plain, text
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.text_methods import stand_in
 
@@ -35,6 +36,9 @@ def modulo(left: Any, right: Any) -> Any:
     left = str.__str__(left)
     left % _mapped(right)  # raises what Python would
     return text("".join(_filled(left, right)))
+
+
+KNOWING[operator.mod] = modulo
 
 
 def _values(given: Any) -> Any:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import string
 from collections.abc import Callable
-from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType
+from types import (
+    BuiltinMethodType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from sgc.session import current_session
@@ -19,7 +27,6 @@ from sgc.tracing.abstract import (
     pieces_of,
 )
 from sgc.tracing.stops import INTERPRET, stop
-from sgc.tracing.text_methods import METHODS
 
 # Python's builtins, and those that know abstract values; see `overlay_builtins`.
 KNOWING: dict[Any, Any] = {}
@@ -53,6 +60,8 @@ def contains(part: Any, whole: Any) -> bool:
     part, whole = text(part), text(whole)
     if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):
         return _seeing(whole, part.session).__contains__(part)
+    if type(whole) in (list, tuple) and (is_abstract(part) or any(map(is_abstract, whole))):
+        return compared(part) in [*map(compared, whole)]
     return part in whole
 
 
@@ -104,14 +113,14 @@ def callee(function: Any) -> Any:
     if session is None or not session.is_tracing:
         return function
     kind = type(function)
-    if kind is BuiltinMethodType:
+    if kind is BuiltinMethodType or kind is MethodWrapperType:
         receiver = function.__self__
         if isinstance(receiver, str) and not isinstance(receiver, AbstractText):
             return _PlainMethod(function)
         return KNOWING.get(function, function)
     if kind is type:
         return KNOWING.get(function, function)
-    if kind is MethodDescriptorType and function.__objclass__ is str:
+    if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
     if kind is FunctionType:
         return session.entered(function)
@@ -137,10 +146,7 @@ class _PlainMethod:
         if name in _FILLING:
             _refuse_ascii(receiver)
             return text(function(*args, **kwargs))
-        session: Any = current_session()
-        if name in METHODS:
-            return METHODS[name](_seeing(receiver, session), *args, **kwargs)
-        stop(f"str.{name}(x) of a value known only when the program runs", INTERPRET)
+        return getattr(_seeing(receiver, current_session()), name)(*args, **kwargs)
 
 
 class _Unbound:
@@ -173,3 +179,12 @@ def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _refuse_ascii(template: str) -> None:
     if any(conversion == "a" for *_, conversion in string.Formatter().parse(template)):
         stop("{!a} of a value known only when the program runs", "write {} or {!r}")
+
+
+def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: function(compared(left), compared(right))
+
+
+KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
+for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+    KNOWING[_function] = _comparing(_function)
