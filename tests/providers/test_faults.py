@@ -95,7 +95,8 @@ def test_a_reply_that_does_not_come_is_asked_for_again(serve, ask):
     states = row.run_batch([{"number": n} for n in range(8)], backend=endpoint)
     assert [state["a"] for state in states] == [f"<row {n}:>" for n in range(8)]
     assert faults.made["timeout"] == 2
-    assert len(clock.sleeps) == sum(faults.made.values())
+    assert endpoint.backend.attempts.n_retries == sum(faults.made.values())
+    assert len(clock.sleeps) >= sum(faults.made.values())  # a server that is busy holds all back
 
 
 @pytest.mark.slow
