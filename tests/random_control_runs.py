@@ -40,10 +40,13 @@ LONG: tuple[dict[str, Any], ...] = (
 )
 LONGEST = ({"q": text_of_length(50_000), "p": "no", "n": 2, "is_long": True},)
 LONG_REPLIES = ("", "y", "no", text_of_length(300), text_of_length(5000))
+POOLS: tuple[tuple[str, ...], ...] = (
+    ("yes", "no"),
+    ("yes", "no", "7", " a b", "Yes!"),
+    ("12", "no", "x,y", "yes it is"),
+)
 CASES: tuple[tuple[tuple[str, ...], Sequence[dict[str, Any]]], ...] = (
-    (("yes", "no"), ARGUMENTS),
-    (("yes", "no", "7", " a b", "Yes!"), ARGUMENTS),
-    (("12", "no", "x,y", "yes it is"), ARGUMENTS),
+    *((pool, ARGUMENTS) for pool in POOLS),
     (("yes", "yes", "no"), EQUAL),
     (LONG_REPLIES, LONG),
 )
@@ -336,10 +339,16 @@ def agree(wanted: Run, found: Run, max_turns: int) -> bool:
         return is_due and not (found.asked - wanted.asked) and not (
             Counter(found.log) - Counter(wanted.log)
         )  # fmt: skip
+    return same((one, wanted.log), (two, found.log))
+
+
+def same(wanted: tuple[Any, list[str]], found: tuple[Any, list[str]]) -> bool:
+    """What runs gave, and the calls of their tools."""
+    one, two = wanted[0], found[0]
     if isinstance(one, str) and one.partition(":")[0] == "UnknownVariable":
         # Of two errors a compiled run may end with the later, which waits for nothing.
         return isinstance(two, str)
-    return bool(one == two) and (not isinstance(one, tuple) or wanted.log == found.log)
+    return bool(one == two) and (not isinstance(one, tuple) or wanted[1] == found[1])
 
 
 def told(wanted: Any, found: Any, path: str = "") -> str:

@@ -128,7 +128,7 @@ def test_with_control_flow_nothing_else_changes(seeds: range) -> None:
                 given = control.ARGUMENTS[seed % 2], options, endpoint
                 run = outcome(lambda p=program, g=given: p.run_once(*g))
                 found.append((run, sorted(module.LOG)))
-            assert control.agree(*found), control.told(*found)
+            assert control.same(*found), control.told(*found)
             n_fetched += len(backend.prefetched)
             n_asked_with += sum(
                 any(prompt.startswith(text) for prompt in backend.asked)
