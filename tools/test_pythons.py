@@ -31,7 +31,7 @@ TESTS = (
     "tests/lang/test_control_flow_cases.py",
     "tests/lang/test_control_flow_places.py", "tests/lang/test_map.py", "tests/lang/test_tools.py",
     "tests/lang/test_jit.py", "tests/lang/test_trace_check.py",
-    "tests/e2e/test_random_control_flow.py",
+    "tests/lang/test_in_place.py",
 )  # fmt: skip
 
 

@@ -223,7 +223,7 @@ def test_where_nothing_is_to_be_converted_nothing_is(monkeypatch):
     sgc.function(program).compile()
 
 
-def test_an_object_of_the_users_class_answers_comparisons():
+def test_an_object_of_the_users_class_answers_comparisons(scripted):
     class Anything:
         def __eq__(self, other: object) -> bool:
             return True
@@ -237,7 +237,7 @@ def test_an_object_of_the_users_class_answers_comparisons():
         return x == Anything(), Anything() == x, x != Anything(), [x] == [Anything()], x == None  # noqa: E711
 
     compiled = sgc.function(program).compile()
-    assert list(compiled.run(x="a").ret_value) == [True, True, False, True, False]
+    assert list(compiled.run(x="a", backend=scripted()).ret_value) == [True, True, False, True, False]
 
 
 def test_what_is_frozen_is_converted_too(made):
