@@ -237,7 +237,8 @@ def test_an_object_of_the_users_class_answers_comparisons(scripted):
         return x == Anything(), Anything() == x, x != Anything(), [x] == [Anything()], x == None  # noqa: E711
 
     compiled = sgc.function(program).compile()
-    assert list(compiled.run(x="a", backend=scripted()).ret_value) == [True, True, False, True, False]
+    found = compiled.run(x="a", backend=scripted()).ret_value
+    assert list(found) == [True, True, False, True, False]
 
 
 def test_what_is_frozen_is_converted_too(made):
