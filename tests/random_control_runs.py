@@ -22,6 +22,7 @@ from sgc.errors import TraceError, TurnsExceeded, UnknownVariable
 from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
 from sgc.program import Program
+from sgc.runtime.executor.limits import LimitExceeded
 from sgc.runtime.executor.options import RunOptions
 from sgc.tools import resolve_tools, tools_in
 from sgc.tracing.check_rounds import text_of_length
@@ -297,6 +298,7 @@ class Run:
     log: list[str]
     asked: Counter[str]
     counts: Counter[int] = field(default_factory=Counter)
+    is_mapped: bool = False  # lines of mapped calls run on other threads, and are not counted
 
     @property
     def shown(self) -> tuple[Any, list[str]]:
@@ -308,7 +310,8 @@ class Run:
 
     @property
     def is_bounded(self) -> bool:
-        return bool(self.found == TurnsExceeded.__name__)
+        """Whether it ended at a bound that only compiled runs have."""
+        return self.found in (TurnsExceeded.__name__, LimitExceeded.__name__)
 
 
 def interpreted(module: types.ModuleType, case: Case) -> Run:
@@ -326,7 +329,8 @@ def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
     asked = Counter[str]()
     options = case.options(module)
     found = outcome(lambda: program.run_once(case.arguments, options, case.endpoint(asked)))
-    return Run(found, sorted(module.LOG) if module.IS_MAPPED else list(module.LOG), asked)
+    log = sorted(module.LOG) if module.IS_MAPPED else list(module.LOG)
+    return Run(found, log, asked, is_mapped=module.IS_MAPPED)
 
 
 def agree(wanted: Run, found: Run, max_turns: int) -> bool:
@@ -335,10 +339,11 @@ def agree(wanted: Run, found: Run, max_turns: int) -> bool:
     if found.is_bounded and one == "SgcError":  # it was ended, after too many replies
         return True
     if found.is_bounded:  # interpreted, a loop goes on: it asks for as much, and more
-        is_due = max(wanted.counts.values()) > max_turns
-        return is_due and not (found.asked - wanted.asked) and not (
-            Counter(found.log) - Counter(wanted.log)
+        is_due = two == LimitExceeded.__name__ or wanted.is_mapped or (
+            max(wanted.counts.values()) > max_turns
         )  # fmt: skip
+        logs = Counter(wanted.log), Counter(found.log)
+        return is_due and found.asked <= wanted.asked and logs[1] <= logs[0]
     return same((one, wanted.log), (two, found.log))
 
 

@@ -31,6 +31,7 @@ SPENT_EVERY = 16  # tests of one run
 # What exploring costs, in values that are compared where ways may merge, of some 4 microseconds
 # each: fitted over random programs. What grows in a loop makes values many, and nodes few.
 REPEATED, BUILT, RUN = 25, 60, 700  # a node that a run repeats, one that it builds, a run
+COMPARED = 4  # another state of the same shape
 
 
 class PathEnd(BaseException):
@@ -313,6 +314,7 @@ class Path:
         known = self.exploration.points.setdefault(snapshot.whole.shape, [])
         for segment in reversed(known):
             assert segment.snapshot is not None
+            self.exploration.work += COMPARED
             mapped = match(segment.snapshot, snapshot)
             if mapped is not None and self.exploration.is_joined(segment.snapshot, snapshot):
                 is_back = segment in self.segments
@@ -328,12 +330,16 @@ class Path:
         """A segment that this run could go on for too, and how."""
         for segment in reversed(self.exploration.points.get(snapshot.whole.shape, [])):
             assert segment.snapshot is not None
-            if segment.instead is None and match(segment.snapshot, snapshot) is None:
-                widening = widen(segment.snapshot, snapshot)
-                if widening is None:
-                    continue
+            self.exploration.work += COMPARED
+            if segment.instead is not None:
+                continue
+            if match(segment.snapshot, snapshot) is not None:
                 if self.exploration.is_joined(segment.snapshot, snapshot):
-                    return segment, widening
+                    return None  # else each turn of a loop would begin a wider one
+                continue
+            widening = widen(segment.snapshot, snapshot)
+            if widening is not None and self.exploration.is_joined(segment.snapshot, snapshot):
+                return segment, widening
         return None
 
     def replace(

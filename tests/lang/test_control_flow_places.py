@@ -382,6 +382,27 @@ def test_a_run_that_would_not_end():
     assert any(node.op == "deopt" for node in graph.nodes())
 
 
+def test_a_way_that_knows_more_closes_its_loop():
+    """It comes to a statement where a way that knows less has been, which it does not fit."""
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a")
+        if len(s["a"]) > 2:
+            word = s["a"]
+        else:
+            s += "how many" + sgc.gen("b", regex="[0-9]+", max_tokens=3)
+            word = s["b"]
+        for _ in sgc.turns(2):
+            s += "pick" + sgc.select("c", choices=["yes", "no"])
+        s += word
+
+    report = Report()
+    trace(program, report=report, is_full=True)
+    assert report.n_runs < 10
+    agree(program, ("yes", "no", "7", "12"), q="ab")
+
+
 def test_what_grows_in_a_loop_is_work():
     """Each turn goes over all that has grown, so a few nodes may cost as much as ever so many."""
 
