@@ -65,4 +65,7 @@ def _one(data: bytes, parse: Read) -> Any:
 
 async def _each(messages: AsyncIterator[bytes], parse: Read) -> AsyncIterator[Any]:
     async for data in messages:
-        yield _one(data, parse)
+        message = _one(data, parse)
+        del data  # a stream may be silent for long, and its frames large
+        yield message
+        del message

@@ -72,7 +72,7 @@ def too_long(
     try:
         check_least(texts, tokenizer, limits)
     except RequestError as error:
-        return error
+        return error.with_traceback(None)  # whose frames hold the texts
     return None
 
 
@@ -127,7 +127,7 @@ def _prepare_or_refuse(
         work.namespace = cache_key(domain, request.cache_salt)
         return Prepared(request, work)
     except RequestError as error:
-        return error
+        return error.with_traceback(None)  # whose frames hold the texts
     except Dropped:
         raise
     except Exception as error:  # one request must never break the others

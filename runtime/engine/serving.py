@@ -61,6 +61,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
                     print(f"HTTP on {http_url}", file=sys.stderr)
                 print(f"listening on {target}", file=sys.stderr, flush=True)
                 garbage.collect_seldom()
+                garbage.reuse_large_blocks()
                 death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
         shared.close()

@@ -68,6 +68,7 @@ class Session:
         try:
             async for frame in frames:
                 self._take(frame)
+                del frame  # it may be large, and the next may be long in coming
                 while not self._can_take_more():
                     self._has_room.clear()
                     await self._has_room.wait()

@@ -13,7 +13,9 @@ from sgc.session import current_session
 from sgc.tracing.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract, marked
 from sgc.tracing.abstract_number import type_of
 from sgc.tracing.computing import attempted, computed, whole
-from sgc.tracing.operators.texts import KNOWING, as_ascii
+from sgc.tracing.operators.calls import KNOWING
+from sgc.tracing.operators.lists import ordered
+from sgc.tracing.operators.texts import as_ascii
 from sgc.tracing.overlay_types import STANDS_FOR, Float, Int, Type, is_instance, python_type
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.turns import Numbered
@@ -119,6 +121,12 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
     return function
 
 
+def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    if marked(items):
+        stop("sorted() of a value known only when the program runs", _CHARACTERS)
+    return ordered(items, key, reverse)
+
+
 def _range(*args: Any) -> Any:
     if any(map(is_abstract, args)):
         stop(
@@ -190,7 +198,7 @@ BUILTINS: dict[str, Any] = {
     "ord": _ord,
     "print": _print,
     "range": _range,
-    "sorted": _refusing("sorted", _CHARACTERS),
+    "sorted": _sorted,
     "type": Type,
 }
 

@@ -17,8 +17,9 @@ from sgc.tracing.convert.expressions import (
     TEXT,
     WHOLE,
 )
+from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.texts import as_ascii, callee, compared, contains, returned, text, whole
+from sgc.tracing.operators.texts import as_ascii, compared, contains, returned, text, whole
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,

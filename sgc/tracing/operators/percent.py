@@ -13,7 +13,8 @@ from typing import Any
 from sgc.ir.types import Kind
 from sgc.tracing.abstract import AbstractJson, is_abstract
 from sgc.tracing.abstract_number import AbstractNumber
-from sgc.tracing.operators.texts import KNOWING, is_plain, text
+from sgc.tracing.operators.calls import KNOWING
+from sgc.tracing.operators.texts import is_plain, text
 from sgc.tracing.stops import INTERPRET, stop
 from sgc.tracing.text_methods import stand_in
 

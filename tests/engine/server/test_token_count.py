@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.bounds import RequestError, ServerLimits
-from sgc.runtime.engine.prepare import prepare_all
+from sgc.runtime.engine.prepare import prepare_all, too_long
 from sgc.runtime.engine.token_count import LeastTokens, least_tokens
 from sgc.runtime.engine.tokenizer import Text
 from sgc.runtime.engine.tokenizer import Tokenizer as SgcTokenizer
@@ -140,6 +141,25 @@ def test_what_is_far_too_long_is_tokenized_once(
         assert isinstance(found, RequestError)
         assert found.code == pb.ERROR_CODE_CONTEXT_EXCEEDED
     assert set(encoded) == {text}
+
+
+def test_what_is_refused_leaves_nothing_in_cycles(shipped: SgcTokenizer) -> None:
+    """The server looks for cycles seldom: fifty megabytes a second were left in them."""
+    asked = requests("9 8 7 6 5 4 3 2 1 " * 40)
+
+    def refuse() -> None:
+        found = prepare_all(asked, shipped, SHORT)
+        assert all(isinstance(each, RequestError) for each in found)
+        problem = too_long(["9 " * 100_000], shipped, SHORT)
+        assert problem is not None
+
+    gc.collect()
+    gc.disable()
+    try:
+        refuse()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_what_cannot_fit_is_refused_before_it_is_tokenized(

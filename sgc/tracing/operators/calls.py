@@ -1,0 +1,115 @@
+"""What converted code calls: in place of a function, one that knows abstract values."""
+
+from __future__ import annotations
+
+import operator
+import string
+from collections.abc import Callable
+from types import (
+    BuiltinMethodType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from sgc.session import current_session
+from sgc.tracing.abstract import AbstractList, AbstractText, is_abstract, marked
+from sgc.tracing.operators.lists import LISTS, comparing_method
+from sgc.tracing.operators.texts import compared, contains, seeing, text
+from sgc.tracing.stops import stop
+
+# Python's builtins, and those that know abstract values; see `overlay_builtins`.
+KNOWING: dict[Any, Any] = {}
+
+_FILLING = ("format", "format_map")
+
+
+def callee(function: Any) -> Any:
+    """What is called in place of a function: one that knows abstract values.
+
+    Methods of a plain text, and the user's own functions and methods that are not converted yet.
+    """
+    session = current_session()
+    if session is None or not session.is_tracing:
+        return function
+    kind = type(function)
+    if kind is BuiltinMethodType or kind is MethodWrapperType:
+        receiver = function.__self__
+        if isinstance(receiver, str) and not isinstance(receiver, AbstractText):
+            return _PlainMethod(function)
+        if type(receiver) in LISTS:
+            return comparing_method(function)
+        return KNOWING.get(function, function)
+    if kind is type:
+        return KNOWING.get(function, function)
+    if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
+        return _Unbound(function)
+    if kind is FunctionType:
+        return session.entered(function)
+    if kind is MethodType and type(function.__func__) is FunctionType:
+        entered = session.entered(function.__func__)
+        return function if entered is function.__func__ else MethodType(entered, function.__self__)
+    return function
+
+
+class _PlainMethod:
+    """A method of a plain text."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function: Any = self._function
+        receiver, name = function.__self__, function.__name__
+        if marked(receiver):
+            return getattr(text(receiver), name)(*args, **kwargs)
+        if not _is_given_abstract(name, args, kwargs):
+            return text(function(*args, **kwargs))
+        if name in _FILLING:
+            _refuse_ascii(receiver)
+            return text(function(*args, **kwargs))
+        return getattr(seeing(receiver, current_session()), name)(*args, **kwargs)
+
+
+class _Unbound:
+    """A method of `str`, called with the text as its first argument: `str.strip(x)`."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], str):
+            return callee(getattr(text(args[0]), self._function.__name__))(*args[1:], **kwargs)
+        return self._function(*args, **kwargs)
+
+
+def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a method of a plain text has an argument that it must not be shown.
+
+    What `join` is given it joins, markers and all; of a list known only at run time it sees none.
+    """
+    if name == "join":
+        return any(isinstance(arg, AbstractList) for arg in args)
+    if name == "format_map":
+        return True
+    given = [*args, *kwargs.values()]
+    return any(
+        is_abstract(each) for arg in given for each in (arg if isinstance(arg, tuple) else (arg,))
+    )
+
+
+def _refuse_ascii(template: str) -> None:
+    if any(conversion == "a" for *_, conversion in string.Formatter().parse(template)):
+        stop("{!a} of a value known only when the program runs", "write {} or {!r}")
+
+
+def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: function(compared(left), compared(right))
+
+
+KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
+for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+    KNOWING[_function] = _comparing(_function)

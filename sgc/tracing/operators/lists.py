@@ -1,0 +1,94 @@
+"""Methods of lists that compare items: Python asks the left one, which may be a text of a class of
+the user's own (a `str` enum) that knows no abstract values.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sgc.tracing.abstract import is_abstract, marked
+from sgc.tracing.operators.texts import compared
+
+LISTS = (list, tuple, deque)
+_Key = Callable[[Any], Any]
+
+
+def comparing_method(function: Any) -> Any:
+    """A bound method of a list, tuple or deque; another one where it compares and items are, or
+    may be, abstract.
+    """
+    made = _METHODS.get(function.__name__)
+    return function if made is None else made(function.__self__, function)
+
+
+def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:
+    """As `sorted` does; `list.sort` and `sorted` ask it."""
+    found = [*items]
+    keys = found if key is None else [*map(key, found)]
+    if _is_seen(keys):
+        keys = [*map(_compared, keys)]
+    order = sorted(range(len(found)), key=keys.__getitem__, reverse=reverse)
+    return [found[n] for n in order]
+
+
+def _compared(value: Any) -> Any:
+    return tuple(map(_compared, value)) if type(value) is tuple else compared(value)
+
+
+def _is_seen(items: Iterable[Any]) -> bool:
+    return any(
+        is_abstract(item) or marked(item) or (type(item) is tuple and _is_seen(item))
+        for item in items
+    )
+
+
+def _count(items: Any, python: Any) -> Any:
+    def count(value: Any) -> Any:
+        if not _is_seen([value, *items]):
+            return python(value)
+        return [*map(_compared, items)].count(_compared(value))
+
+    return count
+
+
+def _index(items: Any, python: Any) -> Any:
+    def index(value: Any, *bounds: Any) -> Any:
+        if not _is_seen([value, *items]):
+            return python(value, *bounds)
+        return type(items)(map(_compared, items)).index(_compared(value), *bounds)
+
+    return index
+
+
+def _remove(items: Any, python: Any) -> Any:
+    def remove(value: Any) -> None:
+        if not _is_seen([value, *items]):
+            python(value)
+            return
+        copied = type(items)(map(_compared, items))
+        n = len(copied)
+        wanted = _compared(value)
+        for at in range(n):
+            if copied[at] == wanted:
+                del items[at]
+                return
+        type(items)().remove(value)  # says that it is not there, as Python does
+
+    return remove
+
+
+def _sort(items: Any, python: Any) -> Any:
+    def sort(*, key: _Key | None = None, reverse: Any = False) -> None:
+        items[:] = ordered(items, key, reverse)
+
+    return sort
+
+
+_METHODS: dict[str, Callable[[Any, Any], Any]] = {
+    "count": _count,
+    "index": _index,
+    "remove": _remove,
+    "sort": _sort,
+}
