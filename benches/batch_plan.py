@@ -29,10 +29,10 @@ from batch_shapes import SHAPES, TABLE, Shape
 from request_tokens import best_of
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.planning import room
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.tokenizer import load_tokenizer
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.tokenizer import load_tokenizer
 
 WAYS = ("given", "order", "plan")
 

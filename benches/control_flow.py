@@ -19,10 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sgc.endpoints import Endpoint
-from sgc.functions import Function
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.programs.function import Function
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.run.options import RunOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 REPLIES: dict[str, list[str]] = {

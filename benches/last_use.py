@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import sgc
-from sgc.endpoints import Runtime
 from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
-from sgc.runtime.executor.options import RunOptions
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 N_DOCUMENTS = 12

@@ -23,8 +23,8 @@ sys.path.insert(0, str(ROOT / "benches" / "movement"))
 
 from templates import judge, prefix, program, read, sets  # noqa: E402
 
-from sgc.passes.movement import move  # noqa: E402
-from sgc.runtime.engine.tokenizer import Text, Tokenizer, load_tokenizer  # noqa: E402
+from sgc.passes.changing.movement import move  # noqa: E402
+from sgc.runtime.engine.text.tokenizer import Text, Tokenizer, load_tokenizer  # noqa: E402
 
 
 def n_tokens(tokenizer: Tokenizer, text: str) -> int:

@@ -29,9 +29,9 @@ from workloads import Workload, workloads
 
 import sgc
 from sgc.ir.graph import Graph
-from sgc.passes.keep import keep
+from sgc.passes.facts.kept_results import keep
 from sgc.passes.pipeline import LEVELS, PASSES, optimize
-from sgc.program import Program
+from sgc.programs.program import Program
 from sgc.runtime.engine.launch import EmbeddedEngine
 
 BILLED = {"fuse_calls"}  # what pays where each request is billed with its prompt

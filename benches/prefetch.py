@@ -36,15 +36,16 @@ from peers import machine
 from texts import Prose
 
 import sgc
-from sgc.endpoints import connect
-from sgc.passes import fold_constants, insert_prefetch
+from sgc.passes.exact import fold_constants
+from sgc.passes.hints import insert_prefetch
 from sgc.passes.pipeline import run_pass
-from sgc.program import Program
-from sgc.runtime.engine.ahead import SHARE
+from sgc.programs.program import Program
+from sgc.runs.endpoints import connect
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import Sampling, TextRun, TokenRun
-from sgc.runtime.executor.engine_backend import EngineBackend
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.engine.scheduling.prefetch_queue import SHARE
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Sampling, TextRun, TokenRun
+from sgc.runtime.executor.run.options import RunOptions
 
 CHUNK = 512 // SHARE  # of the engine's default, a prefetch's part
 N_WORDS = 1600
@@ -135,7 +136,7 @@ def called(endpoint: sgc.Endpoint, programs: dict[str, Program], gap_s: float,
 
 
 def wait_idle(endpoint: sgc.Endpoint) -> None:
-    from sgc.runtime.executor.loop import shared
+    from sgc.runtime.executor.run.loop import shared
 
     while shared.run(endpoint.backend.stats()).in_flight_requests:
         time.sleep(0.01)

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from providers.cache_shapes import MODELS, SHAPES, measure  # noqa: E402
 
-from sgc.runtime.executor.providers.models import as_of  # noqa: E402
+from sgc.runtime.executor.backends.providers.models.models import as_of  # noqa: E402
 
 
 def rows() -> list[dict[str, Any]]:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import sgc
-from sgc.endpoints import Endpoint
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parent.parent
 N_TRIES = 2

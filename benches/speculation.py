@@ -30,10 +30,10 @@ from tiny_model.evaluate import three_fields  # noqa: E402
 from tiny_model.world import World  # noqa: E402
 
 import sgc  # noqa: E402
-from sgc.endpoints import connect  # noqa: E402
 from sgc.passes.pipeline import optimize  # noqa: E402
-from sgc.program import Program  # noqa: E402
-from sgc.runtime.executor.options import RunOptions  # noqa: E402
+from sgc.programs.program import Program  # noqa: E402
+from sgc.runs.endpoints import connect  # noqa: E402
+from sgc.runtime.executor.run.options import RunOptions  # noqa: E402
 
 PACKAGES = ("openai", "torch", "aiohttp")
 

@@ -2,7 +2,7 @@
 
 Each does what Python's operation of that name does on run-time values. One that can fail raises
 its exception in Python; a program first asks `attempt`, and branches. Evaluated by
-`runtime/executor/functions.py`; this table is all that the IR knows of them.
+`runtime/executor/ops/functions.py`; this table is all that the IR knows of them.
 """
 
 from __future__ import annotations

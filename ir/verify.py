@@ -34,11 +34,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sgc.errors import VerifyError
-from sgc.ir import rules_calls, rules_flow, rules_graph, rules_node
-from sgc.ir.breach import Breach, SourceLine
 from sgc.ir.graph import Graph
-from sgc.ir.literals import shown_name
-from sgc.ir.rules_graph import Rule
+from sgc.ir.rules import calls as rules_calls
+from sgc.ir.rules import flow as rules_flow
+from sgc.ir.rules import graph as rules_graph
+from sgc.ir.rules import node as rules_node
+from sgc.ir.rules.graph import Rule
+from sgc.ir.rules.violation import Breach, SourceLine
+from sgc.ir.text.literals import shown_name
 
 CALLS = "R16 calls"
 RULES: tuple[tuple[str, Rule], ...] = (

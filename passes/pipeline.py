@@ -14,23 +14,18 @@ from time import perf_counter
 from sgc.errors import PassFailed, UsageError
 from sgc.ir.graph import Graph
 from sgc.ir.verify import verify
-from sgc.passes import (
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.changing import fuse_calls, hoist_prefix, tighten_max_tokens
+from sgc.passes.exact import (
     drop_dead,
     drop_unused,
     fold_constants,
     fold_flow,
     fold_values,
     forward_params,
-    fuse_calls,
-    hoist_prefix,
-    insert_prefetch,
-    mark_last,
-    place_caches,
     share_equal,
-    start_early,
-    tighten_max_tokens,
 )
-from sgc.passes.base import Pass, Preserves
+from sgc.passes.hints import insert_prefetch, mark_last, place_caches, start_early
 from sgc.passes.receipts import receipt_of
 
 # (pass, before, after, seconds)

@@ -4,8 +4,8 @@
 transformers or gRPC; they come with the first use of an engine.
 """
 
-from sgc.batch import BatchFailed
-from sgc.choices import (
+from sgc.errors import SgcError, ToolError
+from sgc.lang.choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
     greedy_token_selection,
@@ -13,32 +13,14 @@ from sgc.choices import (
     token_length_normalized,
     unconditional_likelihood_normalized,
 )
-from sgc.endpoints import (
-    RemoteEngine,
-    Runtime,
-    RuntimeEndpoint,
-    connect,
-    flush_cache,
-    get_server_info,
-    set_default_backend,
-)
-from sgc.errors import SgcError, ToolError
-from sgc.functions import Function, function
-from sgc.group import ProgramStateGroup
-from sgc.keeping import cached, record, replay
-from sgc.mapping import MappedStates
-from sgc.mapping import map as map  # not in __all__: it would take the place of Python's
-from sgc.program import Program, load
-from sgc.providers import Anthropic, OpenAI
-from sgc.runs import RunState
-from sgc.runtime.executor.record import RunResult
-from sgc.runtime.executor.run_log import RunLog
-from sgc.state import ProgramState
-from sgc.streaming import StreamedText
-from sgc.table import join, table
-from sgc.tools import Tool, tool
-from sgc.turns import turns
-from sgc.words import (
+from sgc.lang.group import ProgramStateGroup
+from sgc.lang.maps import MappedStates
+from sgc.lang.maps import map as map  # not in __all__: it would take the place of Python's
+from sgc.lang.state import ProgramState
+from sgc.lang.table import join, table
+from sgc.lang.tools import Tool, tool
+from sgc.lang.turns import turns
+from sgc.lang.words import (
     assistant,
     assistant_begin,
     assistant_end,
@@ -57,6 +39,24 @@ from sgc.words import (
     user_end,
     video,
 )
+from sgc.programs.function import Function, function
+from sgc.programs.program import Program, load
+from sgc.runs.batch import BatchFailed
+from sgc.runs.endpoints import (
+    RemoteEngine,
+    Runtime,
+    RuntimeEndpoint,
+    connect,
+    flush_cache,
+    get_server_info,
+    set_default_backend,
+)
+from sgc.runs.keeping import cached, record, replay
+from sgc.runs.providers import Anthropic, OpenAI
+from sgc.runs.run import RunState
+from sgc.runs.streaming import StreamedText
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.record import RunResult
 
 __version__ = "0.1.0"
 

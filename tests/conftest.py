@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from sgc.cli import main
-from sgc.endpoints import Endpoint, Runtime
-from sgc.runtime.executor.backend import Prompt, Sampling
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.tracing import check
+from sgc.runs.endpoints import Endpoint, Runtime
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.tracing.checking import check
 
 # Tests run side by side, one on each core: more threads would wait for each other. For torch,
 # which reads it when it is imported, in this process and in those begun here.

@@ -10,15 +10,15 @@ from typing import Any
 
 from tests_support import asked, results
 
-from sgc.endpoints import Endpoint
 from sgc.errors import ProgramRaised, SgcError
-from sgc.functions import Function
 from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.tracing.explore import Budget
-from sgc.tracing.scripted_replies import obeying
+from sgc.programs.function import Function
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.checking.scripted_replies import obeying
+from sgc.tracing.paths.explore import Budget
 from sgc.tracing.tracer import trace
 
 BUDGET = Budget(work=10**9)
@@ -76,7 +76,7 @@ def agree(
     **arguments: Any,
 ) -> Graph:
     """The graph, whose runs are those of the interpreter; at -O0 and -O1, for `n` seeds."""
-    from sgc.program import Program
+    from sgc.programs.program import Program
 
     graph = trace(function, budget=budget, is_full=True)
     ran = set()

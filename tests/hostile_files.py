@@ -21,15 +21,15 @@ from google.protobuf.message import DecodeError, Message
 from hostile_programs import FAMILIES
 from random_graphs import random_graph
 
-from sgc.cli.explain import explain_program
+from sgc.cli.programs.explain import explain_program
 from sgc.errors import SgcError, UsageError
-from sgc.ir import file as sgir
-from sgc.ir.dump import to_dot, to_json, to_mermaid
+from sgc.ir.analysis.dump import to_dot, to_json, to_mermaid
+from sgc.ir.file import sgir as sgir
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Graph, Lit, Ref, Value, make_node
 from sgc.ir.ops import OPS
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.ir.types import STREAM
 from sgc.passes.pipeline import optimize
 from sgc.proto import sgir_pb2 as pb

@@ -26,7 +26,7 @@ CONVERTED = "tests/lang/test_convert.py tests/lang/test_in_place.py tests/lang/t
 
 PASSES = (
     *_of(
-        "passes/share_equal.py", "tests/passes/test_share_equal.py:not random",
+        "passes/exact/share_equal.py", "tests/passes/test_share_equal.py:not random",
         ("0 <= degrees < GREEDY_BELOW", "0 <= degrees <= 1.0"),
         ("node.spec.flags and node.op not in _TIMED", "node.spec.flags"),
         ("{Kind.LIST, Kind.JSON}", "()"),
@@ -36,7 +36,7 @@ PASSES = (
         ('if dict(node.fields).get("hidden") == Lit(True) and', "if False and"),
     ),
     *_of(
-        "passes/mark_last.py", "tests/passes/test_mark_last.py",
+        "passes/hints/mark_last.py", "tests/passes/test_mark_last.py",
         ('node.op in _ASKS or node.op == "prefetch" or', "node.op in _ASKS or"),
         ('if any(node.op == "deopt" for node in graph.nodes()):', "if False:"),
         ("continued = continued[:1]", "pass"),
@@ -44,7 +44,7 @@ PASSES = (
         ("if isinstance(arg, Ref) and param.type.is_stream:", "if False:"),
     ),
     *_of(
-        "passes/start_early.py", "tests/passes/test_start_early.py",
+        "passes/hints/start_early.py", "tests/passes/test_start_early.py",
         ('"winner_values", "ended"}', '"winner_values"}'),
         ('return node.text("effect") == "pure"', 'return node.text("effect") != "effect"'),
         ("if not any(node.op in _SLOW for node, _ in moved):", "if False:"),
@@ -53,36 +53,38 @@ PASSES = (
         ("to = firsts[n] = max(to, firsts[n])", "to = max(to, firsts[n])"),
     ),
     *_of(
-        "passes/flow.py", "tests/passes/test_start_early.py",
+        "passes/facts/flow.py", "tests/passes/test_start_early.py",
         ('return last.get("bound") != Lit(0)', "return False"),
         ('or (last.op == "switch" and not last.text("default"))', ""),
         ("block not in self._loops and above not in self._loops", "True"),
     ),
     *_of(
-        "passes/insert_prefetch.py", "tests/passes/test_insert_prefetch.py",
+        "passes/hints/insert_prefetch.py", "tests/passes/test_insert_prefetch.py",
         ("if len(chosen) < n_free and", "if"),
         ("_n_new(one, [*known, *chosen])", "_n_new(one, known)"),
         ("if not one.waits & ~there:", "if False:"),
     ),
     *_of(
-        "passes/fold_constants.py", "tests/passes/test_passes.py tests/passes/test_folding.py",
+        "passes/exact/fold_constants.py",
+        "tests/passes/test_passes.py tests/passes/test_folding.py",
         ("index is None or uses[stream.name] != 1", "index is None"),
         ('node.op == "const" and not node.text("text")', "False"),
     ),
     *_of(
-        "passes/fold_values.py", "tests/passes/test_fold_values.py tests/passes/test_folding.py",
+        "passes/exact/fold_values.py",
+        "tests/passes/test_fold_values.py tests/passes/test_folding.py",
         ("len(texts) == len(parts) and len(made) <= MAX_CHARS", "True"),
         ("type(value) is int and abs(value) <= MAX_INT", "type(value) is int"),
         ("len(values) != len(args) or len(kinds) != 1 or", "len(values) != len(args) or"),
     ),
     *_of(
-        "passes/fold_flow.py", "tests/passes/test_fold_flow.py tests/passes/test_folding.py",
+        "passes/exact/fold_flow.py", "tests/passes/test_fold_flow.py tests/passes/test_folding.py",
         ('return last.op == "switch" and not last.text("default")', "return False"),
         ("and not _is_bound(only) else", "else"),
         ("if not is_sure or last.op", "if last.op"),
     ),
     *_of(
-        "passes/forward_params.py",
+        "passes/exact/forward_params.py",
         "tests/passes/test_forward_params.py tests/passes/test_folding.py",
         ("- {Ref(name)}", ""),
         ("or _is_alike(only, values[name])", "or True"),
@@ -91,13 +93,13 @@ PASSES = (
 
 RULES = "tests/ir/test_rules.py tests/ir/test_golden.py tests/ir/test_verify.py"
 ENGINE = _of(
-    "runtime/engine/scheduler.py", "tests/engine/core/test_policies.py:pin",
+    "runtime/engine/scheduling/scheduler.py", "tests/engine/core/test_policies.py:pin",
     ("last = max(self._pinned,", "last = min(self._pinned,"),
 )  # fmt: skip
 
 VERIFIER = (
     *_of(
-        "ir/rules_graph.py", "tests/ir/test_golden.py tests/ir/test_verify.py "
+        "ir/rules/graph.py", "tests/ir/test_golden.py tests/ir/test_verify.py "
         "tests/ir/test_bounds.py",
         ("if block != home and own >> block & 1:", "if False:"),
         ("if first is None and (own & used or used_after >> block & 1):",
@@ -109,7 +111,7 @@ VERIFIER = (
         ("if number != home and not found", "if not found"),
     ),
     *_of(
-        "ir/rules_node.py", RULES,
+        "ir/rules/node.py", RULES,
         ("if row.static and next(operand_refs(operand), None) is not None:", "if False:"),
         ("if row.is_required and row.name not in names:", "if False:"),
         ("if depth > MAX_DEPTH:", "if False:"),
@@ -119,7 +121,7 @@ VERIFIER = (
         ("if options and isinstance(text, str) and text not in options:", "if False:"),
     ),
     *_of(
-        "ir/rules_flow.py", RULES,
+        "ir/rules/flow.py", RULES,
         ("elif name == entry:", "elif False:"),
         ("if len(set(cases)) < len(cases):", "if False:"),
         ("return bool(type_.options) and context.options(type_) <= context.options(wide)",
@@ -127,14 +129,14 @@ VERIFIER = (
         ('if node.op == "attempt" and not row.error:', "if False:"),
     ),
     *_of(
-        "ir/rules_calls.py", "tests/ir/test_golden.py tests/ir/test_verify.py "
+        "ir/rules/calls.py", "tests/ir/test_golden.py tests/ir/test_verify.py "
         "tests/ir/test_file_hostile.py",
         ("if param.value.type == MEDIA and type_ != MEDIA:", "if False:"),
         ("if len(left) != 1:", "if False:"),
         ("if depths[-1] > MAX_NESTING:", "if False:"),
     ),
     *_of(
-        "ir/reader.py", "tests/ir/test_bounds.py tests/ir/test_file_hostile.py",
+        "ir/file/reader.py", "tests/ir/test_bounds.py tests/ir/test_file_hostile.py",
         ("if self._is_used[index]:", "if False:"),
         ("if self._budget.n_left < 0:", "if False:"),
         ("if index >= len(table):", "if index > len(table):"),
@@ -144,7 +146,7 @@ VERIFIER = (
 TRACED = "tests/lang/test_tracing_parts.py"
 TRACING = (
     *_of(
-        "sgc/tracing/facts.py", TRACED,
+        "sgc/tracing/paths/facts.py", TRACED,
         ('if fn == "eq" and found[0][0] == "lit":', "if False:"),
         ("excluded.add(known[1][-1])", "pass"),
         ("return True if len(left) == 1 else None", "return None"),
@@ -152,14 +154,14 @@ TRACING = (
         ('if is_true and known[1][1] == wanted[1] == "str":', "if False:"),
     ),
     *_of(
-        "sgc/tracing/snapshot.py", TRACED,
+        "sgc/tracing/paths/snapshot.py", TRACED,
         ("if any(found.get(start, start) != start for start in ours.starts):", "if False:"),
         ("if theirs.facts.get(_moved(fact, found)) is not is_true:", "if False:"),
         ("mine.type == theirs.type and found.setdefault", "found.setdefault"),
         ("if not set(other_own) <= set(mine_own):", "if False:"),
     ),
     *_of(
-        "sgc/tracing/bytecode.py", TRACED,
+        "sgc/tracing/code/bytecode.py", TRACED,
         ("                if handler is not None:\n                    after |=",
          "                if False:\n                    after |="),
         ('and second.opname != "WITH_EXCEPT_START"', ""),
@@ -168,12 +170,12 @@ TRACING = (
         ("after.add(name) if is_read else after.discard(name)", "after.add(name)"),
     ),
     *_of(
-        "sgc/tracing/bytecode.py", "tests/lang/test_bytecode.py",
+        "sgc/tracing/code/bytecode.py", "tests/lang/test_bytecode.py",
         ("if is_known else [everything]", "if True else [everything]"),
         ("return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)", "pass"),
     ),
     *_of(
-        "sgc/tracing/opcodes.py", "tests/lang/test_bytecode.py",
+        "sgc/tracing/code/opcodes.py", "tests/lang/test_bytecode.py",
         ('"DELETE_FAST": (False, True),', ""),
         ("LOAD_CONST LOAD_FAST LOAD_FAST_CHECK", "LOAD_FAST LOAD_FAST_CHECK"),
         ("sys.version_info[:2] in PYTHONS", "sys.version_info[:2] >= PYTHONS[0]"),
@@ -203,29 +205,30 @@ TRACING = (
          "again = trace.straight(is_silent=True)"),
     ),
     *_of(
-        "sgc/tracing/check.py", "tests/lang/test_trace_check.py tests/lang/test_abstract_text.py",
+        "sgc/tracing/checking/check.py",
+        "tests/lang/test_trace_check.py tests/lang/test_abstract_text.py",
         ("if more := compiled.asked - interpreted.asked:",
          "if more := interpreted.asked - compiled.asked:"),
         ("if isinstance(compiled, TurnsExceeded):", "if False:"),
         ("    _compare_calls(function, compiled, interpreted)\n    for a", "    for a"),
     ),
     *_of(
-        "sgc/tracing/check_rounds.py", "tests/lang/test_trace_check.py",
+        "sgc/tracing/checking/rounds.py", "tests/lang/test_trace_check.py",
         ("kinds = [of_own, nasty, _equal(own), _long()]", "kinds = [of_own, nasty, _long()]"),
         ("kinds = [of_own, nasty, _equal(own), _long()]", "kinds = [of_own, nasty, _equal(own)]"),
     ),
     *_of(
-        "sgc/tracing/loops.py", TRACED,
+        "sgc/tracing/paths/loops.py", TRACED,
         ("loops[head].n_turns += 1", "loops[head].n_turns += 0"),
         ("return None if loop is None else (repr(loop.entry), loop.n_turns)", "return None"),
     ),
     *_of(
-        "sgc/tracing/explore.py", TRACED,
+        "sgc/tracing/paths/explore.py", TRACED,
         ("is_back = segment in self.segments", "is_back = False"),
         ("for target in targets(queue.pop()):", "for target in targets(queue.pop())[:1]:"),
     ),
     *_of(
-        "sgc/tracing/assemble.py", TRACED,
+        "sgc/tracing/paths/assemble.py", TRACED,
         ("box.bound = self._max_turns if end.is_back else 0", "box.bound = 0"),
         ("given = name if end.mapped is None else end.mapped.get(name, name)", "given = name"),
         ("if value in by_name and value not in kept:", "if False:"),

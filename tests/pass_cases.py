@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.passes.pipeline import PASSES, run_pass
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from sgc.ir import types
-from sgc.ir.analysis import successors
+from sgc.ir.analysis.dependencies import successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Ref, Value, make_node
 from sgc.ir.types import Kind
 from sgc.passes.rewriting import jump_args, renamed

@@ -20,18 +20,18 @@ from random_control import Generator
 from random_programs import random_program
 
 from sgc.errors import TraceError, UnknownVariable
-from sgc.ir.file import from_bytes, to_bytes
+from sgc.ir.file.sgir import from_bytes, to_bytes
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
+from sgc.lang.tools import resolve_tools, tools_in
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.keep import KEEPS, keep
+from sgc.passes.facts.kept_results import KEEPS, keep
 from sgc.passes.pipeline import O1, PASSES, optimize, rewritten, run_pass
-from sgc.program import Program
-from sgc.runtime.executor import blocks
-from sgc.runtime.executor.options import RunOptions
-from sgc.tools import resolve_tools, tools_in
-from sgc.tracing.explore import Report
+from sgc.programs.program import Program
+from sgc.runtime.executor.run import blocks
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.paths.explore import Report
 from sgc.tracing.tracer import trace
 
 STRAIGHT = {"x": "Tea ", "y": " is\n", "n": 5}

@@ -17,16 +17,16 @@ from random_control import ARMS, BLOCKS, ENDS, NOT_IN_ROLE, SIMPLE, Generator, M
 from random_control_shrink import shrunk
 from random_control_tree import Mark, Statement
 
-from sgc.endpoints import Endpoint
 from sgc.errors import TraceError, TurnsExceeded, UnknownVariable
 from sgc.ir.graph import Graph
+from sgc.lang.tools import resolve_tools, tools_in
 from sgc.passes.pipeline import optimize
-from sgc.program import Program
-from sgc.runtime.executor.limits import LimitExceeded
-from sgc.runtime.executor.options import RunOptions
-from sgc.tools import resolve_tools, tools_in
-from sgc.tracing.check_rounds import text_of_length
-from sgc.tracing.explore import Budget, Report
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.interface.limits import LimitExceeded
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.checking.rounds import text_of_length
+from sgc.tracing.paths.explore import Budget, Report
 from sgc.tracing.tracer import trace
 
 BUDGET = Budget()

@@ -25,8 +25,8 @@ from sgc.ir.graph import (
 from sgc.ir.limits import MAX_WIDTH
 from sgc.ir.op_specs import FieldSpec, Flag, OpSpec
 from sgc.ir.ops import OPS, TABLE
-from sgc.ir.parser import parse
-from sgc.ir.rules_node import EFFECTS, n_gathered
+from sgc.ir.rules.node import EFFECTS, n_gathered
+from sgc.ir.text.parser import parse
 from sgc.ir.types import STREAM, TEXT, Kind, Type, choice_of, list_of
 
 TEXTS = (

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import sgc
-from sgc.functions import Function
+from sgc.programs.function import Function
 
 TEXTS = ("a", " b", "c\n", "", "The answer is", ": ", "é🙂", "{x}", "%s", "yes")
 

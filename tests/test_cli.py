@@ -15,11 +15,11 @@ import pytest
 from tests_support import written
 from waiting import BOUND_S
 
-from sgc.ir.file import to_bytes
-from sgc.ir.parser import parse
+from sgc.ir.file.sgir import to_bytes
+from sgc.ir.text.parser import parse
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.pipeline import PASSES
-from sgc.program import load
+from sgc.programs.program import load
 
 ROOT = Path(__file__).resolve().parent.parent
 TIP = str(ROOT / "examples" / "tip_suggestion.py")

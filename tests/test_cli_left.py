@@ -8,8 +8,8 @@ import pytest
 from tests_support import written
 
 from sgc.errors import SgcWarning, TraceError
-from sgc.ir.file import save
-from sgc.ir.parser import parse
+from sgc.ir.file.sgir import save
+from sgc.ir.text.parser import parse
 from sgc.tracing import tracer
 
 # A way that never merges: each turn's text is another.

@@ -69,7 +69,7 @@ def test_nothing_unpickles_or_evaluates():
         ("import sgc", HEAVY),
         ("import sgc.cli.commands", HEAVY),
         (
-            "from sgc.cli.source import load_function as f; "
+            "from sgc.cli.programs.source import load_function as f; "
             "f('examples/tip_suggestion.py').compile()",
             HEAVY[:-1],
         ),

@@ -10,14 +10,14 @@ from conftest import prompt_text
 
 import sgc
 from sgc.errors import UsageError
-from sgc.ir.file import load
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
-from sgc.movement_model import by_model, question, read_order
-from sgc.movement_validation import greedy, validate
-from sgc.passes.movement import lines, move
-from sgc.passes.movement.propose import drafts
-from sgc.rows import InputRow
+from sgc.ir.file.sgir import load
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
+from sgc.passes.changing.movement import lines, move
+from sgc.passes.changing.movement.propose import drafts
+from sgc.proposer.model import by_model, question, read_order
+from sgc.proposer.validation import greedy, validate
+from sgc.runs.rows_file import InputRow
 
 PROGRAM = """sgir 1
 program @p(%x: text) {
@@ -153,8 +153,8 @@ def compiled(tmp_path):
 @pytest.fixture
 def opt(monkeypatch, capsys, scripted, tmp_path):
     """Runs `sgc opt -p hoist_prefix` where every engine is a scripted one."""
-    from sgc.cli import hoist
-    from sgc.cli.opt import opt_program
+    from sgc.cli.programs import hoist
+    from sgc.cli.programs.opt import opt_program
 
     def run(path, reply=lambda p, s: "", **options):
         asked = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sgc.errors import UsageError
-from sgc.rows import read_rows
+from sgc.runs.rows_file import read_rows
 
 
 def test_rows_have_keys_arguments_and_lines(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from waiting import BOUND_S
 
 from sgc.cli import main
-from sgc.cli.top import History, Snapshot, _Screen, line
+from sgc.cli.running.top import History, Snapshot, _Screen, line
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.launch import EmbeddedEngine
 
@@ -196,7 +196,7 @@ def test_an_engine_that_ends_is_told() -> None:
 
 def test_an_answer_that_takes_longer_than_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next question follows at once; the wait between them is not less than nothing."""
-    from sgc.cli import top as module
+    from sgc.cli.running import top as module
 
     moments = iter(range(100))
     slept: list[float] = []

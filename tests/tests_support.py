@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sgc.endpoints import Endpoint
-from sgc.functions import Function
 from sgc.passes.pipeline import optimize
-from sgc.program import Program
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import RunResult
+from sgc.programs.function import Function
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
 
 
 def results(result: RunResult) -> tuple[object, ...]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.fake_model import FakeModel
-from sgc.runtime.engine.request import EngineRequest, Generate, Prefetch, State
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, Prefetch, State
+from sgc.runtime.engine.step.core import EngineCore
 
 VOCAB = 512
 STEP_S = 0.030  # about a model of 0.5 billion parameters on two cores

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    from sgc.ir.docs_table import ops_markdown
+    from sgc.ir.text.docs_table import ops_markdown
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "ops.md")

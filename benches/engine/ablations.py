@@ -29,8 +29,8 @@ from drive import Drive, be_tuned
 from peers import machine
 from workloads import Call, Program, make
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.runner import ModelRunner, load_model
+from sgc.runtime.engine.model.runner import ModelRunner, load_model
+from sgc.runtime.engine.step.core import EngineCore
 
 SHAPES = ("few_shot_select", "multi_level", "tree_of_thought", "judge", "react")
 # The pool holds a part of what the programs touch, so that what is kept matters.

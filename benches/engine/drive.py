@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from workloads import Call, Program
 
-from sgc.runtime.engine import tuning
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.request import Commit, EngineRequest, Generate, Score
+from sgc.runtime.engine.process import tuning
+from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Score
+from sgc.runtime.engine.step.core import EngineCore
 
 
 def be_tuned() -> None:

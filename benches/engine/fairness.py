@@ -27,9 +27,9 @@ import virtual_clock as clock
 from drive import be_tuned
 from peers import machine
 
-from sgc.runtime.engine import turns
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.request import EngineRequest, Generate
+from sgc.runtime.engine.requests.request import EngineRequest, Generate
+from sgc.runtime.engine.scheduling import turns
+from sgc.runtime.engine.step.core import EngineCore
 
 NEVER = 10**9
 OVERLOAD = 1.2
@@ -86,7 +86,7 @@ def _line(row: dict[str, float]) -> str:
 
 
 def real(name: str, folder: Path) -> dict[str, Any]:
-    from sgc.runtime.engine.runner import load_model
+    from sgc.runtime.engine.model.runner import load_model
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=16384)
     at_once = clock.flood(7, n=400, rate=1e6)

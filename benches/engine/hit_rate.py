@@ -26,8 +26,8 @@ from drive import Asked, Drive
 from offline import Optimum, optimum
 from workloads import SHAPES, make
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.fake_model import FakeModel
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.step.core import EngineCore
 
 VOCAB = 4096
 POLICIES = ("lpm", "dfs", "fcfs", "random")

@@ -35,8 +35,8 @@ import numpy as np
 from attacks import ATTACKS, Target, attack, discard
 
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
 TIMEOUT_S = 10.0
 SETTLE_S = 2.0  # what an attack begins with comes before what is measured

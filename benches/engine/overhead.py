@@ -26,10 +26,10 @@ import models
 from drive import be_tuned
 from peers import machine
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.forward import FlatBatch
-from sgc.runtime.engine.request import EngineRequest, Generate
-from sgc.runtime.engine.scheduler import Scheduler
+from sgc.runtime.engine.model.forward import FlatBatch
+from sgc.runtime.engine.requests.request import EngineRequest, Generate
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
+from sgc.runtime.engine.step.core import EngineCore
 
 VOCAB = 64
 STEPS = 200
@@ -97,7 +97,7 @@ def _steps(n: int, context: int) -> dict[str, Any]:
 
 def share(name: str, folder: Path) -> dict[str, Any]:
     """100 requests without anything in common, as the paper's 100 of ShareGPT."""
-    from sgc.runtime.engine.runner import load_model
+    from sgc.runtime.engine.model.runner import load_model
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=65536)
     core = _core(runner, runner.pool_tokens, runner.max_context, runner.vocab_size)

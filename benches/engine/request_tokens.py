@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from offline import Optimum, optimum
 
-from sgc.runtime.engine.tokenizer import Ids, Text, Tokenizer
-from sgc.runtime.executor.backend import Generated, Prompt, TextRun, TokenRun
-from sgc.runtime.executor.record import Request
+from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer
+from sgc.runtime.executor.interface.backend import Generated, Prompt, TextRun, TokenRun
+from sgc.runtime.executor.run.record import Request
 
 
 def segments(prompt: Prompt) -> list[Text | Ids]:

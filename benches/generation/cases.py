@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sgc.runtime.executor.backend import Generated, Prompt, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Generated, Prompt, Sampling, TextRun
 
 HOUSES = ("Gryffindor", "Slytherin", "Ravenclaw", "Hufflepuff")
 BLOODS = ("Pure-blood", "Half-blood", "Muggle-born")

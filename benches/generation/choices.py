@@ -33,10 +33,10 @@ from shapes import FIRST_ID
 from summary import paired_ratio
 from texts import CHOICES
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.request import Commit, EngineRequest, Score
-from sgc.runtime.engine.runner import ModelRunner, load_model
-from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.model.runner import ModelRunner, load_model
+from sgc.runtime.engine.requests.request import Commit, EngineRequest, Score
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 
 N_PROMPT = 512
 SELECT = "one select"

@@ -30,10 +30,10 @@ from generation.corpus import validate
 from generation.serving import bars
 
 from sgc.errors import BackendError, SgcError
-from sgc.runtime.engine.token_bytes import token_bytes
-from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.executor.backend import FinishReason, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.text.token_bytes import token_bytes
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import FinishReason, Sampling, TextRun
 
 CLOSING = frozenset(string.punctuation.encode() + b" \n\t")
 BIASES = (4.0, 7.0, 1.0)  # of what closes, one for each of K in turn

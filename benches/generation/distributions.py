@@ -25,8 +25,8 @@ from generation import serving
 from generation.cases import MAX_TOKENS, OUTCOMES, REGEX, ask, short
 from generation.serving import bars
 
-from sgc.runtime.executor.backend import Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
 JUMPS, NO_JUMPS = "jumping", "not jumping"
 WIDTH = 32

@@ -27,11 +27,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from generation import serving
 from generation.serving import bars
 
-from sgc.runtime.engine.healing import healer_of
-from sgc.runtime.engine.token_bytes import TokenBytes, token_bytes
-from sgc.runtime.engine.tokenizer import Text, Tokenizer
-from sgc.runtime.executor.backend import Generated, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.guides.healing import healer_of
+from sgc.runtime.engine.text.token_bytes import TokenBytes, token_bytes
+from sgc.runtime.engine.text.tokenizer import Text, Tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Generated, Sampling, TextRun
 
 N_TOKENS, N_GIVEN = 6, 40
 N_SHOWN = 3

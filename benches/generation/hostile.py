@@ -35,8 +35,8 @@ from generation.serving import bars
 
 from sgc.errors import BackendError, SgcError
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 
 SEED = 11
 MAX_TOKENS = 4

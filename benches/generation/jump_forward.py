@@ -37,11 +37,11 @@ from generation.corpus import validate
 from generation.serving import bars
 from summary import paired_ratio
 
-from sgc.runtime.engine.grammar import composed, grammar_of
-from sgc.runtime.engine.guides import Compiled, Vocabulary
-from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.executor.backend import FinishReason, Generated, Sampling
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.guides.grammar import composed, grammar_of
+from sgc.runtime.engine.guides.guides import Compiled, Vocabulary
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import FinishReason, Generated, Sampling
 
 JUMPS, NO_JUMPS, FREE = "jumping", "not jumping", "unconstrained"
 BATCHES = (1, 16)

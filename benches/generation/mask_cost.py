@@ -23,7 +23,7 @@ from generation.cases import Run, ask, prompts_of, short, unconstrained
 from generation.serving import bars
 from summary import paired_ratio
 
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
 MASKED, FREE = "masked", "unconstrained"
 BATCHES = (1, 16)

@@ -21,12 +21,12 @@ from peer_process import PAGE_MB, tree
 from peers import machine
 
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.token_bytes import token_bytes
-from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.token_bytes import token_bytes
+from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 
 PACKAGES = ("llguidance", "jsonschema", "numpy", "torch", "transformers")
-WORKER = "sgc.runtime.engine.worker"
+WORKER = "sgc.runtime.engine.worker.main"
 
 
 def model_folder(name: str, folder: Path) -> Path:

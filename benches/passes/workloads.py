@@ -21,7 +21,7 @@ import speculation
 from texts import Prose
 
 import sgc
-from sgc.functions import Function
+from sgc.programs.function import Function
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL_S = 0.5  # how long a call of the host takes

@@ -24,7 +24,7 @@ from threading import Thread
 from types import TracebackType
 
 from sgc.errors import EngineUnavailable
-from sgc.runtime.engine import child
+from sgc.runtime.engine.process import child
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 5.0

@@ -20,17 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.engine import worker_process
-from sgc.runtime.engine.json_files import configured_eos_ids
-from sgc.runtime.engine.listen import (
-    Address,
-    Security,
-    check_exposure,
-    check_free,
-    parse_address,
-    read_security,
-)
-from sgc.runtime.engine.models import ModelSource, resolve
+from sgc.runtime.engine.model.json_files import configured_eos_ids
+from sgc.runtime.engine.model.models import ModelSource, resolve
 from sgc.runtime.engine.names import (
     CACHES,
     DEFAULT_CACHE,
@@ -38,6 +29,15 @@ from sgc.runtime.engine.names import (
     DTYPES,
     POLICIES,
 )
+from sgc.runtime.engine.server.listen import (
+    Address,
+    Security,
+    check_exposure,
+    check_free,
+    parse_address,
+    read_security,
+)
+from sgc.runtime.engine.worker import process as worker_process
 
 MOST = {
     "pool_tokens": 100_000_000,
@@ -178,7 +178,7 @@ def _metrics_address(config: ServerConfig, security: Any) -> Any:
             "--metrics needs a package that is not installed: prometheus-client",
             hint="pip install 'sgc[engine]'",
         )
-    from sgc.runtime.engine.metrics_http import metrics_address
+    from sgc.runtime.engine.metrics.http import metrics_address
 
     return metrics_address(config.metrics, security)
 

@@ -15,17 +15,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.errors import SgcError
-from sgc.runtime.engine import garbage, tuning
-from sgc.runtime.engine.bounds import ServerLimits
-from sgc.runtime.engine.listen import bind
-from sgc.runtime.engine.models import ModelSource
-from sgc.runtime.engine.server import EngineFacts, EngineServer, info_of
-from sgc.runtime.engine.shared import Shared
-from sgc.runtime.engine.template import PLAIN
-from sgc.runtime.engine.template_child import start_probe
-from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
-from sgc.runtime.engine.worker_link import WorkerDied, WorkerLink
-from sgc.runtime.engine.worker_process import WorkerProcess
+from sgc.runtime.engine.model.models import ModelSource
+from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.process import garbage, tuning
+from sgc.runtime.engine.server.listen import bind
+from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
+from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.text.template import PLAIN
+from sgc.runtime.engine.text.template_child import start_probe
+from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
+from sgc.runtime.engine.worker.process import WorkerProcess
 
 if TYPE_CHECKING:  # it runs as `__main__`, and would be imported a second time
     from sgc.runtime.engine.serve import Checked
@@ -105,7 +105,7 @@ def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> Iterator[s
     if address is None:
         yield ""
         return
-    from sgc.runtime.engine.metrics_http import serving_metrics
+    from sgc.runtime.engine.metrics.http import serving_metrics
 
     tls = _tls(checked)
     with serving_metrics(address, security, tls, shared.stats, info_of(facts), shared.tally) as url:

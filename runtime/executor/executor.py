@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgc.ir.graph import Graph
-from sgc.runtime.executor.arguments import bind_arguments
-from sgc.runtime.executor.backend import Backend
 from sgc.runtime.executor.instance import Instance, OnText
-from sgc.runtime.executor.map_places import Called
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import RunResult
-from sgc.runtime.executor.run_log import header_of
-from sgc.runtime.executor.tools import ToolImpl
+from sgc.runtime.executor.interface.arguments import bind_arguments
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.log.run_log import header_of
+from sgc.runtime.executor.run.map_places import Called
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+from sgc.runtime.executor.tools.tools import ToolImpl
 
 
 async def run_graph(

@@ -16,21 +16,21 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
-from sgc.runtime.executor.backend import Backend, Capabilities, Prompt
-from sgc.runtime.executor.births import Births
-from sgc.runtime.executor.blocks import Flow, Unset, flow_of, unset_error, walk
-from sgc.runtime.executor.failures import Failed
-from sgc.runtime.executor.handlers import ASKING, HANDLERS, Results
-from sgc.runtime.executor.logged import Logged, log_as
-from sgc.runtime.executor.map_places import COUNTED, Called, MapPlace, Maps
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.place import Place, Placed, of_run
-from sgc.runtime.executor.plan import Plan, plan_of
-from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
-from sgc.runtime.executor.speculation import Speculation
-from sgc.runtime.executor.stream import Piece, StreamState, special_pattern
-from sgc.runtime.executor.tools import Tools
-from sgc.runtime.executor.winners import Cuts, Lost, awaited, lost_error, path_of
+from sgc.runtime.executor.backends.speculation import Speculation
+from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
+from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.interface.place import Place, Placed, of_run
+from sgc.runtime.executor.log.backend import Logged, log_as
+from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
+from sgc.runtime.executor.run.blocks import Flow, Unset, flow_of, unset_error, walk
+from sgc.runtime.executor.run.map_places import COUNTED, Called, MapPlace, Maps
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.plan import Plan, plan_of
+from sgc.runtime.executor.run.record import Request, RunResult, Stats, StreamResult
+from sgc.runtime.executor.run.stream import Piece, StreamState, special_pattern
+from sgc.runtime.executor.run.stream_order import Births
+from sgc.runtime.executor.run.winners import Cuts, Lost, awaited, lost_error, path_of
+from sgc.runtime.executor.tools.tools import Tools
 
 # (node, stream path, text): text that a stream has got, in order, never retracted.
 OnText = Callable[[Node, str, str], None]

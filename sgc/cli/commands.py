@@ -15,7 +15,7 @@ KEEPS = (
     "all",
     "main",
     "returns",
-)  # those of `passes/keep.py`, which the other commands do not load
+)  # those of `passes/facts/kept_results.py`, which the other commands do not load
 
 
 for_option = click.option(
@@ -62,7 +62,7 @@ def compile_command(**options: Any) -> None:
     FUNCTION may be left out where the file has one @sgc.function, one called `main`, or one
     called like the file.
     """
-    from sgc.cli.compile import compile_program
+    from sgc.cli.programs.compile import compile_program
 
     compile_program(**options)
 
@@ -154,7 +154,7 @@ class RunCommand(click.Command):
 @debug_option
 def run_command(**options: Any) -> None:
     """Runs a program: a .sgir file, or Python source."""
-    from sgc.cli.run import run_program
+    from sgc.cli.running.run import run_program
 
     run_program(**options)
 
@@ -173,7 +173,7 @@ def run_command(**options: Any) -> None:
 @debug_option
 def replay_command(**options: Any) -> None:
     """Runs a program again from the log of a run, with no engine and no tools."""
-    from sgc.cli.replay import replay
+    from sgc.cli.programs.replay import replay
 
     replay(**options)
 
@@ -185,7 +185,7 @@ def replay_command(**options: Any) -> None:
 @debug_option
 def trace_command(log: Path, output: Path) -> None:
     """Writes the timeline of a log's runs in Chrome trace format."""
-    from sgc.cli.replay import trace
+    from sgc.cli.programs.replay import trace
 
     trace(log, output)
 
@@ -197,7 +197,7 @@ def trace_command(log: Path, output: Path) -> None:
 @debug_option
 def dump_command(path: Path, form: str) -> None:
     """Prints a compiled program."""
-    from sgc.cli.inspect import dump_program
+    from sgc.cli.programs.inspect import dump_program
 
     dump_program(path, form)
 
@@ -232,7 +232,7 @@ def dump_command(path: Path, form: str) -> None:
 @debug_option
 def opt_command(**options: Any) -> None:
     """Runs passes over a compiled program and says what each did."""
-    from sgc.cli.opt import opt_program
+    from sgc.cli.programs.opt import opt_program
 
     opt_program(**options)
 
@@ -265,7 +265,7 @@ def explain_command(**options: Any) -> None:
     With arguments or rows, also what each pass saves and what the run will use; with the log of a
     run, what it used.
     """
-    from sgc.cli.explain import explain_program
+    from sgc.cli.programs.explain import explain_program
 
     explain_program(**options)
 
@@ -298,7 +298,7 @@ def explain_command(**options: Any) -> None:
 @debug_option
 def estimate_command(**options: Any) -> None:
     """Tells requests, tokens and money of a run before it is made: as expected, and at most."""
-    from sgc.cli.estimate import estimate
+    from sgc.cli.programs.estimate import estimate
 
     estimate(**options)
 
@@ -308,7 +308,7 @@ def estimate_command(**options: Any) -> None:
 @debug_option
 def verify_command(path: Path) -> None:
     """Checks that a compiled program is whole and sound."""
-    from sgc.cli.inspect import verify_program
+    from sgc.cli.programs.inspect import verify_program
 
     verify_program(path)
 
@@ -348,7 +348,7 @@ def verify_command(path: Path) -> None:
 @debug_option
 def serve_command(**options: Any) -> None:
     """Serves a model over gRPC until it is stopped."""
-    from sgc.cli.serve import serve
+    from sgc.cli.running.serve import serve
 
     serve(**options)
 
@@ -363,7 +363,7 @@ def serve_command(**options: Any) -> None:
 @debug_option
 def top_command(**options: Any) -> None:
     """Shows what a running engine is doing, until interrupted."""
-    from sgc.cli.top import top
+    from sgc.cli.running.top import top
 
     top(**options)
 
@@ -372,7 +372,7 @@ def top_command(**options: Any) -> None:
 def version_command() -> None:
     """Prints the versions of sgc and its formats."""
     from sgc import __version__
-    from sgc.ir.file import FORMAT_VERSION
+    from sgc.ir.file.sgir import FORMAT_VERSION
     from sgc.ir.ops import OP_TABLE_VERSION
 
     click.echo(f"sgc {__version__} (.sgir format {FORMAT_VERSION}, op table {OP_TABLE_VERSION})")

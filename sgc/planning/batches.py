@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sgc.batch import Batch, BatchOptions, Row
-from sgc.caches import announce_rows
 from sgc.errors import SgcWarning
 from sgc.ir.graph import Graph, Lit
+from sgc.passes.changing.reorder_fields import find_table, reorder_fields
 from sgc.passes.pipeline import run_pass
-from sgc.passes.reorder_fields import find_table, reorder_fields
 from sgc.planning.fields import order_fields
 from sgc.planning.known import Known, Reader
 from sgc.planning.plan import BatchPlan, plan_known
-from sgc.runtime.executor.backend import Backend
+from sgc.runs.batch import Batch, BatchOptions, Row
+from sgc.runs.cache_rules import announce_rows
+from sgc.runtime.executor.interface.backend import Backend
 
 if TYPE_CHECKING:
-    from sgc.program import Program
+    from sgc.programs.program import Program
 
 _NOTHING = Known((), 0, 0)
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.ir.graph import Graph, Lit, Operand
-from sgc.passes.reorder_fields import Table
+from sgc.passes.changing.reorder_fields import Table
 from sgc.planning.tree import n_chars, saved_chars
-from sgc.runtime.executor.handlers import as_text
+from sgc.runtime.executor.ops.handlers import as_text
 
 # Each is a program of its own; rows that would have a rarer order have the one for all.
 MAX_ORDERS = 64

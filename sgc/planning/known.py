@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgc.ir.analysis import consumed
+from sgc.ir.analysis.dependencies import consumed
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
-from sgc.runtime.executor.functions import evaluate, failure
-from sgc.runtime.executor.handlers import as_text
+from sgc.runtime.executor.ops.functions import evaluate, failure
+from sgc.runtime.executor.ops.handlers import as_text
 
 Pieces = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from typing import Any
 from sgc.ir.graph import Graph
 from sgc.planning.known import Known, Reader
 from sgc.planning.tree import Key, common_chars, depth_first, n_chars, saved_chars
-from sgc.runtime.executor.options import DEFAULT_MAX_TOKENS
+from sgc.runtime.executor.run.options import DEFAULT_MAX_TOKENS
 
 # Where an order saves less a row, no more than a token or two, rows stay as they are given.
 MIN_SAVED_CHARS = 8

@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Sequence
 
 from sgc.planning.plan import RowSize
-from sgc.runtime.executor.record import RunResult
+from sgc.runtime.executor.run.record import RunResult
 
 # Until a row is over: few characters for a token, so that too few rows start, not too many.
 FIRST_CHARS_PER_TOKEN = 2.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sgc.ir.graph import Graph
-from sgc.predict.dry_run import Row, dry_run
-from sgc.predict.provider_meter import Calibration, Rates
-from sgc.predict.replies import AssumedReplies
-from sgc.predict.samples import Samples
-from sgc.runtime.executor.dry import DryBackend
-from sgc.runtime.executor.options import RunOptions
+from sgc.predict.dry.dry_run import Row, dry_run
+from sgc.predict.dry.provider_meter import Calibration, Rates
+from sgc.predict.dry.replies import AssumedReplies
+from sgc.predict.dry.samples import Samples
+from sgc.runtime.executor.backends.dry import DryBackend
+from sgc.runtime.executor.run.options import RunOptions
 
 if TYPE_CHECKING:
     from sgc.predict.targets import ProviderTarget

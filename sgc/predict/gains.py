@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sgc.ir.graph import Graph, Receipt
 from sgc.passes.base import Pass
 from sgc.passes.pipeline import optimize
-from sgc.predict.dry_run import Row
+from sgc.predict.dry.dry_run import Row
+from sgc.predict.dry.samples import Samples
+from sgc.predict.dry.totals import Total
 from sgc.predict.predict import Expecting, expected
-from sgc.predict.samples import Samples
 from sgc.predict.targets import Target
-from sgc.predict.totals import Total
 
 
 @dataclass(frozen=True, slots=True)

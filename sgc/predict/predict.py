@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from sgc.errors import SgcError
 from sgc.ir.graph import Graph
-from sgc.predict.asking import Cost
-from sgc.predict.ceiling import ceiling_of
-from sgc.predict.dry_run import Row, dry_run, of_row
-from sgc.predict.replies import AssumedReplies
-from sgc.predict.samples import Samples
+from sgc.predict.bounds.ceiling import ceiling_of
+from sgc.predict.bounds.requests import Cost
+from sgc.predict.dry.dry_run import Row, dry_run, of_row
+from sgc.predict.dry.replies import AssumedReplies
+from sgc.predict.dry.samples import Samples
+from sgc.predict.dry.totals import Totals
 from sgc.predict.targets import Target
-from sgc.predict.totals import Totals
-from sgc.runtime.executor.dry import DryBackend
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.backends.dry import DryBackend
+from sgc.runtime.executor.run.options import RunOptions
 
 TOOL_TOKENS = 32  # of a tool's result that nobody has seen
 

@@ -9,16 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from sgc.caches import Plans, rules_of
-from sgc.endpoints import require_engine
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph
-from sgc.predict.asking import Asking
-from sgc.predict.replies import Writer
-from sgc.predict.samples import Samples
-from sgc.runtime.executor.backend import Capabilities
-from sgc.runtime.executor.dry import Meter
-from sgc.runtime.executor.options import RunOptions
+from sgc.predict.bounds.requests import Asking
+from sgc.predict.dry.replies import Writer
+from sgc.predict.dry.samples import Samples
+from sgc.runs.cache_rules import Plans, rules_of
+from sgc.runs.endpoints import require_engine
+from sgc.runtime.executor.backends.dry import Meter
+from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.run.options import RunOptions
 
 
 class Target(Protocol):
@@ -56,7 +56,7 @@ class EngineTarget:
 
     def __init__(self, model: str | None = None, pool_tokens: int | None = None) -> None:
         require_engine()
-        from sgc.predict.model import open_model
+        from sgc.predict.dry.model import open_model
 
         self._model = open_model(model)
         self._pool_tokens = pool_tokens
@@ -73,7 +73,7 @@ class EngineTarget:
         return graph
 
     def writer(self) -> Writer:
-        from sgc.predict.writers import EngineWriter
+        from sgc.predict.dry.writers import EngineWriter
 
         return EngineWriter(self._model)
 
@@ -82,12 +82,12 @@ class EngineTarget:
         return logged == self.capabilities.fingerprints["tokenizer"]
 
     def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
-        from sgc.predict.engine_meter import EngineMeter
+        from sgc.predict.dry.engine_meter import EngineMeter
 
         return EngineMeter(self._model, self._pool_tokens)
 
     def asking(self, graph: Graph) -> Asking:
-        from sgc.predict.asking import EngineAsking
+        from sgc.predict.bounds.requests import EngineAsking
 
         # A tokenizer may put a token of its own before a text.
         return EngineAsking(self.capabilities, len(self._model.tokenizer.prefix_ids) + 1)
@@ -97,9 +97,9 @@ class ProviderTarget:
     """A provider's model. Raises UsageError for one whose prices are not known."""
 
     def __init__(self, uri: str, prices: Path | None = None) -> None:
-        from sgc.runtime.executor.providers.connect import NO_KEY, parse_target
-        from sgc.runtime.executor.providers.models import as_of
-        from sgc.runtime.executor.providers.prices import read_prices
+        from sgc.runtime.executor.backends.providers.connect import NO_KEY, parse_target
+        from sgc.runtime.executor.backends.providers.models.models import as_of
+        from sgc.runtime.executor.backends.providers.models.prices import read_prices
 
         found = parse_target(uri, key=NO_KEY)  # nobody is asked
         if not found.model:
@@ -122,12 +122,12 @@ class ProviderTarget:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        from sgc.runtime.executor.providers.backend import capabilities_of
+        from sgc.runtime.executor.backends.providers.backend import capabilities_of
 
         return capabilities_of(self.facts)
 
     def planned(self, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> Graph:
-        """With the marks that a batch of these rows gets (`sgc/caches.py`)."""
+        """With the marks that a batch of these rows gets (`sgc/runs/cache_rules.py`)."""
         rules = rules_of(self.facts)
         if rules is None or not rows or any(node.op == "cache" for node in graph.all_nodes()):
             return graph
@@ -136,7 +136,7 @@ class ProviderTarget:
         return plans.marked(graph, rows[0], rules, math.inf)
 
     def writer(self) -> Writer:
-        from sgc.predict.writers import RateWriter
+        from sgc.predict.dry.writers import RateWriter
 
         return RateWriter(self.facts.bytes_per_token)
 
@@ -145,14 +145,14 @@ class ProviderTarget:
 
     def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
         from sgc.predict.calibrate import rates_of
-        from sgc.predict.provider_meter import ProviderMeter
+        from sgc.predict.dry.provider_meter import ProviderMeter
 
         if samples is None or not self.is_exact(samples):
             return ProviderMeter(self.facts)
         return ProviderMeter(self.facts, rates_of(graph, self, options, samples))
 
     def asking(self, graph: Graph) -> Asking:
-        from sgc.predict.asking import ProviderAsking
+        from sgc.predict.bounds.requests import ProviderAsking
 
         is_marked = any(node.op == "cache" for node in graph.all_nodes())
         return ProviderAsking(self.capabilities, self.facts, is_marked)

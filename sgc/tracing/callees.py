@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.limits import MAX_CALLED, MAX_NESTING
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
-from sgc.tracing.guards import plain
-from sgc.tracing.stops import INTERPRET, stop
+from sgc.tracing.watch.guards import plain
 
 if TYPE_CHECKING:
-    from sgc.functions import Function
+    from sgc.programs.function import Function
 
 
 class Unmet(BaseException):

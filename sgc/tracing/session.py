@@ -11,22 +11,39 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sgc.core.markers import Style, make_marker
+from sgc.core.session import (
+    Session,
+    own_texts,
+    user_loc,
+    user_loc_of,
+)
+from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
-from sgc.joins import refuse_test, tested
-from sgc.runtime.executor.media import Media
-from sgc.session import (
-    Session,
-    own_texts,
-    user_loc,
-    user_loc_of,
+from sgc.lang.joins import refuse_test, tested
+from sgc.runtime.executor.interface.media import Media
+from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
+from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.maps import map_traced
+from sgc.tracing.overlays.namespace import Overlays
+from sgc.tracing.paths.explore import (
+    HasDecisions,
+    NamesAsked,
+    Path,
+    PathEnd,
+    Widened,
 )
-from sgc.symbols import Symbol
-from sgc.tracing.abstract import (
+from sgc.tracing.paths.facts import Fact, Facts, fact_of
+from sgc.tracing.paths.loops import Loops, raise_at_next_line
+from sgc.tracing.paths.snapshot import Opaque, Reader, Widening
+from sgc.tracing.paths.tool_failures import raise_failed
+from sgc.tracing.values.abstract import (
     INTERPRET,
     AbstractFlag,
     AbstractList,
@@ -38,33 +55,16 @@ from sgc.tracing.abstract import (
     pieces_of,
     stop,
 )
-from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
-from sgc.tracing.explore import (
-    HasDecisions,
-    NamesAsked,
-    Path,
-    PathEnd,
-    Widened,
-)
-from sgc.tracing.facts import Fact, Facts, fact_of
-from sgc.tracing.failures import raise_failed
-from sgc.tracing.handlers import is_caught
-from sgc.tracing.hook import unwatched, watch_now
-from sgc.tracing.in_place import InPlace, Unconverted
-from sgc.tracing.loops import Loops, raise_at_next_line
-from sgc.tracing.mapping import map_traced
-from sgc.tracing.markers import Style, make_marker
-from sgc.tracing.naming import Made, name_of
-from sgc.tracing.outside import OutsideTexts
-from sgc.tracing.overlay import Overlays
-from sgc.tracing.snapshot import Opaque, Reader, Widening
-from sgc.tracing.text_types import Known, domain, known_text
-from sgc.tracing.turns import counted
+from sgc.tracing.values.abstract_turns import counted
+from sgc.tracing.values.naming import Made, name_of
+from sgc.tracing.values.text_types import Known, domain, known_text
+from sgc.tracing.watch.hook import unwatched, watch_now
+from sgc.tracing.watch.outside import OutsideTexts
 
 if TYPE_CHECKING:
-    from sgc.functions import Function
-    from sgc.mapping import MapCall, MappedStates
-    from sgc.state import ProgramState
+    from sgc.lang.maps import MapCall, MappedStates
+    from sgc.lang.state import ProgramState
+    from sgc.programs.function import Function
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"

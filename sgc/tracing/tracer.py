@@ -13,17 +13,19 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sgc.calls import run_body
+from sgc.core.markers import Style
+from sgc.core.session import innermost_user_line, innermost_user_loc
+from sgc.core.symbols import Symbol
 from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
+from sgc.interpreter.calls import run_body
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
-from sgc.session import innermost_user_line, innermost_user_loc
-from sgc.symbols import Symbol
-from sgc.tracing.abstract import INTERPRET, TraceStop, abstract, stop
-from sgc.tracing.assemble import assemble
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
-from sgc.tracing.explore import (
+from sgc.tracing.code.opcodes import refuse_unlisted
+from sgc.tracing.convert.in_place import InPlace, Unconverted
+from sgc.tracing.paths.assemble import assemble
+from sgc.tracing.paths.explore import (
     Branch,
     Budget,
     Exploration,
@@ -35,18 +37,16 @@ from sgc.tracing.explore import (
     Stop,
     Unexplored,
 )
-from sgc.tracing.failures import TracedTold
-from sgc.tracing.guards import guards_of, plain
-from sgc.tracing.hook import watch
-from sgc.tracing.in_place import InPlace, Unconverted
-from sgc.tracing.loops import Fault, Loops
-from sgc.tracing.markers import Style
-from sgc.tracing.opcodes import refuse_unlisted
+from sgc.tracing.paths.loops import Fault, Loops
+from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.session import TraceSession
+from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
+from sgc.tracing.watch.guards import guards_of, plain
+from sgc.tracing.watch.hook import watch
 
 if TYPE_CHECKING:
-    from sgc.functions import Function
-    from sgc.signature import Parameter
+    from sgc.lang.signature import Parameter
+    from sgc.programs.function import Function
 
 
 def trace(

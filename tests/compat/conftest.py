@@ -11,7 +11,7 @@ import pytest
 from providers.provider_server import Ask, ProviderServer
 
 from sgc.compat.sglang import install
-from sgc.endpoints import Endpoint, get_default_backend, set_default_backend
+from sgc.runs.endpoints import Endpoint, get_default_backend, set_default_backend
 
 KEY = "sk-test-0123456789abcdef"
 

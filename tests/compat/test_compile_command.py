@@ -10,7 +10,7 @@ from control_flow import replying
 
 import sgc
 from sgc.cli import main
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 PROGRAM = """
 import sglang as sgl

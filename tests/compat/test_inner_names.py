@@ -145,7 +145,7 @@ def frames(monkeypatch) -> Any:
     """`frames(total, n, unreadable, told)`: which frames of a video are taken."""
     pytest.importorskip("PIL")
     np = pytest.importorskip("numpy")
-    from sgc.runtime.executor import media
+    from sgc.runtime.executor.interface import media
 
     monkeypatch.setattr(media, "_png", lambda pixels: bytes([int(pixels[0, 0, 0])]))
 

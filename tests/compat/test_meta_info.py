@@ -11,8 +11,8 @@ import pytest
 from sglang_server import ScriptedServer
 
 import sgc
-from sgc.choices import ChoicesDecision, ChoicesSamplingMethod
-from sgc.endpoints import RuntimeEndpoint
+from sgc.lang.choices import ChoicesDecision, ChoicesSamplingMethod
+from sgc.runs.endpoints import RuntimeEndpoint
 
 CHOICES = [" blue", " red wine", " no"]
 LOGPROBS = {"return_logprob": True, "logprob_start_len": 1, "return_text_in_logprobs": True}

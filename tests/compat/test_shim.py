@@ -19,8 +19,8 @@ from sglang_server import ScriptedServer
 from waiting import BOUND_S
 
 from sgc.compat.sglang import install
-from sgc.endpoints import set_default_backend
 from sgc.errors import ProgramError, SgcError, UsageError
+from sgc.runs.endpoints import set_default_backend
 
 
 def _forget() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import sgc
-from sgc.endpoints import Runtime
-from sgc.ir.parser import parse
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.options import RunOptions
+from sgc.ir.text.parser import parse
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
 
 
-def run(engine: Runtime, prompt: str, node: str) -> sgc.runtime.executor.record.RunResult:
+def run(engine: Runtime, prompt: str, node: str) -> sgc.runtime.executor.run.record.RunResult:
     program = parse(
         "sgir 1\nprogram @p() {\n"
         f'  %s = stream "p"\n  %s1 = const %s {json.dumps(prompt)}\n  {node}\n  return %v\n}}\n'

@@ -15,13 +15,13 @@ from tests_support import asked, at_levels, results
 from transformers import AutoTokenizer
 
 import sgc
-from sgc.endpoints import Runtime
-from sgc.functions import Function
-from sgc.runtime.executor.backend import Generated, Prompt, Scored, TextRun
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import Request, RunResult
-from sgc.runtime.executor.timeline import chrome_trace
+from sgc.programs.function import Function
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.interface.backend import Generated, Prompt, Scored, TextRun
+from sgc.runtime.executor.log.timeline import chrome_trace
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import Request, RunResult
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENIZER = AutoTokenizer.from_pretrained(ROOT / "runtime/engine/assets/sgc_tiny")

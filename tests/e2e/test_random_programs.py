@@ -5,9 +5,9 @@ from __future__ import annotations
 import random_programs
 from tests_support import asked, results
 
-from sgc.endpoints import Runtime
-from sgc.program import Program
-from sgc.runtime.executor.options import RunOptions
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 ARGUMENTS = {"x": "Tea ", "y": " is\n", "n": 5}

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import sgc
-from sgc.endpoints import Runtime
 from sgc.errors import EngineUnavailable, SgcError
+from sgc.runs.endpoints import Runtime
 
 
 @sgc.function

@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 import sgc
-from sgc.endpoints import Endpoint
+from sgc.runs.endpoints import Endpoint
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import Sampling
+from sgc.runtime.executor.interface.backend import Sampling
 
 BENCH = Path(__file__).resolve().parents[2] / "benches" / "same_texts.py"
 

@@ -8,7 +8,7 @@ import pytest
 from executor.logged_runs import DONE
 from sglang_server import ScriptedServer
 
-from sgc.runtime.executor import sglang_http
+from sgc.runtime.executor.backends.sglang import http as sglang_http
 
 
 @pytest.fixture

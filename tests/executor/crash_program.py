@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import UnknownOutcome
-from sgc.runtime.executor import log_file
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.log import file as log_file
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.loop import shared
 
 UNKNOWN, N_POINTS = 3, itertools.count()
 ORDER: dict = {}
@@ -94,7 +94,7 @@ def run() -> None:
     log_file.os = type("os", (), {**vars(os), "pwrite": staticmethod(write_in_pieces)})
     endpoint = Endpoint(Asked(lambda prompt, sampling: f"r{sampling.seed % 9973}"))
     with RunLog.open(ORDER["log"], ORDER["on_unknown"]) as log:
-        options = sgc.options.make_options({"log": log, "seed": 3})
+        options = sgc.runs.options.make_options({"log": log, "seed": 3})
         if ORDER["is_compiled"]:
             program = sgc.load(ORDER["program"], allow_tools=[pay, send, store])
         else:

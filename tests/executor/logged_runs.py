@@ -7,10 +7,10 @@ import math
 from dataclasses import replace
 
 import sgc
-from sgc.runtime.executor.backend import (
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import (
     Usage,
 )
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
 
 DONE: list[str] = []
 
@@ -74,7 +74,7 @@ N_REQUESTS = 1 + 3 + 1 + 1 + 2
 WAYS = {
     "interpreted": lambda function, *args, **how: function.run_once(
         dict(zip("q", args, strict=False)),
-        sgc.options.make_options({n: v for n, v in how.items() if n != "backend"}),
+        sgc.runs.options.make_options({n: v for n, v in how.items() if n != "backend"}),
         how["backend"],
     ),
     "compiled": lambda function, *args, **how: compiled(function).run(*args, **how),

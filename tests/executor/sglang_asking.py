@@ -12,12 +12,12 @@ from typing import Any
 from waiting import BOUND_S
 
 from sgc.errors import BackendError
-from sgc.runtime.executor.backend import (
+from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
+from sgc.runtime.executor.interface.backend import (
     Sampling,
     TextRun,
 )
-from sgc.runtime.executor.media import media
-from sgc.runtime.executor.sglang_backend import SGLangBackend
+from sgc.runtime.executor.interface.media import media
 
 GREEDY = Sampling(max_tokens=12, temperature=0.0)
 PROMPT = (TextRun("Say a word about Paris: "),)

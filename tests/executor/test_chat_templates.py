@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.backend import RoleFormat
-from sgc.runtime.executor.chat_templates import names, template_for, template_named
+from sgc.runtime.executor.interface.backend import RoleFormat
+from sgc.runtime.executor.prompts.chat_templates import names, template_for, template_named
 
 
 def test_every_template_has_the_roles_programs_use():

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from sgc.errors import RunLogError
-from sgc.runtime.executor.run_log import RunLog
+from sgc.runtime.executor.log.run_log import RunLog
 
 PROGRAM = Path(__file__).with_name("crash_program.py")
 UNKNOWN, NEVER = 3, -1

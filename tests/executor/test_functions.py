@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from sgc.errors import ProgramError, UsageError
 from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
-from sgc.runtime.executor.functions import EVALUATORS, EXCEPTIONS, evaluate, failure
-from sgc.runtime.executor.limits import MAX_DIGITS, MAX_TEXT, LimitExceeded
-from sgc.runtime.executor.linear_regex import linear_pattern, shape_of
-from sgc.runtime.executor.regex_classes import UnsupportedPattern
+from sgc.runtime.executor.interface.limits import MAX_DIGITS, MAX_TEXT, LimitExceeded
+from sgc.runtime.executor.ops.functions import EVALUATORS, EXCEPTIONS, evaluate, failure
+from sgc.runtime.executor.patterns.linear_regex import linear_pattern, shape_of
+from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 
 CHARACTERS = "aAbBcß İıſKé\u0301\u212a1٣²½\n\t\r\x0b\x1c\u2028,.-_'\"\\{}😀\ud800日"
 texts = st.text(st.sampled_from(CHARACTERS), max_size=12)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests_support import run_both
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import UnsupportedParameter
-from sgc.runtime.executor.backend import (
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import (
     FinishReason,
     Generated,
     MediaRun,
@@ -22,9 +23,8 @@ from sgc.runtime.executor.backend import (
     TokenRun,
     Usage,
 )
-from sgc.runtime.executor.media import media
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
-from sgc.runtime.executor.stream import (
+from sgc.runtime.executor.interface.media import media
+from sgc.runtime.executor.run.stream import (
     Piece,
     PieceKind,
     StreamState,

@@ -11,15 +11,15 @@ import pytest
 from waiting import BOUND_S, settle
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import ArgumentError, BackendError, ContextExceeded, ProgramError
-from sgc.runtime.executor.backend import ChoiceScore, Generated, Usage
-from sgc.runtime.executor.choices import METHODS, pick
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.runtime.executor.seeds import draw_seed
-from sgc.runtime.executor.timeline import chrome_trace
+from sgc.runtime.executor.interface.backend import ChoiceScore, Generated, Usage
+from sgc.runtime.executor.interface.choices import METHODS, pick
+from sgc.runtime.executor.interface.seeds import draw_seed
+from sgc.runtime.executor.log.timeline import chrome_trace
+from sgc.runtime.executor.run.options import RunOptions
 
 
 class SlowBackend(ScriptedBackend):

@@ -13,17 +13,17 @@ from waiting import BOUND_S
 import sgc
 from sgc.errors import BackendError
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.ir.verify import verify
-from sgc.runtime.executor.backend import Generated, Prompt, Usage
-from sgc.runtime.executor.engine_ahead import MAX_AT_ONCE, Prefetches
+from sgc.runtime.executor.backends.engine.prefetches import MAX_AT_ONCE, Prefetches
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, PLAIN_CHAT, ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import RunResult
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import CAPABILITIES, PLAIN_CHAT, ScriptedBackend
-from sgc.runtime.executor.timeline import chrome_trace
+from sgc.runtime.executor.interface.backend import Generated, Prompt, Usage
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.log.timeline import chrome_trace
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
 
 TOLD = replace(
     CAPABILITIES,

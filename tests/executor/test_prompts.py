@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgc.runtime.executor.backend import TextRun, TokenRun
-from sgc.runtime.executor.stream import (
+from sgc.runtime.executor.interface.backend import TextRun, TokenRun
+from sgc.runtime.executor.run.stream import (
     Piece,
     PieceKind,
     StreamState,

@@ -8,11 +8,11 @@ import pytest
 
 import sgc
 from sgc.cli import main
-from sgc.endpoints import Endpoint
 from sgc.errors import NotRecorded, RunLogError, UsageError
-from sgc.options import make_options
-from sgc.runtime.executor.backend import Usage
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runs.options import make_options
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import Usage
 
 
 @sgc.tool(effect="pure")

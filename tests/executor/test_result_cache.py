@@ -17,14 +17,14 @@ import pytest
 
 import sgc
 from sgc.cli import main
-from sgc.endpoints import Endpoint
 from sgc.errors import BackendError, CacheError, SgcWarning, UsageError
-from sgc.runtime.executor.backend import RoleMark, Sampling, TextRun, TokenRun, Usage
-from sgc.runtime.executor.media import media
-from sgc.runtime.executor.request_keys import generation_key, score_key
-from sgc.runtime.executor.result_cache import ResultCache
-from sgc.runtime.executor.result_store import FILE, MIN_BYTES, ResultStore
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import RoleMark, Sampling, TextRun, TokenRun, Usage
+from sgc.runtime.executor.interface.media import media
+from sgc.runtime.executor.keep.request_keys import generation_key, score_key
+from sgc.runtime.executor.keep.result_cache import ResultCache
+from sgc.runtime.executor.keep.result_store import FILE, MIN_BYTES, ResultStore
 
 
 class Counting(ScriptedBackend):
@@ -67,7 +67,7 @@ def ask(folder, backend=None, interpret=False, **options):
     endpoint = sgc.cached(Endpoint(backend), folder)
     with endpoint:
         program = answer if interpret else answer.compile(check=False)
-        how = sgc.options.make_options(options)
+        how = sgc.runs.options.make_options(options)
         result = program.run_once({"q": "Q"}, how, endpoint)
     return result, backend.n_asked
 
@@ -137,8 +137,8 @@ DIFFERENT = {
     "tokens": (TokenRun((1, 2), "user: hi"),),
     "other tokens": (TokenRun((3,), "user: hi"),),
     "two texts": (TextRun("user:"), TextRun(" hi")),
-    "an image": (RUN, sgc.runtime.executor.backend.MediaRun(PICTURES[0], "")),
-    "another image": (RUN, sgc.runtime.executor.backend.MediaRun(PICTURES[1], "")),
+    "an image": (RUN, sgc.runtime.executor.interface.backend.MediaRun(PICTURES[0], "")),
+    "another image": (RUN, sgc.runtime.executor.interface.backend.MediaRun(PICTURES[1], "")),
 }
 
 
@@ -150,7 +150,7 @@ def test_requests_have_one_key_each():
         "repetition_penalty": 1.1, "stop": ("a",), "stop_token_ids": (1,), "stop_regex": ("a",),
         "regex": "a", "json_schema": "{}", "ebnf": "a", "logit_bias": ((1, 2.0),), "heal": True,
         "refused": ("a",),
-        "logprobs": sgc.runtime.executor.backend.LogprobsAsked(),
+        "logprobs": sgc.runtime.executor.interface.backend.LogprobsAsked(),
     }  # fmt: skip
     assert set(values) == set(Sampling.__slots__) - {"seed", "own_seed", "is_repeatable"}
     keys |= {generation_key((RUN,), replace(SAMPLING, **{n: v})) for n, v in values.items()}
@@ -183,7 +183,7 @@ def test_only_its_owner_reads_it(tmp_path):
 
 def test_the_least_recently_used_go_first(tmp_path, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("sgc.runtime.executor.result_store.time.time", lambda: clock[0])
+    monkeypatch.setattr("sgc.runtime.executor.keep.result_store.time.time", lambda: clock[0])
     store = ResultStore(tmp_path, MIN_BYTES)
     text = "".join(random.Random(1).choices("abcdef", k=10_000))
 
@@ -334,7 +334,7 @@ def test_extra_that_is_no_json_is_not_kept(tmp_path):
 
 WORKER = """
 import asyncio, sys
-from sgc.runtime.executor.result_store import ResultStore
+from sgc.runtime.executor.keep.result_store import ResultStore
 folder, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 store = ResultStore(folder)
 async def one(n, room):

@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from sgc.errors import CacheError
-from sgc.runtime.executor import result_store
-from sgc.runtime.executor.result_store import FILE, ResultStore
+from sgc.runtime.executor.keep import result_store
+from sgc.runtime.executor.keep.result_store import FILE, ResultStore
 
 KEYS = [f"key {n}" * 4 for n in range(40)]
 

@@ -13,18 +13,18 @@ from executor.logged_runs import DONE, N_REQUESTS, WAYS, Counting, agent, compil
 from waiting import BOUND_S
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import (
     RunLogError,
     ToolError,
     UnknownOutcome,
 )
-from sgc.runtime.executor.log_file import LogFile
-from sgc.runtime.executor.log_timeline import log_trace
-from sgc.runtime.executor.logged import ReplayBackend
-from sgc.runtime.executor.lowering import MAX_TRIES
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import CAPABILITIES
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES
+from sgc.runtime.executor.log.backend import ReplayBackend
+from sgc.runtime.executor.log.file import LogFile
+from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.patterns.lowering import MAX_TRIES
 
 pytestmark = pytest.mark.usefixtures("nothing_done")
 
@@ -120,7 +120,9 @@ def test_thrown_tries_are_replayed(path):
     for _ in range(2):
         backend = Plain()
         with RunLog.open(path) as log:
-            result = program.run_once({}, sgc.options.make_options({"log": log}), Endpoint(backend))
+            result = program.run_once(
+                {}, sgc.runs.options.make_options({"log": log}), Endpoint(backend)
+            )
         texts.append([r.reply.text for r in result.requests])
         counts.append(backend.n_asked)
     assert texts[0] == texts[1] == ["no number"] * 3 + ["42"]

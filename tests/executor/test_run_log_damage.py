@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import (
     GuardError,
     NonDeterministicProgram,
     RunLogError,
     UsageError,
 )
-from sgc.runtime.executor.backend import (
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES
+from sgc.runtime.executor.interface.backend import (
     ChoiceScore,
     FinishReason,
     Generated,
@@ -29,7 +30,9 @@ from sgc.runtime.executor.backend import (
     Scored,
     Usage,
 )
-from sgc.runtime.executor.log_records import (
+from sgc.runtime.executor.log.backend import ReplayBackend
+from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
     generated_json,
@@ -37,10 +40,7 @@ from sgc.runtime.executor.log_records import (
     scored_json,
     scored_of,
 )
-from sgc.runtime.executor.log_timeline import log_trace
-from sgc.runtime.executor.logged import ReplayBackend
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import CAPABILITIES
+from sgc.runtime.executor.log.run_log import RunLog
 
 # -- what does not fit ---------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ def test_a_full_disk_fails_the_row_and_leaves_the_log_whole(path, monkeypatch):
     assert path.read_bytes().endswith(b"}\n")
     with RunLog.open(path, "retry") as log:
         result = agent.run_once(
-            {"q": "why"}, sgc.options.make_options({"log": log}), Endpoint(Counting())
+            {"q": "why"}, sgc.runs.options.make_options({"log": log}), Endpoint(Counting())
         )
     assert result.stats.logged_requests > 0
 

@@ -26,8 +26,9 @@ from executor.sglang_asking import (
 )
 
 from sgc.errors import BackendError, EngineUnavailable, UsageError
-from sgc.runtime.executor import sglang_http
-from sgc.runtime.executor.backend import (
+from sgc.runtime.executor.backends.sglang import http as sglang_http
+from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
+from sgc.runtime.executor.interface.backend import (
     OPTIONAL_SAMPLING,
     FinishReason,
     LogprobsAsked,
@@ -36,7 +37,6 @@ from sgc.runtime.executor.backend import (
     TextRun,
     TokenRun,
 )
-from sgc.runtime.executor.sglang_backend import SGLangBackend
 
 # -- what it is --
 

@@ -23,13 +23,13 @@ from executor.sglang_asking import (
 from waiting import BOUND_S
 
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
-from sgc.runtime.executor import choices as choice_methods
-from sgc.runtime.executor import sglang_http
-from sgc.runtime.executor.backend import (
+from sgc.runtime.executor.backends.sglang import http as sglang_http
+from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
+from sgc.runtime.executor.interface import choices as choice_methods
+from sgc.runtime.executor.interface.backend import (
     TextRun,
     Usage,
 )
-from sgc.runtime.executor.sglang_backend import SGLangBackend
 
 # -- select --
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import BackendError
-from sgc.runtime.executor.backend import LogprobsAsked, Sampling, TextRun
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.runtime.executor.single_flight import SingleFlight
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import LogprobsAsked, Sampling, TextRun
+from sgc.runtime.executor.keep.single_flight import SingleFlight
 
 GREEDY = Sampling(max_tokens=4, temperature=0.0)
 SEEDED = Sampling(max_tokens=4, seed=7, is_repeatable=True)

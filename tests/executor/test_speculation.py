@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import BackendError, ContextExceeded
 from sgc.passes.pipeline import optimize
-from sgc.program import Program
-from sgc.runtime.executor.backend import FinishReason, Generated, Logprobs, Usage
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logprobs, Usage
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.options import RunOptions
 
 VALUES = {"Name:": " Ada Moor", "Age:": " 36", "Job:": " baker"}
 TEMPLATE = "Name: Ada Moor\nAge: 36\nJob: baker\n"

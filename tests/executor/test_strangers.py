@@ -14,18 +14,18 @@ import pytest
 from waiting import BOUND_S, until
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import ArgumentError, ProgramError, SgcError, UnsupportedParameter, UsageError
-from sgc.runtime.executor import patterns
-from sgc.runtime.executor.backend import Generated, Usage
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.lowering import MAX_TRIES, ConstraintFailed
-from sgc.runtime.executor.media import MAX_MEDIA_BYTES, load_media, load_video
-from sgc.runtime.executor.options import RunOptions, decide_sampling
-from sgc.runtime.executor.patterns import Pattern
-from sgc.runtime.executor.record import RunResult
-from sgc.runtime.executor.schemas import schema_check
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import Generated, Usage
+from sgc.runtime.executor.interface.media import MAX_MEDIA_BYTES, load_media, load_video
+from sgc.runtime.executor.patterns import patterns
+from sgc.runtime.executor.patterns.lowering import MAX_TRIES, ConstraintFailed
+from sgc.runtime.executor.patterns.patterns import Pattern
+from sgc.runtime.executor.patterns.schemas import schema_check
+from sgc.runtime.executor.run.options import RunOptions, decide_sampling
+from sgc.runtime.executor.run.record import RunResult
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 
@@ -172,7 +172,7 @@ def test_a_file_is_read_no_further_than_it_may_be(tmp_path):
 
 
 def test_images_are_read_off_the_event_loop_and_in_order(monkeypatch, tmp_path):
-    from sgc.runtime.executor import handlers
+    from sgc.runtime.executor.ops import handlers
 
     threads, turned = [], threading.Event()
 
@@ -370,8 +370,8 @@ def test_keywords_with_patterns_check_what_jsonschema_checks():
 
 
 def test_a_pattern_and_a_schema_cannot_both_be_checked():
-    from sgc.runtime.executor.backend import Sampling
-    from sgc.runtime.executor.lowering import plan_constraint
+    from sgc.runtime.executor.interface.backend import Sampling
+    from sgc.runtime.executor.patterns.lowering import plan_constraint
 
     capabilities = asyncio.run(Free("r").capabilities())
     with pytest.raises(UnsupportedParameter, match="at once"):

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgc.cli import main
-from sgc.endpoints import Runtime
-from sgc.runtime.executor.backend import Usage
-from sgc.runtime.executor.record import Request, RunResult, Stats, StreamResult
-from sgc.runtime.executor.timeline import chrome_trace
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.interface.backend import Usage
+from sgc.runtime.executor.log.timeline import chrome_trace
+from sgc.runtime.executor.run.record import Request, RunResult, Stats, StreamResult
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Event = dict[str, Any]

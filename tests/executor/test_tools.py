@@ -12,12 +12,12 @@ from waiting import BOUND_S, until
 
 import sgc
 from sgc.errors import ProgramError, SgcError, ToolError
-from sgc.ir.parser import parse
-from sgc.runtime.executor import tool_calls
+from sgc.ir.text.parser import parse
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.plain import MAX_BYTES
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.runtime.executor.tools import AllowedTools, ToolImpl
+from sgc.runtime.executor.interface.plain import MAX_BYTES
+from sgc.runtime.executor.tools import calls as tool_calls
+from sgc.runtime.executor.tools.tools import AllowedTools, ToolImpl
 
 GRAPH = """sgir 1
 program @p() {{
@@ -40,7 +40,7 @@ def run(lines, tools, backend=None, timeout_s=BOUND_S, **options):
         for name, python in tools.items()
     }
     graph = parse(GRAPH.format("\n  ".join(lines)))
-    chosen = sgc.options.RunOptions(allow_tools=AllowedTools(impls), **options)
+    chosen = sgc.runs.options.RunOptions(allow_tools=AllowedTools(impls), **options)
     backend = backend or ScriptedBackend(lambda prompt, sampling: "r")
     return asyncio.run(asyncio.wait_for(run_graph(graph, backend, {}, chosen), timeout_s))
 
@@ -89,7 +89,7 @@ def test_pure_calls_overlap_each_other_and_generations():
 
 def test_asynchronous_tools_run_on_the_loop_and_see_no_program():
     async def python():
-        assert sgc.session.current_session() is None
+        assert sgc.core.session.current_session() is None
         await asyncio.sleep(0.001)
         return threading.current_thread().name
 
@@ -166,7 +166,7 @@ def test_cancelling_a_run_leaves_its_call_alone():
             release.wait(BOUND_S)
 
         impl = ToolImpl("m:t0", "()", held)
-        options = sgc.options.RunOptions(allow_tools=AllowedTools({"m:t0": impl}))
+        options = sgc.runs.options.RunOptions(allow_tools=AllowedTools({"m:t0": impl}))
         graph = parse(GRAPH.format(call(0)))
         backend = ScriptedBackend(lambda prompt, sampling: "r")
         task = asyncio.create_task(run_graph(graph, backend, {}, options))
@@ -236,7 +236,7 @@ def test_a_call_in_a_thread_may_run_a_program_of_its_own():
     def inner(s):
         s += "in" + sgc.gen("g")
 
-    endpoint = sgc.endpoints.Endpoint(ScriptedBackend(lambda prompt, sampling: "ner"))
+    endpoint = sgc.runs.endpoints.Endpoint(ScriptedBackend(lambda prompt, sampling: "ner"))
 
     @sgc.tool
     def calls() -> str:
@@ -257,7 +257,7 @@ def test_an_error_of_a_tool_is_placed_at_the_users_line():
     def program(s):
         s += "a" + failing()
 
-    endpoint = sgc.endpoints.Endpoint(ScriptedBackend(lambda prompt, sampling: "r"))
+    endpoint = sgc.runs.endpoints.Endpoint(ScriptedBackend(lambda prompt, sampling: "r"))
     for start in (program.run, program):
         with pytest.raises(SgcError, match="boom") as caught:
             start(backend=endpoint).text()

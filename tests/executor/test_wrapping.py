@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from sgc.runtime.executor.backend import TextRun, Usage
-from sgc.runtime.executor.logged import LoggedBackend
-from sgc.runtime.executor.place import Place
-from sgc.runtime.executor.recording import Recorder
-from sgc.runtime.executor.result_cache import ResultCache
-from sgc.runtime.executor.result_store import ResultStore
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.runtime.executor.single_flight import SingleFlight
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import TextRun, Usage
+from sgc.runtime.executor.interface.place import Place
+from sgc.runtime.executor.keep.recording import Recorder
+from sgc.runtime.executor.keep.result_cache import ResultCache
+from sgc.runtime.executor.keep.result_store import ResultStore
+from sgc.runtime.executor.keep.single_flight import SingleFlight
+from sgc.runtime.executor.log.backend import LoggedBackend
+from sgc.runtime.executor.log.run_log import RunLog
 
 PROMPT = (TextRun("trunk"),)
 

@@ -9,9 +9,9 @@ import pytest
 from golden_files import compare
 from tests_support import run_both
 
-from sgc.functions import Function
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
+from sgc.programs.function import Function
 from sgc.tracing.tracer import trace
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ import golden_files
 import networkx as nx
 from random_graphs import random_graph
 
-from sgc.ir.analysis import definitions, dependencies, prompt_tree, uses
-from sgc.ir.parser import parse
+from sgc.ir.analysis.dependencies import definitions, dependencies, prompt_tree, uses
+from sgc.ir.text.parser import parse
 
 TIPS = parse(golden_files.read("text_tips"))
 

@@ -12,17 +12,17 @@ from hostile_programs import FAMILIES
 from random_graphs import random_graph
 
 from sgc.errors import LoadError, UsageError, VerifyError
-from sgc.ir import file as sgir
-from sgc.ir.ceiling import MAX_LOOPS, MAX_WAYS, ceiling
+from sgc.ir.analysis.ceiling import MAX_LOOPS, MAX_WAYS, ceiling
+from sgc.ir.file import sgir as sgir
 from sgc.ir.graph import Block, Graph, Lit, Operand, Ref, Value, make_node
 from sgc.ir.limits import MAX_BLOCKS, max_chars
-from sgc.ir.literals import escape
 from sgc.ir.ops import OP_TABLE_VERSION
-from sgc.ir.parser import parse
-from sgc.ir.printer import node_text, operand_text, type_text
+from sgc.ir.text.literals import escape
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import node_text, operand_text, type_text
 from sgc.ir.types import STREAM, Type, choice_of, list_of
 from sgc.ir.verify import find_breaches, verify
-from sgc.passes.fold_values import MAX_ALL_CHARS, fold_values
+from sgc.passes.exact.fold_values import MAX_ALL_CHARS, fold_values
 from sgc.proto import sgir_pb2 as pb
 
 SAVED = Path(__file__).parent / "saved"

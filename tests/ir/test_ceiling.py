@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import sgc
-from sgc.ir.ceiling import ceiling
+from sgc.ir.analysis.ceiling import ceiling
 from sgc.tracing.tracer import trace
 
 

@@ -11,9 +11,9 @@ import golden_files
 import pytest
 from random_graphs import random_graph
 
-from sgc.ir.dump import to_dot, to_json, to_mermaid
+from sgc.ir.analysis.dump import to_dot, to_json, to_mermaid
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 
 TIPS = parse(golden_files.read("text_tips"), "tips.py", locate=True)
 GRAPHS = [TIPS, *map(random_graph, range(60))]

@@ -10,9 +10,9 @@ import pytest
 from random_graphs import random_graph
 
 from sgc.errors import SgcError, UsageError, VerifyError
-from sgc.ir import file as sgir
+from sgc.ir.file import sgir as sgir
 from sgc.ir.graph import Block, Graph, Lit, Loc, Operand, make_node
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 
 
 def returning(operand: Operand, line: int = 3) -> Graph:

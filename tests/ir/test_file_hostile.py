@@ -13,10 +13,10 @@ from google.protobuf.message import Message
 from random_graphs import random_graph
 
 from sgc.errors import LoadError
-from sgc.ir import file as sgir
+from sgc.ir.file import sgir as sgir
 from sgc.ir.limits import MAX_FILE_BYTES, MAX_NESTING
 from sgc.ir.ops import OP_TABLE_VERSION
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.ir.verify import find_breaches
 from sgc.proto import sgir_pb2 as pb
 

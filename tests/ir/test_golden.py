@@ -5,8 +5,8 @@ from __future__ import annotations
 import golden_files
 import pytest
 
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.ir.verify import RULES, find_breaches
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sgc.ir.docs_table import ops_markdown
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.op_specs import ANYTHING, REQUIRED, FieldSpec, Flag, OpSpec
 from sgc.ir.ops import OPS, TABLE, TERMINATORS
-from sgc.ir.parser import parse, parse_node
+from sgc.ir.text.docs_table import ops_markdown
+from sgc.ir.text.parser import parse, parse_node
 from sgc.ir.types import Kind
 from sgc.ir.verify import find_breaches
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.ir.verify import find_breaches
 
 JOIN = """

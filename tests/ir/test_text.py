@@ -14,8 +14,8 @@ from sgc.errors import ParseError
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Param, Ref, Value, make_node
 from sgc.ir.op_specs import OpSpec
 from sgc.ir.ops import TABLE, TERMINATORS
-from sgc.ir.parser import parse, parse_node
-from sgc.ir.printer import node_text, to_text
+from sgc.ir.text.parser import parse, parse_node
+from sgc.ir.text.printer import node_text, to_text
 from sgc.ir.types import INT, TEXT, list_of
 from sgc.ir.verify import find_breaches
 

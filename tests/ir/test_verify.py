@@ -6,9 +6,9 @@ import pytest
 from waiting import cpu_below
 
 from sgc.errors import VerifyError
-from sgc.ir import analysis
+from sgc.ir.analysis import dependencies as analysis
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value, make_node
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.ir.types import STREAM, TEXT, list_of
 from sgc.ir.verify import find_breaches, verify
 

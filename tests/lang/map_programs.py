@@ -8,12 +8,12 @@ from typing import Any
 from control_flow import outcome, replying
 
 import sgc
-from sgc.ir.file import from_bytes, to_bytes
+from sgc.ir.file.sgir import from_bytes, to_bytes
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
-from sgc.program import Program
-from sgc.runtime.executor.options import RunOptions
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
+from sgc.programs.program import Program
+from sgc.runtime.executor.run.options import RunOptions
 
 LISTS = ([], ["a"], ["b", "a", "c"], ["", "x y", "b", "b", "e"])
 TEXTS = ["go", "stop", "no way", "7"]
@@ -27,7 +27,7 @@ def agree(function: sgc.Function, *rows: dict[str, Any], tools: Any = (), **bind
         for graph in (traced, function.compile(opt_level=1, check=False, **bind).graph)
     ]
     for number, row in enumerate(rows):
-        options = RunOptions(seed=number, allow_tools=sgc.tools.resolve_tools(tools))
+        options = RunOptions(seed=number, allow_tools=sgc.lang.tools.resolve_tools(tools))
         wanted = outcome(
             partial(function.run_once, {**bind, **row}, options, replying(number, TEXTS))
         )

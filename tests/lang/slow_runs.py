@@ -9,8 +9,8 @@ from typing import Any
 from waiting import BOUND_S
 
 import sgc
-from sgc.runtime.executor.backend import Generated
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import Generated
 
 WAYS = [True, False]  # jit
 

@@ -13,8 +13,8 @@ from tests_support import run_both
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing.abstract import AbstractText
 from sgc.tracing.tracer import trace
+from sgc.tracing.values.abstract import AbstractText
 
 
 @sgc.function

@@ -20,8 +20,8 @@ from control_flow import replying
 
 import sgc
 from sgc.errors import SgcWarning, TraceError
-from sgc.program import Program, compile_function
-from sgc.runtime.executor.options import RunOptions
+from sgc.programs.program import Program, compile_function
+from sgc.runtime.executor.run.options import RunOptions
 
 VARIABLE = "SGC_TEST_AMBIENT"
 GENERATOR = random.Random(7)

@@ -14,9 +14,9 @@ from control_flow import BUDGET, agree
 
 import sgc
 from sgc.errors import TraceError
-from sgc.tracing import bytecode, opcodes
-from sgc.tracing.bytecode import CodeInfo
-from sgc.tracing.explore import Report
+from sgc.tracing.code import bytecode, opcodes
+from sgc.tracing.code.bytecode import CodeInfo
+from sgc.tracing.paths.explore import Report
 from sgc.tracing.tracer import trace
 
 ROOT = Path(__file__).parents[2]

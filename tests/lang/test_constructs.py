@@ -23,8 +23,8 @@ from tests_support import results
 
 import sgc
 from sgc.errors import SgcError, TraceError
-from sgc.runtime.executor.options import RunOptions
-from sgc.table import join, table
+from sgc.lang.table import join, table
+from sgc.runtime.executor.run.options import RunOptions
 
 TEXTS = (
     "", " ", "abc", " a,b ", "Straße İ", "e\u0301é", "xy" * 300, "٣²½", "12", "-3.5e1",

@@ -13,7 +13,7 @@ from tests_support import results
 import sgc
 from sgc.errors import TraceError
 from sgc.ir.graph import Graph
-from sgc.tracing.explore import Budget, Report
+from sgc.tracing.paths.explore import Budget, Report
 from sgc.tracing.tracer import trace
 
 

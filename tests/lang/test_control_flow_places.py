@@ -14,10 +14,10 @@ from control_flow import agree, replying
 
 import sgc
 from sgc.errors import ProgramRaised, TraceError
-from sgc.program import Program
-from sgc.runtime.executor.options import RunOptions
-from sgc.tracing.bytecode import CodeInfo, _after
-from sgc.tracing.explore import BUILT, Budget, Report
+from sgc.programs.program import Program
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.code.bytecode import CodeInfo, _after
+from sgc.tracing.paths.explore import BUILT, Budget, Report
 from sgc.tracing.tracer import trace
 
 YES_NO = ["yes", "no"]

@@ -19,8 +19,8 @@ from tests_support import results
 
 import sgc
 from sgc.errors import SgcError, TraceError
-from sgc.runtime.executor.options import RunOptions
-from sgc.tracing.check_rounds import text_of_length
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.checking.rounds import text_of_length
 
 MADE = (
     "f'{x}'", "f'{x}{y}'", "f'Doc: {x} end'", "f'{x:>7}'", "f'{x!r}'", "f'{n}'", "f'{x}{n:04d}'",

@@ -6,10 +6,10 @@ import pytest
 from waiting import cpu_below
 
 import sgc
-from sgc.explain import Finding, findings
-from sgc.ir.borders import MAX_TAIL_CHARS, borders
-from sgc.ir.parser import parse
+from sgc.ir.analysis.text_boundaries import MAX_TAIL_CHARS, borders
+from sgc.ir.text.parser import parse
 from sgc.passes.pipeline import optimize
+from sgc.programs.explain import Finding, findings
 from sgc.tracing.tracer import trace
 
 

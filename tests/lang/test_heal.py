@@ -6,9 +6,9 @@ import pytest
 from tests_support import run_both
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import UsageError
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.tracing.tracer import trace
 
 

@@ -18,8 +18,8 @@ from tests_support import results
 
 import sgc
 from sgc.errors import SgcError, TraceError
-from sgc.runtime.executor.options import RunOptions
-from sgc.tracing import in_place
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.convert import in_place
 
 CLASSES = """
 import dataclasses, enum, functools

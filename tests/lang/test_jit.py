@@ -12,9 +12,9 @@ from collections import Counter, deque
 import pytest
 
 import sgc
-from sgc.runtime.executor.backend import TextRun
-from sgc.tracing.guards import plain
-from sgc.tracing.outside import OutsideTexts
+from sgc.runtime.executor.interface.backend import TextRun
+from sgc.tracing.watch.guards import plain
+from sgc.tracing.watch.outside import OutsideTexts
 
 
 class Config:

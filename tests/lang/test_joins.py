@@ -11,15 +11,15 @@ import pytest
 from control_flow import replying
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import CutOff, JoinFailed, TraceError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Graph
-from sgc.program import Program
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.record import RunResult
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.tracing.explore import Budget
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+from sgc.tracing.paths.explore import Budget
 from sgc.tracing.tracer import trace
 
 TURN_S = 0.04

@@ -9,7 +9,6 @@ from tests_support import run_both
 from waiting import BOUND_S
 
 import sgc
-from sgc.calls import finished
 from sgc.errors import (
     ArgumentError,
     ProgramError,
@@ -18,7 +17,8 @@ from sgc.errors import (
     UnsupportedParameter,
     UsageError,
 )
-from sgc.runtime.executor.backend import Sampling
+from sgc.interpreter.calls import finished
+from sgc.runtime.executor.interface.backend import Sampling
 
 
 @sgc.function

@@ -13,7 +13,7 @@ from control_flow import agree, outcome, replying
 import sgc
 from sgc.errors import TraceError
 from sgc.ir.graph import Graph
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 LISTS = ([], ["a"], ["b", "a", "c"], ["", "x y", "b", "b"])
 

@@ -11,11 +11,11 @@ from control_flow import replying
 from lang.map_programs import TEXTS, agree, deciding, find, keep, lists, note, over_argument, read
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import TraceError, UsageError
-from sgc.runtime.executor.backend import TextRun
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import TextRun
+from sgc.runtime.executor.run.options import RunOptions
 
 
 def test_a_list_known_only_at_run_time():
@@ -109,7 +109,7 @@ def searches(s, q: str):
 
 def test_calls_that_call_tools():
     agree(searches, {"q": "one"}, {"q": "two"}, tools=[find, keep])
-    options = RunOptions(seed=1, allow_tools=sgc.tools.resolve_tools([find, keep]))
+    options = RunOptions(seed=1, allow_tools=sgc.lang.tools.resolve_tools([find, keep]))
     made = [
         [
             call.identity()

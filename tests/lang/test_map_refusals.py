@@ -12,11 +12,11 @@ from control_flow import replying
 from lang.map_programs import TEXTS, counts, note, over_argument
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
-from sgc.ir.ceiling import ceiling
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.ir.analysis.ceiling import ceiling
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.run.options import RunOptions
 
 # -- refusals and limits -----------------------------------------------------------------------
 

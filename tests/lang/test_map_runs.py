@@ -11,13 +11,13 @@ from lang.map_programs import TEXTS, agree, counts, deciding, find, keep, lists,
 from waiting import BOUND_S, settle
 
 import sgc
-from sgc.deopt import may_deopt, run_with_deopt
-from sgc.endpoints import Endpoint
 from sgc.errors import SgcError, UnknownVariable
-from sgc.program import Program
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
-from sgc.tracing.explore import Budget
+from sgc.interpreter.deopt import may_deopt, run_with_deopt
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.paths.explore import Budget
 from sgc.tracing.tracer import trace
 
 # -- width ----------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def logged(s, xs: list[str]):
 
 @pytest.mark.parametrize("is_compiled", [False, True])
 def test_a_cut_log_is_gone_on_with(tmp_path, is_compiled):
-    tools = sgc.tools.resolve_tools([find, keep])
+    tools = sgc.lang.tools.resolve_tools([find, keep])
     ways = [logged, logged.compile()]
 
     def run(way: Any, log: Any, texts: list[str]) -> Any:

@@ -10,9 +10,9 @@ import pytest
 from tests_support import run_both
 
 import sgc
-from sgc.constraints import check_decodable
 from sgc.errors import TraceError, UsageError
-from sgc.runtime.executor.options import RunOptions
+from sgc.lang.constraints import check_decodable
+from sgc.runtime.executor.run.options import RunOptions
 
 
 def of_gen(**params):
@@ -53,7 +53,7 @@ def grammar(monkeypatch):
         if "bad" in text:
             raise ConstraintError(f"no {field} can be bad")
 
-    name = "sgc.runtime.engine.grammar"
+    name = "sgc.runtime.engine.guides.grammar"
     found = types.ModuleType(name)
     vars(found).update(ConstraintError=ConstraintError, check_constraint=check_constraint)
     monkeypatch.setitem(sys.modules, name, found)

@@ -12,10 +12,10 @@ from tests_support import run_both
 from waiting import BOUND_S
 
 import sgc
-from sgc.calls import finished
 from sgc.errors import ArgumentError, SgcError, SgcWarning, TraceError, UsageError
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.interpreter.calls import finished
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.tracing.tracer import trace
 
 TABLE = {"en/low": "Hello", "de/high": "Hallo"}
@@ -241,8 +241,8 @@ def test_a_callback_that_waits_for_a_run_is_told(scripted, way):
 FORKS = """
 import os
 import sgc
-from sgc.endpoints import Endpoint
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 
 @sgc.function
 def program(s):

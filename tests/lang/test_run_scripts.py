@@ -15,9 +15,9 @@ from waiting import BOUND_S
 HEAD = """
 import asyncio, os, signal, sys, threading, time
 import sgc
-from sgc.endpoints import Endpoint
+from sgc.runs.endpoints import Endpoint
 from sgc.errors import UsageError
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 
 class Slow(ScriptedBackend):
     active = 0

@@ -9,11 +9,11 @@ import pytest
 from lang.slow_runs import PNG, bounded
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import ArgumentError, SgcError, UsageError
-from sgc.runtime.executor.backend import Generated
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import Generated
+from sgc.runtime.executor.run.loop import shared
 
 # -- values from outside ----------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from lang.slow_runs import WAYS, Slow, bounded, programs
 from waiting import BOUND_S, until
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import ProgramError, UsageError
-from sgc.options import make_options
-from sgc.runtime.executor.backend import Generated
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runs.options import make_options
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.interface.backend import Generated
 
 # -- where compiling is done ------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from tests_support import at_levels, run_both
 import sgc
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref, Value, make_node
-from sgc.table import join, table
-from sgc.tracing.text_types import Known, known_text
+from sgc.lang.table import join, table
+from sgc.tracing.values.text_types import Known, known_text
 
 NUMBER = re.compile(r"(-?\d+)(\.\d+)?")
 REPLIES = (

@@ -12,7 +12,7 @@ from tests_support import asked, at_levels, results
 
 import sgc
 from sgc.errors import ToolError, TraceError, UnknownOutcome
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 TOOLS = [failing_tools.fetch, failing_tools.store, failing_tools.count]
 

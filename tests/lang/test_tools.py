@@ -11,7 +11,7 @@ from tests_support import asked, results
 
 import sgc
 from sgc.errors import ArgumentError, ToolError, TraceError, UsageError
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 CALLED: list[Any] = []
 

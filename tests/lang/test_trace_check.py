@@ -9,12 +9,12 @@ from tests_support import results
 
 import sgc
 from sgc.errors import TraceError, TurnsExceeded
-from sgc.explain import findings
 from sgc.ir.graph import Graph
-from sgc.runtime.executor.options import RunOptions
+from sgc.programs.explain import findings
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing import session
-from sgc.tracing.check import check_trace
-from sgc.tracing.check_rounds import LENGTHS, rounds
+from sgc.tracing.checking.check import check_trace
+from sgc.tracing.checking.rounds import LENGTHS, rounds
 from sgc.tracing.tracer import trace
 
 

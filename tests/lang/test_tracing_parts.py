@@ -8,15 +8,15 @@ from collections.abc import Callable
 import pytest
 
 import sgc
+from sgc.core.symbols import Symbol
 from sgc.ir.graph import Graph, Lit, Ref
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.ir.types import FLOAT, INT, JSON, TEXT, Type, choice_of
 from sgc.ir.verify import verify
-from sgc.symbols import Symbol
-from sgc.tracing.bytecode import info_of
 from sgc.tracing.callees import Callees, Wanted, joined_type, narrowed
-from sgc.tracing.facts import Facts, fact_of
-from sgc.tracing.snapshot import Part, Snapshot, match
+from sgc.tracing.code.bytecode import info_of
+from sgc.tracing.paths.facts import Facts, fact_of
+from sgc.tracing.paths.snapshot import Part, Snapshot, match
 from sgc.tracing.tracer import trace
 
 # -- facts --

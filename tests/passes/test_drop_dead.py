@@ -7,10 +7,10 @@ from pass_cases import check_case, graph
 
 import sgc
 from sgc.cli import main
-from sgc.ir.printer import to_text
-from sgc.passes.keep import keep
+from sgc.ir.text.printer import to_text
+from sgc.passes.facts.kept_results import keep
 from sgc.passes.pipeline import optimize
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 SIGNED = 'signature="(x: str) -> str"'
 CASES = {

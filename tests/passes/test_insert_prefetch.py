@@ -10,9 +10,9 @@ import textwrap
 import pytest
 
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.ir.verify import verify
-from sgc.passes.insert_prefetch import MAX_PREFETCHES, PASS
+from sgc.passes.hints.insert_prefetch import MAX_PREFETCHES, PASS
 from sgc.passes.pipeline import LEVELS, run_pass
 
 TEXTS = {"LONG": "long text. " * 109 + "!", "OTHER": "other text. " * 125, "SHORT": "x" * 300}

@@ -7,9 +7,9 @@ from pass_cases import check_case
 from tests_support import asked, results
 
 import sgc
-from sgc.endpoints import Runtime
 from sgc.passes.pipeline import optimize
-from sgc.runtime.executor.options import RunOptions
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 CASES = {

@@ -11,11 +11,11 @@ import pytest
 from random_graphs import random_graph
 
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.ir.verify import verify
-from sgc.passes.hoist_prefix import hoist_prefix
-from sgc.passes.movement import lines, move, report
+from sgc.passes.changing.hoist_prefix import hoist_prefix
+from sgc.passes.changing.movement import lines, move, report
 from sgc.passes.pipeline import LEVELS, optimize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches" / "movement"))

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from adversarial_prompts import MOVES, PROMPTS
 from templates import Template, prefix, program
 
-from sgc.passes.hoist_prefix import hoist_prefix
+from sgc.passes.changing.hoist_prefix import hoist_prefix
 
 
 def led(text: str) -> Counter[str]:

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from sgc.passes.movement.check import Part, breach
-from sgc.passes.movement.pieces import Kind
+from sgc.passes.changing.movement.check import Part, breach
+from sgc.passes.changing.movement.pieces import Kind
 
 T, A, C = (Part(kind, kind.value) for kind in (Kind.TEXT, Kind.ARGUMENT, Kind.CUE))
 BARRIER = Part(None, "gen x")

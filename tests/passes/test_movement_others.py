@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sgc.passes.movement import lines, move
+from sgc.passes.changing.movement import lines, move
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches" / "movement"))
 

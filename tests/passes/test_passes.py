@@ -8,8 +8,8 @@ import pytest
 
 from sgc.errors import UsageError, VerifyError
 from sgc.ir.graph import Graph, Lit
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.pipeline import LEVELS, PASSES, choose_passes, optimize, run_pass
 

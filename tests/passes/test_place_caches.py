@@ -9,17 +9,17 @@ import textwrap
 import pass_runs as runs
 import pytest
 
-from sgc.caches import passes_for, rules_of
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.passes.base import Preserves
-from sgc.passes.caching import tree as trees
-from sgc.passes.caching.rules import CacheRules, Expected
-from sgc.passes.caching.tree import ROOT, PromptTree, best_marks, gains
+from sgc.passes.hints.caching import tree as trees
+from sgc.passes.hints.caching.rules import CacheRules, Expected
+from sgc.passes.hints.caching.tree import ROOT, PromptTree, best_marks, gains
+from sgc.passes.hints.place_caches import for_rules
 from sgc.passes.pipeline import choose_passes, optimize, run_pass
-from sgc.passes.place_caches import for_rules
-from sgc.runtime.executor.providers.connect import facts_of
+from sgc.runs.cache_rules import passes_for, rules_of
+from sgc.runtime.executor.backends.providers.connect import facts_of
 
 # A character is 100 tokens, so that small programs have something to keep.
 RULES = CacheRules(write=1.25, read=0.1, min_tokens=100, breakpoints=4, chars_per_token=0.01)

@@ -17,15 +17,16 @@ from control_flow import outcome, replying
 from random_control import Generator
 from tests_support import asked, results
 
-from sgc.endpoints import Endpoint
 from sgc.errors import SgcError
 from sgc.ir.graph import Graph
-from sgc.passes import fold_constants, insert_prefetch
+from sgc.lang.tools import resolve_tools, tools_in
+from sgc.passes.exact import fold_constants
+from sgc.passes.hints import insert_prefetch
 from sgc.passes.pipeline import run_pass
-from sgc.program import Program
-from sgc.runtime.executor.backend import Prompt, Usage
-from sgc.runtime.executor.options import RunOptions
-from sgc.tools import resolve_tools, tools_in
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.interface.backend import Prompt, Usage
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 

@@ -15,7 +15,7 @@ import pytest
 from random_graphs import random_graph
 
 from sgc.ir.graph import Graph
-from sgc.ir.parser import parse
+from sgc.ir.text.parser import parse
 from sgc.passes.base import Preserves
 from sgc.passes.pipeline import PASSES, run_pass
 

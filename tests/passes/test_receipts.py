@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sgc.ir.file import from_bytes, to_bytes
+from sgc.ir.file.sgir import from_bytes, to_bytes
 from sgc.ir.graph import Graph, Loc
 from sgc.ir.limits import MAX_DETAIL_CHARS, MAX_DETAILS
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.pipeline import optimize, run_pass
 

@@ -13,21 +13,21 @@ from random_graphs import random_graph
 from tests_support import asked, results
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import TraceError
 from sgc.ir.graph import Block, Graph, Lit, Node, Ref, Value, make_node
-from sgc.ir.parser import parse
-from sgc.ir.printer import to_text
+from sgc.ir.text.parser import parse
+from sgc.ir.text.printer import to_text
 from sgc.ir.types import STREAM, TEXT
 from sgc.ir.verify import verify
-from sgc.options import make_options
+from sgc.passes.exact.share_equal import share_equal
 from sgc.passes.pipeline import PASSES, run_pass
-from sgc.passes.share_equal import share_equal
-from sgc.program import Program
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runs.options import make_options
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 GREEDY = "max_tokens=4 temperature=0.0"
@@ -455,7 +455,7 @@ def wide(n: int) -> Graph:
 
 
 def test_the_steps_grow_with_the_graph(monkeypatch):
-    from sgc.passes import share_equal as module
+    from sgc.passes.exact import share_equal as module
 
     counts = []
     for n in (500, 5000):  # children, of two nodes each

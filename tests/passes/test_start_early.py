@@ -11,11 +11,11 @@ from tests_support import asked, results
 from waiting import BOUND_S
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import ToolError
 from sgc.passes.pipeline import optimize
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace
 
 SIGNED = 'signature="(x: str) -> str"'

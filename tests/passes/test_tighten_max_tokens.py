@@ -9,10 +9,10 @@ import pytest
 from pass_cases import check_case, graph
 
 import sgc
-from sgc.endpoints import Runtime
-from sgc.passes.longest import longest
+from sgc.passes.facts.pattern_length import longest
 from sgc.passes.pipeline import PASSES, run_pass
-from sgc.runtime.executor.options import RunOptions
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.run.options import RunOptions
 
 CASES = {
     "patterns with a longest text": (

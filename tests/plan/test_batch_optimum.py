@@ -9,8 +9,8 @@ from batch_shapes import SHAPES, TABLE
 from request_tokens import best_of
 
 import sgc
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.tokenizer import load_tokenizer
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.tokenizer import load_tokenizer
 
 POOL_TOKENS = 1200
 N_ROWS = 40

@@ -10,8 +10,8 @@ import pytest
 import sgc
 from sgc.errors import SgcWarning
 from sgc.passes.base import Preserves
+from sgc.passes.changing.reorder_fields import find_table, reorder_fields
 from sgc.passes.pipeline import run_pass
-from sgc.passes.reorder_fields import find_table, reorder_fields
 from sgc.planning.fields import (
     MAX_ORDERS,
     bounded_orders,

@@ -6,7 +6,7 @@ import random_programs
 
 import sgc
 from sgc.planning.known import MAX_NODES, MAX_PROMPTS, Reader
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 
 def known(function, max_tokens=128, **arguments):

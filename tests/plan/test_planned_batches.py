@@ -10,16 +10,16 @@ import pytest
 from waiting import BOUND_S, settle
 
 import sgc
-from sgc import batch as batches
-from sgc.batch import BatchOptions
-from sgc.endpoints import Endpoint
 from sgc.errors import BackendError, UsageError
-from sgc.options import make_options
 from sgc.planning.batches import make_batch
 from sgc.planning.plan import RowSize, plan_rows
 from sgc.planning.room import Room
-from sgc.runtime.executor.backend import Capabilities
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runs import batch as batches
+from sgc.runs.batch import BatchOptions
+from sgc.runs.endpoints import Endpoint
+from sgc.runs.options import make_options
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import Capabilities
 
 PAGES = [f"{name} page: " + "words " * 20 for name in ("first", "second", "third")]
 
@@ -141,7 +141,7 @@ def bounded(call: Any) -> Any:
 @pytest.mark.parametrize("width", [1, 3, 50])
 def test_rows_taken_in_order_are_planned_in_windows(monkeypatch, window, width):
     monkeypatch.setattr(batches, "WINDOW", window)
-    monkeypatch.setattr("sgc.feed.WINDOW", window)
+    monkeypatch.setattr("sgc.runs.row_iterator.WINDOW", window)
     backend = Recording()
     rows = asking.run_batch(
         ROWS, backend=Endpoint(backend), generator_style=True, max_concurrency=width

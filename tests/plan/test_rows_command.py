@@ -16,10 +16,10 @@ from waiting import BOUND_S
 
 import sgc
 from sgc.cli import main
-from sgc.cli.rows import RowsAsked, run_rows
-from sgc.deopt import may_deopt
-from sgc.rows import InputRow
-from sgc.runtime.executor.options import RunOptions
+from sgc.cli.running.rows import RowsAsked, run_rows
+from sgc.interpreter.deopt import may_deopt
+from sgc.runs.rows_file import InputRow
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import Budget, trace
 
 SGC = [sys.executable, "-P", "-m", "sgc"]

@@ -12,11 +12,11 @@ from typing import Any
 from providers.provider_server import Ask
 
 import sgc
-from sgc.runtime.executor.backend import FinishReason
-from sgc.runtime.executor.providers.lower import Lowered
-from sgc.runtime.executor.providers.messages import Conversation
-from sgc.runtime.executor.providers.models import Facts
-from sgc.runtime.executor.providers.reply import Replies, Reply, Spent, first_stop
+from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.backends.providers.wire.messages import Conversation
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent, first_stop
+from sgc.runtime.executor.interface.backend import FinishReason
 
 NOTE = re.compile(r'\n\n(?:Your reply|The "value" of your reply) must be ')
 WORDS = ["tea", "river", "stone", "lamp", "under", "green", "window", "seven", "walks", "slowly"]

@@ -11,18 +11,18 @@ from random_control import Generator
 from random_control_runs import ARGUMENTS, BUDGET, load
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import SgcError, TraceError, UnknownVariable, UsageError
-from sgc.functions import Function
-from sgc.predict.asking import Cost, EngineAsking
-from sgc.predict.bounds import Bound, computed, known
-from sgc.predict.ceiling import ceiling_of
-from sgc.program import Program
-from sgc.runtime.executor.backend import Prompt, Sampling
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
-from sgc.tools import resolve_tools, tools_in
-from sgc.tracing.scripted_replies import obeying
+from sgc.lang.tools import resolve_tools, tools_in
+from sgc.predict.bounds.ceiling import ceiling_of
+from sgc.predict.bounds.lengths import Bound, computed, known
+from sgc.predict.bounds.requests import Cost, EngineAsking
+from sgc.programs.function import Function
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.tracer import trace
 
 POOL = ("yes", "no", "7", " a b", "Yes!", "x,y", "")

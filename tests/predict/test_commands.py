@@ -10,9 +10,9 @@ import pytest
 
 import sgc
 from sgc.cli.main import main
-from sgc.endpoints import Endpoint
-from sgc.runtime.executor.run_log import RunLog
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.log.run_log import RunLog
 
 PROGRAM = """
 import sgc
@@ -49,7 +49,7 @@ def command(
 
 
 def write_log(path: str, rows: list[dict[str, str]]) -> None:
-    from sgc.cli.source import load_function
+    from sgc.cli.programs.source import load_function
 
     program = load_function("note.py").compile(check=False)
     endpoint = Endpoint(ScriptedBackend(lambda prompt, sampling: " so it is"))

@@ -13,15 +13,15 @@ import pytest
 from random_programs import random_program
 
 import sgc
-from sgc.endpoints import Runtime
-from sgc.functions import Function
-from sgc.predict.dry_run import Row
+from sgc.predict.dry.dry_run import Row
+from sgc.predict.dry.samples import Samples
+from sgc.predict.dry.totals import Total, Totals, measured
 from sgc.predict.predict import Expecting, expected
-from sgc.predict.samples import Samples
 from sgc.predict.targets import EngineTarget
-from sgc.predict.totals import Total, Totals, measured
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.run_log import RunLog
+from sgc.programs.function import Function
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.options import RunOptions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 STRAIGHT: Mapping[str, Mapping[str, Any]] = {

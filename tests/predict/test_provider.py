@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from predict.provider_programs import PROGRAMS, Script, ScriptedApi, rows
 
-from sgc.endpoints import Endpoint
-from sgc.predict.dry_run import Row
+from sgc.predict.dry.dry_run import Row
+from sgc.predict.dry.samples import Samples
+from sgc.predict.dry.totals import Total, measured
 from sgc.predict.predict import Expecting, at_most, expected
-from sgc.predict.samples import Samples
 from sgc.predict.targets import ProviderTarget
-from sgc.predict.totals import Total, measured
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.providers.backend import ProviderBackend
-from sgc.runtime.executor.providers.limits import LimitSettings
-from sgc.runtime.executor.run_log import RunLog
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.providers.backend import ProviderBackend
+from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
 
 MODELS = {"gpt-4o": "openai", "claude-sonnet-4-5": "anthropic"}
 SEED = 7

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 import sgc
-from sgc.predict.dry_run import Row
+from sgc.predict.dry.dry_run import Row
+from sgc.predict.dry.provider_meter import ProviderMeter
 from sgc.predict.predict import Expecting, at_most, expected
-from sgc.predict.provider_meter import ProviderMeter
 from sgc.predict.targets import ProviderTarget
-from sgc.runtime.executor.backend import RoleMark, Sampling, TextRun
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.place import Place
-from sgc.runtime.executor.providers.lower import lower
+from sgc.runtime.executor.backends.providers.wire.lower import lower
+from sgc.runtime.executor.interface.backend import RoleMark, Sampling, TextRun
+from sgc.runtime.executor.interface.place import Place
+from sgc.runtime.executor.run.options import RunOptions
 
 ROWS = [Row(str(n), {"question": f"What of part {n}?"}) for n in range(4)]
 

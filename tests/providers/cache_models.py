@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgc.runtime.executor.backend import FinishReason
-from sgc.runtime.executor.providers import anthropic_wire, openai_wire
-from sgc.runtime.executor.providers.lower import Lowered
-from sgc.runtime.executor.providers.models import Facts
-from sgc.runtime.executor.providers.reply import Replies, Reply
+from sgc.runtime.executor.backends.providers.anthropic import wire as anthropic_wire
+from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.openai import wire as openai_wire
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply
+from sgc.runtime.executor.interface.backend import FinishReason
 
 Json = dict[str, Any]
 CHARS = 3.7

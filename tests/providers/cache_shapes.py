@@ -17,10 +17,10 @@ from providers.cache_models import (
 )
 
 import sgc
-from sgc.endpoints import Endpoint
-from sgc.runtime.executor.providers.backend import ProviderBackend
-from sgc.runtime.executor.providers.limits import LimitSettings
-from sgc.runtime.executor.providers.models import Choices, facts_for
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.providers.backend import ProviderBackend
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 
 MODELS = {
     "anthropic": ("claude-opus-5", AnthropicCache),

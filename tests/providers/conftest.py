@@ -9,7 +9,7 @@ import pytest
 from providers.provider_server import ProviderServer
 
 import sgc
-from sgc.providers import ProviderEndpoint
+from sgc.runs.providers import ProviderEndpoint
 
 KEY = "sk-test-0123456789abcdef"
 

@@ -13,10 +13,10 @@ from providers.cache_models import (
 from providers.cache_shapes import MODELS, RULES, SHAPES, TEXT, measure, single, words
 
 import sgc
-from sgc.endpoints import Endpoint
-from sgc.runtime.executor.providers.backend import ProviderBackend
-from sgc.runtime.executor.providers.limits import LimitSettings
-from sgc.runtime.executor.providers.models import Choices, facts_for
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.providers.backend import ProviderBackend
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 
 # Where nothing is asked twice, or the vendor's own rule is as good: all that is kept is what was
 # asked last. At the others a plan saves more than a quarter of the best other way.

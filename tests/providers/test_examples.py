@@ -11,12 +11,12 @@ import pytest
 from tests_support import asked, results
 
 import sgc
-from sgc.endpoints import Endpoint
 from sgc.errors import UnsupportedParameter
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.providers.messages import conversation_of
-from sgc.runtime.executor.scripted import ScriptedBackend
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.providers.wire.messages import conversation_of
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ARGUMENTS = {

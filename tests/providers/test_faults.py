@@ -13,17 +13,17 @@ from providers.provider_server import Fault
 
 import sgc
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded
-from sgc.runtime.executor.providers import errors
-from sgc.runtime.executor.providers.errors import (
+from sgc.runtime.executor.backends.providers.wire import errors
+from sgc.runtime.executor.backends.providers.wire.errors import (
     ContentRefused,
     KeyRefused,
     MalformedReply,
     ProviderUnavailable,
     RateLimited,
 )
-from sgc.runtime.executor.providers.limits import Limits, LimitSettings
-from sgc.runtime.executor.providers.reply import Replies, Spent
-from sgc.runtime.executor.providers.retry import MAX_ATTEMPTS, Attempts, Estimate
+from sgc.runtime.executor.backends.providers.wire.limits import Limits, LimitSettings
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Spent
+from sgc.runtime.executor.backends.providers.wire.retry import MAX_ATTEMPTS, Attempts, Estimate
 
 BUSY = Fault("status", 429, {"retry-after": "2"})
 BUSY_MS = Fault("status", 429, {"retry-after-ms": "2500"})

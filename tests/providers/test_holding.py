@@ -11,10 +11,14 @@ from providers.clocks import JumpingClock
 from providers.provider_server import Fault
 from providers.test_faults import limited, row
 
-from sgc.runtime.executor.providers.errors import ProviderUnavailable, RateLimited, retry_after_s
-from sgc.runtime.executor.providers.limits import MAX_HOLD_S, Limits, LimitSettings
-from sgc.runtime.executor.providers.reply import Replies, Spent
-from sgc.runtime.executor.providers.retry import MAX_WAITING_S, Attempts, Estimate
+from sgc.runtime.executor.backends.providers.wire.errors import (
+    ProviderUnavailable,
+    RateLimited,
+    retry_after_s,
+)
+from sgc.runtime.executor.backends.providers.wire.limits import MAX_HOLD_S, Limits, LimitSettings
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Spent
+from sgc.runtime.executor.backends.providers.wire.retry import MAX_WAITING_S, Attempts, Estimate
 
 
 class Endpoint:

@@ -11,8 +11,8 @@ from providers.provider_server import Fault
 
 import sgc
 from sgc.errors import UsageError
-from sgc.runtime.executor.providers.connect import is_trusted, parse_target
-from sgc.runtime.executor.providers.errors import redacted
+from sgc.runtime.executor.backends.providers.connect import is_trusted, parse_target
+from sgc.runtime.executor.backends.providers.wire.errors import redacted
 
 
 @sgc.function
@@ -96,7 +96,7 @@ def test_other_servers_do_not_get_openais_key(serve, monkeypatch):
 def test_a_base_url_gets_the_providers_key_only_if_the_environment_names_it(
     serve, monkeypatch, how
 ):
-    from sgc.compat.sglang import providers as sglang
+    from sgc.compat.sglang.backends import providers as sglang
 
     server = serve()
     url = server.url + "/v1"

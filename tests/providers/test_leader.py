@@ -10,14 +10,18 @@ from providers.cache_models import AnthropicCache, CacheApi, VirtualClock
 from providers.cache_shapes import TEXT
 
 import sgc
-from sgc.endpoints import Endpoint
-from sgc.runtime.executor.providers.backend import ProviderBackend
-from sgc.runtime.executor.providers.cache_keys import CacheKeys
-from sgc.runtime.executor.providers.errors import ProviderUnavailable
-from sgc.runtime.executor.providers.leader import MAX_KNOWN, MAX_WAIT_S, Leaders
-from sgc.runtime.executor.providers.limits import LimitSettings
-from sgc.runtime.executor.providers.messages import Prefix
-from sgc.runtime.executor.providers.models import Caching, Choices, facts_for
+from sgc.runs.endpoints import Endpoint
+from sgc.runtime.executor.backends.providers.backend import ProviderBackend
+from sgc.runtime.executor.backends.providers.caches.cache_write_leader import (
+    MAX_KNOWN,
+    MAX_WAIT_S,
+    Leaders,
+)
+from sgc.runtime.executor.backends.providers.caches.keys import CacheKeys
+from sgc.runtime.executor.backends.providers.models.models import Caching, Choices, facts_for
+from sgc.runtime.executor.backends.providers.wire.errors import ProviderUnavailable
+from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
+from sgc.runtime.executor.backends.providers.wire.messages import Prefix
 
 CACHING = Caching("marks", 512, ttl=("5m", "1h"), readable_after="first reply")
 

@@ -10,12 +10,17 @@ from providers.clocks import JumpingClock
 
 import sgc
 from sgc.errors import BudgetExceeded, UsageError
-from sgc.runtime.executor.options import RunOptions
-from sgc.runtime.executor.providers.limits import Bucket, Budget, Limits, LimitSettings
-from sgc.runtime.executor.providers.models import Choices, facts_for
-from sgc.runtime.executor.providers.prices import prices_of, read_prices
-from sgc.runtime.executor.providers.reply import Replies, Spent
-from sgc.runtime.executor.providers.retry import Attempts, Estimate
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.models.prices import prices_of, read_prices
+from sgc.runtime.executor.backends.providers.wire.limits import (
+    Bucket,
+    Budget,
+    Limits,
+    LimitSettings,
+)
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Spent
+from sgc.runtime.executor.backends.providers.wire.retry import Attempts, Estimate
+from sgc.runtime.executor.run.options import RunOptions
 
 
 @sgc.function
@@ -196,7 +201,8 @@ def test_the_table_is_whole():
     """Every entry can be read, has prices, and is the first that fits its own name."""
     from importlib import resources
 
-    text = resources.files("sgc.runtime.executor.providers").joinpath("models.json").read_text()
+    text = resources.files("sgc.runtime.executor.backends.providers.models")
+    text = text.joinpath("models.json").read_text()
     table = json.loads(text)
     for provider in ("openai", "anthropic"):
         for entry in table[provider]["models"]:

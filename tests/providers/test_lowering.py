@@ -8,10 +8,10 @@ import pytest
 
 import sgc
 from sgc.errors import BackendError, UnsupportedParameter
-from sgc.runtime.executor.options import REGEX_FLOAT, RunOptions
-from sgc.runtime.executor.providers.models import Choices, facts_for
-from sgc.runtime.executor.providers.reply import first_stop, without_cut
-from sgc.runtime.executor.providers.schema import of_regex, of_schema
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.wire.reply import first_stop, without_cut
+from sgc.runtime.executor.backends.providers.wire.schema import of_regex, of_schema
+from sgc.runtime.executor.run.options import REGEX_FLOAT, RunOptions
 
 
 def program(body):
@@ -207,7 +207,7 @@ def test_the_default_method_may_be_named(serve, ask):
 
 def test_a_choice_is_walked_token_by_token(serve, ask, monkeypatch):
     monkeypatch.setattr(
-        "sgc.runtime.executor.providers.select.encoding_named", lambda name: Letters()
+        "sgc.runtime.executor.backends.providers.select.encoding_named", lambda name: Letters()
     )
     server = serve(reply=lambda ask: {"It is ": "s", "It is sun": ""}[ask.text])
     run = program("It is " + sgc.select("a", ["sun", "sunny", "rain"]))

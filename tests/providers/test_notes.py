@@ -7,14 +7,14 @@ import json
 import pytest
 
 import sgc
-from sgc.predict.asking import LONGEST_REFUSED, longest_note
-from sgc.runtime.executor.backend import RoleMark, Sampling, TextRun
-from sgc.runtime.executor.lowering import EXCERPT, MAX_TRIES
-from sgc.runtime.executor.options import DTYPES, RunOptions
-from sgc.runtime.executor.providers.backend import request_size
-from sgc.runtime.executor.providers.choose import lowered_select, select_sampling
-from sgc.runtime.executor.providers.lower import lower
-from sgc.runtime.executor.providers.models import Choices, facts_for
+from sgc.predict.bounds.requests import LONGEST_REFUSED, longest_note
+from sgc.runtime.executor.backends.providers.backend import request_size
+from sgc.runtime.executor.backends.providers.choose import lowered_select, select_sampling
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.wire.lower import lower
+from sgc.runtime.executor.interface.backend import RoleMark, Sampling, TextRun
+from sgc.runtime.executor.patterns.lowering import EXCERPT, MAX_TRIES
+from sgc.runtime.executor.run.options import DTYPES, RunOptions
 
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}'
 WANTED = {

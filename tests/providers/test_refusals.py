@@ -12,12 +12,13 @@ from providers.provider_server import ProviderServer
 
 import sgc
 from sgc.errors import BackendError, UnsupportedParameter, UsageError
-from sgc.runtime.executor.backend import LogprobsAsked, Sampling, TextRun
-from sgc.runtime.executor.providers import anthropic_wire, openai_wire
-from sgc.runtime.executor.providers.backend import capabilities_of
-from sgc.runtime.executor.providers.connect import parse_target, target
-from sgc.runtime.executor.providers.lower import lower
-from sgc.runtime.executor.providers.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.anthropic import wire as anthropic_wire
+from sgc.runtime.executor.backends.providers.backend import capabilities_of
+from sgc.runtime.executor.backends.providers.connect import parse_target, target
+from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
+from sgc.runtime.executor.backends.providers.openai import wire as openai_wire
+from sgc.runtime.executor.backends.providers.wire.lower import lower
+from sgc.runtime.executor.interface.backend import LogprobsAsked, Sampling, TextRun
 
 PROMPT = (TextRun("Once"),)
 # What a program gives, and what is sent of it.
@@ -152,7 +153,7 @@ def test_a_server_of_a_known_kind_says_more_than_a_models_name():
 
 @pytest.mark.parametrize("how", ["argument", "environment", "address", "sglang"])
 def test_an_unknown_servers_model_gets_what_the_program_says(serve, monkeypatch, how):
-    from sgc.compat.sglang import providers as sglang
+    from sgc.compat.sglang.backends import providers as sglang
 
     server = serve()
     url, model = server.url + "/v1", "meta-llama/Llama-3.1-8B-Instruct"

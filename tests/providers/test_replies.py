@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 import sgc
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.run.options import RunOptions
 
 
 @sgc.function

@@ -14,10 +14,10 @@ import pytest
 from providers.pictures import GREEN, RED, VIDEO
 
 import sgc
-from sgc.runtime.executor.backend import CacheMark, RoleMark, Sampling, TextRun
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.media import media
-from sgc.runtime.executor.options import RunOptions
+from sgc.runtime.executor.interface.backend import CacheMark, RoleMark, Sampling, TextRun
+from sgc.runtime.executor.interface.media import media
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
 
 GOLDEN = Path(__file__).with_name("golden") / "requests.json"
 PERSON = {

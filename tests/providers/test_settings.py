@@ -11,7 +11,7 @@ from providers.provider_server import Fault
 
 import sgc
 from sgc.errors import UnsupportedParameter, UsageError
-from sgc.runtime.executor.providers.settings import sort_settings
+from sgc.runtime.executor.backends.providers.wire.settings import sort_settings
 
 
 @sgc.function

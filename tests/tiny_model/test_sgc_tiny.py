@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sgc.endpoints import Runtime
-from sgc.runtime.executor.backend import Sampling, TextRun
-from sgc.runtime.executor.loop import shared
+from sgc.runs.endpoints import Runtime
+from sgc.runtime.executor.interface.backend import Sampling, TextRun
+from sgc.runtime.executor.run.loop import shared
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 

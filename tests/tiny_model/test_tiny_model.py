@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.template import assemble, probe
-from sgc.runtime.engine.template_render import renderer
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.template import assemble, probe
+from sgc.runtime.engine.text.template_render import renderer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 

@@ -18,8 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 from protocol import Chats, Tally, serve
 
-from sgc.runtime.executor.backend import Sampling, TokenRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Sampling, TokenRun
 
 START_TIMEOUT_S = 300.0
 

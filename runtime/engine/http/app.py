@@ -15,18 +15,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from aiohttp import web
 
 from sgc.errors import UsageError
-from sgc.runtime.engine.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.http.body import BodyReader, too_large
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, failed, log
 from sgc.runtime.engine.http.guard import guard
-from sgc.runtime.engine.http.native_face import NativeFace
-from sgc.runtime.engine.http.openai_face import OpenAIFace
+from sgc.runtime.engine.http.native.face import NativeFace
+from sgc.runtime.engine.http.openai.face import OpenAIFace
 from sgc.runtime.engine.http.running import Runs
-from sgc.runtime.engine.listen import Address, Security, check_free
-from sgc.runtime.engine.server import EngineFacts
-from sgc.runtime.engine.shared import Shared
-from sgc.runtime.engine.worker_link import WorkerDied
+from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
+from sgc.runtime.engine.server.listen import Address, Security, check_free
+from sgc.runtime.engine.server.server import EngineFacts
+from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.worker.link import WorkerDied
 
 STOP_GRACE_S = 1.0
 TLS_TIMEOUT_S = 10.0

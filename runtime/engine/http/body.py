@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 from aiohttp import web
 
-from sgc.runtime.engine.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError, Json, bad
-from sgc.runtime.engine.lanes import Lane
+from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
+from sgc.runtime.engine.server.lanes import Lane
 
 MAX_DEPTH = 64
 MAX_VALUES = 256 * 1024  # nobody else is served while they are parsed

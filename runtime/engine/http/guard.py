@@ -8,9 +8,9 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-from sgc.runtime.engine.browser_check import problem_of
 from sgc.runtime.engine.http.errors import HttpError
-from sgc.runtime.engine.tokens import Tokens
+from sgc.runtime.engine.server.browser_check import problem_of
+from sgc.runtime.engine.server.tokens import Tokens
 
 OPEN_PATHS = frozenset({"/health"})  # probes carry no token
 DOMAIN = "domain"  # of a request: what sets its token's clients apart

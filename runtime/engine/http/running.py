@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.bounds import MAX_LOGPROBS
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
-from sgc.runtime.engine.session import Session
-from sgc.runtime.engine.shared import Shared
+from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
+from sgc.runtime.engine.server.session import Session
+from sgc.runtime.engine.server.shared import Shared
 
 
 class Runs:

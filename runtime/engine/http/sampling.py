@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.bounds import MAX_BIASES
 from sgc.runtime.engine.http.errors import HttpError, bad, error_of
 from sgc.runtime.engine.http.fields import UINT32, Fields
-from sgc.runtime.engine.prepare import too_long
-from sgc.runtime.engine.server import EngineFacts
+from sgc.runtime.engine.preparing.bounds import MAX_BIASES
+from sgc.runtime.engine.preparing.prepare import too_long
+from sgc.runtime.engine.server.server import EngineFacts
 
 GREEDY_BELOW = 1e-5
 MAX_N = 128

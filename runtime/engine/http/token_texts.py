@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.detokenizer import IncrementalDetokenizer
-from sgc.runtime.engine.token_bytes import token_bytes
-from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.text.detokenizer import IncrementalDetokenizer
+from sgc.runtime.engine.text.token_bytes import token_bytes
+from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 LOWEST = -9999.0  # JSON has no -infinity; OpenAI's servers write this
 

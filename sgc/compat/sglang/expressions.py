@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sgc import words
+from sgc.lang import words
 
 
 class _Class(type):

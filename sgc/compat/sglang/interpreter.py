@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sgc import runs, state, view
+from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
+from sgc.compat.sglang.backends.streams import AskedStream
 from sgc.compat.sglang.programs import CompiledFunction, SglFunction, TracedGraph
-from sgc.compat.sglang.sampling_params import SglSamplingParams
-from sgc.compat.sglang.streams import AskedStream
-from sgc.endpoints import resolve_backend
-from sgc.group import ProgramStateGroup
-from sgc.runtime.executor.loop import shared
-from sgc.runtime.executor.prefix import constant_prefix
+from sgc.lang import state, view
+from sgc.lang.group import ProgramStateGroup
+from sgc.runs import run as runs
+from sgc.runs.endpoints import resolve_backend
+from sgc.runtime.executor.ops.prefix import constant_prefix
+from sgc.runtime.executor.run.loop import shared
 
 __all__ = [
     "ProgramState",

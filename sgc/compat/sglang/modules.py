@@ -11,25 +11,16 @@ from types import ModuleType
 from typing import Any
 
 import sgc
-from sgc import choices, words
-from sgc.compat.sglang import (
-    backends,
-    chat_template,
-    config,
-    expressions,
-    interpreter,
-    programs,
-    providers,
-    schema_regex,
-    server_args,
-    servers,
-    srt,
-    test_utils,
-    usage,
-    utils,
-)
-from sgc.compat.sglang.sampling_params import SglSamplingParams
-from sgc.runtime.executor import options
+from sgc.compat.sglang import expressions, interpreter, programs, test_utils, utils
+from sgc.compat.sglang.backends import providers, usage
+from sgc.compat.sglang.backends import runtime_endpoint as backends
+from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
+from sgc.compat.sglang.server import arguments as server_args
+from sgc.compat.sglang.server import processes as servers
+from sgc.compat.sglang.server import schema_regex, srt
+from sgc.compat.sglang.settings import chat_template, config
+from sgc.lang import choices, words
+from sgc.runtime.executor.run import options
 
 Names = Mapping[str, Any]
 

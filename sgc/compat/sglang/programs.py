@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from sgc.endpoints import Endpoint, resolve_backend
 from sgc.errors import UsageError
-from sgc.functions import Function
 from sgc.ir.graph import Graph
-from sgc.ir.printer import to_text
-from sgc.program import Program
-from sgc.runs import RunState
+from sgc.ir.text.printer import to_text
+from sgc.programs.function import Function
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint, resolve_backend
+from sgc.runs.run import RunState
 
 
 class TracedGraph(Graph):

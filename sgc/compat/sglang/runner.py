@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sgc.compat.sglang.importing import install
-from sgc.endpoints import PROVIDER_SCHEMES, Endpoint, set_default_backend
 from sgc.errors import SgcError, UsageError
+from sgc.runs.endpoints import PROVIDER_SCHEMES, Endpoint, set_default_backend
 
 
 def run_script(
@@ -45,8 +45,8 @@ def run_script(
 
 
 def _backend(engine: str | None, model: str | None, limits: Mapping[str, Any]) -> Endpoint:
-    from sgc.compat.sglang.backends import Runtime, RuntimeEndpoint
-    from sgc.compat.sglang.providers import Addressed
+    from sgc.compat.sglang.backends.providers import Addressed
+    from sgc.compat.sglang.backends.runtime_endpoint import Runtime, RuntimeEndpoint
 
     if engine is None:
         return Runtime(model)

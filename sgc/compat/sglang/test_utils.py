@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sgc.compat.sglang.backends import RuntimeEndpoint
-from sgc.compat.sglang.config import global_config
-from sgc.compat.sglang.providers import OpenAI
-from sgc.compat.sglang.servers import popen_launch_server
+from sgc.compat.sglang.backends.providers import OpenAI
+from sgc.compat.sglang.backends.runtime_endpoint import RuntimeEndpoint
+from sgc.compat.sglang.server.processes import popen_launch_server
+from sgc.compat.sglang.settings.config import global_config
 from sgc.compat.sglang.utils import is_in_ci, normalize_base_url
-from sgc.endpoints import Endpoint, get_default_backend
 from sgc.errors import SgcError, UsageError
+from sgc.runs.endpoints import Endpoint, get_default_backend
 
 DEFAULT_MODEL_NAME_FOR_TEST = "meta-llama/Llama-3.1-8B-Instruct"
 DEFAULT_SMALL_MODEL_NAME_FOR_TEST = "meta-llama/Llama-3.2-1B-Instruct"

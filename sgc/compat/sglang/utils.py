@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sgc.compat.sglang.servers import launch_server_cmd, terminate_process, wait_for_server
-from sgc.constraints import schema_text
+from sgc.compat.sglang.server.processes import launch_server_cmd, terminate_process, wait_for_server
 from sgc.errors import SgcError
-from sgc.runtime.executor.media import load_video
+from sgc.lang.constraints import schema_text
+from sgc.runtime.executor.interface.media import load_video
 
 __all__ = [
     "HttpResponse",

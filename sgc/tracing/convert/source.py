@@ -17,7 +17,7 @@ from types import CodeType
 from typing import Any
 
 from sgc.tracing.convert.expressions import convert
-from sgc.tracing.hook import unwatched
+from sgc.tracing.watch.hook import unwatched
 
 MAX_KEPT = 1 << 16
 _kept: dict[int, tuple[CodeType, CodeType]] = {}  # by identity, which is quicker than equality

@@ -15,11 +15,11 @@ from types import (
 )
 from typing import Any
 
-from sgc.session import current_session
-from sgc.tracing.abstract import AbstractList, AbstractText, is_abstract, marked
+from sgc.core.session import current_session
+from sgc.core.stops import stop
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.texts import compared, contains, seeing, text
-from sgc.tracing.stops import stop
+from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
 # Python's builtins, and those that know abstract values; see `overlay_builtins`.
 KNOWING: dict[Any, Any] = {}

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sgc.tracing.abstract import is_abstract, marked
 from sgc.tracing.operators.texts import compared
+from sgc.tracing.values.abstract import is_abstract, marked
 
 LISTS = (list, tuple, deque)
 _Key = Callable[[Any], Any]

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgc.core.stops import INTERPRET, stop
 from sgc.ir.types import Kind
-from sgc.tracing.abstract import AbstractJson, is_abstract
-from sgc.tracing.abstract_number import AbstractNumber
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.operators.texts import is_plain, text
-from sgc.tracing.stops import INTERPRET, stop
-from sgc.tracing.text_methods import stand_in
+from sgc.tracing.values.abstract import AbstractJson, is_abstract
+from sgc.tracing.values.abstract_number import AbstractNumber
+from sgc.tracing.values.text_methods import stand_in
 
 _CONVERSION = re.compile(
     r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d+)?"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgc.session import current_session
-from sgc.tracing.abstract import (
+from sgc.core.session import current_session
+from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.values.abstract import (
     AbstractBool,
     AbstractJson,
     AbstractNumber,
@@ -14,7 +15,6 @@ from sgc.tracing.abstract import (
     marked,
     pieces_of,
 )
-from sgc.tracing.stops import INTERPRET, stop
 
 
 def text(value: Any) -> Any:

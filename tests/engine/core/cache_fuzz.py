@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from engine.core.naive_cache import NaiveCache, Place
 
-from sgc.runtime.engine.cache import PrefixCache
-from sgc.runtime.engine.list_cache import ListCache
-from sgc.runtime.engine.radix import Ints, Node, RadixTree
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.cache.list_cache import ListCache
+from sgc.runtime.engine.cache.radix import Ints, Node, RadixTree
 
 EPISODES = (50, 200, 1000)  # operations on one cache
 POOLS = (1, 9, 19, 19, 40, 200)

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.fake_model import FakeModel
-from sgc.runtime.engine.forward import Row, flatten
-from sgc.runtime.engine.penalties import Penalties
-from sgc.runtime.engine.request import EngineRequest, Generate, Score, Stop, Stops, Update
-from sgc.runtime.engine.sampler import Draw, sample
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.model.forward import Row, flatten
+from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score, Stop, Stops, Update
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.step.sampler import Draw, sample
 
 VOCAB = 997
 END = 1

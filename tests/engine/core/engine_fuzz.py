@@ -21,7 +21,7 @@ from engine.core.engine_requests import (
 )
 
 from sgc.runtime.engine.names import CACHES, POLICIES
-from sgc.runtime.engine.request import EngineRequest
+from sgc.runtime.engine.requests.request import EngineRequest
 
 
 def check_all(

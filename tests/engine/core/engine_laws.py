@@ -8,7 +8,7 @@ import numpy as np
 from engine.core.engine_play import Played
 from engine.core.engine_requests import Answer
 
-from sgc.runtime.engine.request import EngineRequest, Score
+from sgc.runtime.engine.requests.request import EngineRequest, Score
 
 
 def assert_right(

@@ -9,8 +9,8 @@ import numpy as np
 from engine.core.conftest import Outcome, make_core, make_model
 from engine.core.engine_requests import VOCAB
 
-from sgc.runtime.engine.core import Counters, EngineCore
-from sgc.runtime.engine.request import EngineRequest
+from sgc.runtime.engine.requests.request import EngineRequest
+from sgc.runtime.engine.step.core import Counters, EngineCore
 
 AMPLE = 4096
 

@@ -9,7 +9,14 @@ import numpy as np
 from engine.core.conftest import Letters, Naive, letter
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.request import Commit, EngineRequest, Generate, SamplingParams, Score, Stops
+from sgc.runtime.engine.requests.request import (
+    Commit,
+    EngineRequest,
+    Generate,
+    SamplingParams,
+    Score,
+    Stops,
+)
 
 VOCAB = 61  # so small that prompts, choices and generations often coincide
 SPACES = (b"", b"", b"one", b"two")

@@ -11,16 +11,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sgc.runtime.engine import batch
-from sgc.runtime.engine.cache import PrefixCache
-from sgc.runtime.engine.choices import Branch, ChoiceTrie
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.forward import Row
-from sgc.runtime.engine.inflight import InFlight
-from sgc.runtime.engine.penalties import Penalties
-from sgc.runtime.engine.pool import PagePool
-from sgc.runtime.engine.radix import NO_INTS, RadixTree
-from sgc.runtime.engine.scheduler import Scheduler
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.cache.pool import PagePool
+from sgc.runtime.engine.cache.radix import NO_INTS, RadixTree
+from sgc.runtime.engine.model.forward import Row
+from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
+from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.scheduling.inflight import InFlight
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
+from sgc.runtime.engine.step import batch
+from sgc.runtime.engine.step.core import EngineCore
 
 Patch = Callable[[object, str, Callable], None]
 BUGS: dict[str, Callable[[Patch], None]] = {}

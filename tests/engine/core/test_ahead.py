@@ -9,9 +9,9 @@ from engine.core.conftest import make_core, make_model, request
 from engine.core.engine_requests import VOCAB as SMALL
 from engine.core.engine_requests import make_long_requests, make_requests, right_answers
 
-from sgc.runtime.engine.ahead import MAX_WAITING, SHARE
 from sgc.runtime.engine.names import CACHES, POLICIES
-from sgc.runtime.engine.request import Commit, EngineRequest, Generate, Prefetch, Update
+from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Prefetch, Update
+from sgc.runtime.engine.scheduling.prefetch_queue import MAX_WAITING, SHARE
 
 CHUNK = 64  # of a prefetch
 LONG = list(range(10, 310))  # five chunks

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgc.runtime.engine.request import Commit, Generate, SamplingParams, Score, Stops
+from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score, Stops
 
 SMALL = 61  # a small vocabulary, so that prompts, choices and generations often coincide
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 import transformers
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.forward import Row, flatten
-from sgc.runtime.engine.request import Generate
-from sgc.runtime.engine.runner import UnsupportedModel, load_model, runner_of
-from sgc.runtime.engine.self_check import check_model, own_answers
+from sgc.runtime.engine.model.forward import Row, flatten
+from sgc.runtime.engine.model.runner import UnsupportedModel, load_model, runner_of
+from sgc.runtime.engine.model.self_check import check_model, own_answers
+from sgc.runtime.engine.requests.request import Generate
+from sgc.runtime.engine.step.core import EngineCore
 
 VOCAB = 199
 TOKENS = {"vocab_size": VOCAB, "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from sgc.runtime.engine.fake_model import FakeModel
-from sgc.runtime.engine.request import Commit, Generate, SamplingParams, Score
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score
 
 VOCAB = 9973  # large, so that what is generated seldom coincides with anything
 FLAT = FakeModel(4096, VOCAB)  # and nothing is much likelier than the rest
@@ -220,7 +220,7 @@ def test_a_generation_is_cached_up_to_its_last_token(lab) -> None:
 
 
 def test_namespaces_share_nothing(lab) -> None:
-    from sgc.runtime.engine.request import EngineRequest
+    from sgc.runtime.engine.requests.request import EngineRequest
 
     core = lab.make_core()
     tokens = np.arange(10, 30)

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 import virtual_clock as vc
 
-from sgc.runtime.engine import turns
+from sgc.runtime.engine.scheduling import turns
 
 # One hot prefix, and several of which the pool holds a part; arrivals somewhat above capacity.
 FLOODS = {

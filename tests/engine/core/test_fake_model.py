@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sgc.runtime.engine.fake_model import FakeModel
-from sgc.runtime.engine.forward import Row, flatten
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.model.forward import Row, flatten
 
 TOKENS = np.array([5, 6, 7, 8, 9, 10])
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.logprobs import LogprobLog
-from sgc.runtime.engine.penalties import Penalties
-from sgc.runtime.engine.request import (
+from sgc.runtime.engine.requests.logprobs import LogprobLog
+from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.requests.request import (
     Generate,
     Guide,
     LogprobsAsked,

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from engine.core import cache_fuzz, engine_fuzz
 
-from sgc.runtime.engine.radix import RadixTree
+from sgc.runtime.engine.cache.radix import RadixTree
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,7 +14,7 @@ from engine.core.engine_play import AMPLE, Setup, play
 from engine.core.engine_requests import make_long_requests, make_requests, need, right_answers
 
 from sgc.runtime.engine.names import CACHES, POLICIES
-from sgc.runtime.engine.request import Commit, EngineRequest, Generate, Score
+from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Score
 
 SEEDS = range(6)
 each_seed = pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.request import Commit, Generate, SamplingParams, Score, Stops
+from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score, Stops
 
 GREEDY = SamplingParams()
 

@@ -13,9 +13,7 @@ import pytest
 import torch
 import transformers
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.request import Commit, Generate, SamplingParams, Score
-from sgc.runtime.engine.runner import (
+from sgc.runtime.engine.model.runner import (
     ModelRunner,
     UnsupportedModel,
     default_pool_tokens,
@@ -24,7 +22,9 @@ from sgc.runtime.engine.runner import (
     runner_of,
     stock_runner,
 )
-from sgc.runtime.engine.self_check import check_model, own_answers
+from sgc.runtime.engine.model.self_check import check_model, own_answers
+from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score
+from sgc.runtime.engine.step.core import EngineCore
 
 VOCAB = 199
 COMMON = {
@@ -197,7 +197,7 @@ def test_the_self_check_accepts_what_is_right(name, dtype) -> None:
     [("Mistral", "sliding_window"), ("GptOss", "s_aux"), ("Gemma", "scaling")],
 )
 def test_the_self_check_refuses_what_attends_otherwise(monkeypatch, name, ignored) -> None:
-    from sgc.runtime.engine import stock
+    from sgc.runtime.engine.model import transformers_model as stock
 
     def deaf(*args, **kwargs):
         kwargs[ignored] = 0.01 if ignored == "scaling" else None
@@ -255,7 +255,7 @@ def test_pickled_weights_are_not_loaded(tmp_path) -> None:
 
 
 def test_contexts_that_depend_on_the_batch_are_cut() -> None:
-    from sgc.runtime.engine.runner import max_context_of
+    from sgc.runtime.engine.model.runner import max_context_of
 
     config = transformers.LlamaConfig(
         max_position_embeddings=4096,

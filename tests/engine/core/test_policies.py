@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sgc.runtime.engine.names import CACHES, POLICIES
-from sgc.runtime.engine.request import Commit, Generate, Score
+from sgc.runtime.engine.requests.request import Commit, Generate, Score
 
 A, B, C = ([i] * 20 for i in (3, 4, 5))
 

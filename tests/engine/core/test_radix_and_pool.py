@@ -9,10 +9,10 @@ from engine.core.cache_fuzz import CacheFuzz, Dice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgc.runtime.engine.cache import PrefixCache
-from sgc.runtime.engine.list_cache import ListCache
-from sgc.runtime.engine.pool import PagePool
-from sgc.runtime.engine.radix import Match, RadixTree
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.cache.list_cache import ListCache
+from sgc.runtime.engine.cache.pool import PagePool
+from sgc.runtime.engine.cache.radix import Match, RadixTree
 
 
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)

@@ -27,9 +27,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from sgc.runtime.engine.penalties import Penalties
-from sgc.runtime.engine.request import Generate, SamplingParams
-from sgc.runtime.engine.sampler import Draw, sample, uniform
+from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.requests.request import Generate, SamplingParams
+from sgc.runtime.engine.step.sampler import Draw, sample, uniform
 
 Row = npt.NDArray[np.float32]
 Probabilities = npt.NDArray[np.float64]

@@ -21,11 +21,11 @@ import pytest
 import torch
 import transformers
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.request import EngineRequest, Generate, Score
-from sgc.runtime.engine.runner import runner_of
-from sgc.runtime.executor.backend import ChoiceScore
-from sgc.runtime.executor.choices import METHODS, pick
+from sgc.runtime.engine.model.runner import runner_of
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.executor.interface.backend import ChoiceScore
+from sgc.runtime.executor.interface.choices import METHODS, pick
 
 VOCAB = 97
 TOLERANCE = 1e-4

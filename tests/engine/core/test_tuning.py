@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sgc.runtime.engine import tuning
+from sgc.runtime.engine.process import tuning
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_freed_memory_is_used_again() -> None:
     """In a process of its own: it cannot be taken back."""
     code = """if True:
         import resource, torch
-        from sgc.runtime.engine.tuning import keep_freed_memory
+        from sgc.runtime.engine.process.tuning import keep_freed_memory
         def faults():
             before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
             for _ in range(20):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgc.runtime.engine.turns import GRACE, Turns
+from sgc.runtime.engine.scheduling.turns import GRACE, Turns
 
 
 class Crowd:

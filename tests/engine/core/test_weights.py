@@ -15,7 +15,7 @@ from engine.core.test_models import COMMON, make_model
 from safetensors.torch import load_file, save_file
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.runner import UnsupportedModel, load_model
+from sgc.runtime.engine.model.runner import UnsupportedModel, load_model
 
 WEIGHTS = "model.safetensors"
 Tensors = dict[str, torch.Tensor]

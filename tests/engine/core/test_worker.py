@@ -14,14 +14,14 @@ from waiting import BOUND_S
 import sgc.runtime.engine as engine
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine import wire
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.intake import Intake
-from sgc.runtime.engine.wire import Channel
-from sgc.runtime.engine.worker import serve
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.worker import wire
+from sgc.runtime.engine.worker.intake import Intake
+from sgc.runtime.engine.worker.main import serve
+from sgc.runtime.engine.worker.wire import Channel
 
 ROOT = Path(engine.__file__).resolve().parents[2]
-MODULE = [sys.executable, "-P", "-m", "sgc.runtime.engine.worker"]
+MODULE = [sys.executable, "-P", "-m", "sgc.runtime.engine.worker.main"]
 TOKENIZER = str(Path(engine.__file__).parent / "assets" / "sgc_tiny")
 
 
@@ -200,8 +200,8 @@ def test_a_failing_step_is_reported_and_the_loop_goes_on(lab, capsys) -> None:
     # The end of the socket is seen together with the requests; serve what came before it.
     received = channel.receive(None)
     assert [len(m.requests) for m in received] == [2, 1]
-    from sgc.runtime.engine.wire import request_of
-    from sgc.runtime.engine.worker import _step
+    from sgc.runtime.engine.worker.main import _step
+    from sgc.runtime.engine.worker.wire import request_of
 
     for request in received[0].requests:
         core.submit(request_of(request))

@@ -13,17 +13,17 @@ import pytest
 from engine.core.conftest import Outcome, drive
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.fake_model import FakeModel
-from sgc.runtime.engine.forward import Forward
-from sgc.runtime.engine.grammar import composed, grammar_of, library_limits
-from sgc.runtime.engine.guides import Compiled, Vocabulary
+from sgc.runtime.engine.guides.grammar import composed, grammar_of, library_limits
+from sgc.runtime.engine.guides.guides import Compiled, Vocabulary
+from sgc.runtime.engine.guides.stops import TextStops
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.load import _text_like
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.request import EngineRequest, Generate
-from sgc.runtime.engine.stops import TextStops
-from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.model.fake_model import FakeModel
+from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.requests.request import EngineRequest, Generate
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.worker.load import _text_like
 
 BYTES_END = 256
 

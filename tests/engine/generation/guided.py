@@ -10,8 +10,8 @@ from engine.generation.conftest import Rig
 from jsonschema import Draft202012Validator
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.core import EngineCore
-from sgc.runtime.engine.request import EngineRequest, Generate, SamplingParams
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams
+from sgc.runtime.engine.step.core import EngineCore
 
 STOP, LENGTH = pb.FINISH_REASON_STOP, pb.FINISH_REASON_LENGTH
 PERSON = json.dumps(

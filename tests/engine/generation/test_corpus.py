@@ -18,10 +18,10 @@ sys.path.append(str(Path(__file__).resolve().parents[3] / "benches"))
 from generation import constraints, hostile
 
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.tokenizer import load_tokenizer
-from sgc.runtime.executor.backend import Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.tokenizer import load_tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
 SEED = 5
 N_OF_A_KIND = 15

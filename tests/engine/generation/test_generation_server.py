@@ -17,7 +17,8 @@ from waiting import BOUND_S, cpu_below, cpu_s, until_async
 
 from sgc.errors import BackendError, SgcError
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import (
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import (
     FinishReason,
     Generated,
     LogprobsAsked,
@@ -25,7 +26,6 @@ from sgc.runtime.executor.backend import (
     Sampling,
     TextRun,
 )
-from sgc.runtime.executor.engine_backend import EngineBackend
 
 HELLO: Prompt = (TextRun("Hello"),)
 GREEDY = Sampling(max_tokens=10, temperature=0.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from waiting import cpu_below
 
-from sgc.runtime.engine.grammar import (
+from sgc.runtime.engine.guides.grammar import (
     MAX_GRAMMAR_CHARS,
     MAX_REGEX_CHARS,
     MAX_SCHEMA_CHARS,
@@ -21,8 +21,8 @@ from sgc.runtime.engine.grammar import (
     composed,
     grammar_of,
 )
-from sgc.runtime.engine.guides import Compiled
-from sgc.runtime.engine.json_schemas import prepared
+from sgc.runtime.engine.guides.guides import Compiled
+from sgc.runtime.engine.guides.json_schemas import prepared
 
 
 def nested(depth: int, inner: Any = None) -> Any:

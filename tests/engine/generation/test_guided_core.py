@@ -22,7 +22,7 @@ from engine.generation.guided import (
 )
 
 from sgc.runtime.engine.names import CACHES
-from sgc.runtime.engine.request import EngineRequest, Generate, SamplingParams
+from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams
 
 
 @pytest.fixture(scope="module")

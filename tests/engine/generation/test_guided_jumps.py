@@ -24,9 +24,9 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.guides import Vocabulary
-from sgc.runtime.engine.request import Generate, SamplingParams, Stops
-from sgc.runtime.engine.tokenizer import load_tokenizer
+from sgc.runtime.engine.guides.guides import Vocabulary
+from sgc.runtime.engine.requests.request import Generate, SamplingParams, Stops
+from sgc.runtime.engine.text.tokenizer import load_tokenizer
 
 
 @pytest.fixture(scope="module")

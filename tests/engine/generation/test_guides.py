@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from sgc.runtime.engine import grammar
-from sgc.runtime.engine.grammar import ConstraintError, composed, grammar_of
-from sgc.runtime.engine.guides import Compiled, Guide, Vocabulary
+from sgc.runtime.engine.guides import grammar
+from sgc.runtime.engine.guides.grammar import ConstraintError, composed, grammar_of
+from sgc.runtime.engine.guides.guides import Compiled, Guide, Vocabulary
 
 
 def allowed(guide: Guide, vocabulary: Vocabulary) -> list[int]:

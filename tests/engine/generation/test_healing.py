@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import BOUND_S
 
-from sgc.runtime.engine.healing import MAX_TAKEN_BACK, Healer, healer_of
+from sgc.runtime.engine.guides.healing import MAX_TAKEN_BACK, Healer, healer_of
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.tokenizer import Text, Tokenizer
-from sgc.runtime.executor.backend import (
+from sgc.runtime.engine.text.tokenizer import Text, Tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import (
     FinishReason,
     Generated,
     LogprobsAsked,
@@ -26,7 +27,6 @@ from sgc.runtime.executor.backend import (
     TextRun,
     TokenRun,
 )
-from sgc.runtime.executor.engine_backend import EngineBackend
 
 PROMPTS = [
     "The address is http:",

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.logprobs import likeliest, log_sum_exp
 from sgc.runtime.engine.names import CACHES
-from sgc.runtime.engine.request import (
+from sgc.runtime.engine.requests.logprobs import likeliest, log_sum_exp
+from sgc.runtime.engine.requests.request import (
     Commit,
     Generate,
     LogprobsAsked,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher
 from waiting import cpu_below
 
-from sgc.runtime.engine import python_regex
-from sgc.runtime.engine.python_regex import PatternError, literal, search, translate
+from sgc.runtime.engine.guides import python_regex
+from sgc.runtime.engine.guides.python_regex import PatternError, literal, search, translate
 
 pytestmark = pytest.mark.filterwarnings("ignore:Possible (nested )?set:FutureWarning")
 

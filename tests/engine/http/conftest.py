@@ -17,8 +17,8 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from waiting import BOUND_S
 
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 
 ARGUMENTS = ["--check", "--max-context", "4096", "--pool-tokens", "20000", "--http", "0"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sgc
-from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 Ask = Callable[..., Any]
 TEXT = "The quick brown fox jumps"

@@ -13,9 +13,9 @@ from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel, Field
 from waiting import until
 
-from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 
 HELLO = [{"role": "user", "content": "Hello, how are you today?"}]
 GREEDY = {"model": "fake", "temperature": 0.0}

@@ -10,17 +10,18 @@ import pytest
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.bounds import MAX_LOGPROBS, ServerLimits
-from sgc.runtime.engine.http import native_requests, openai_requests
-from sgc.runtime.engine.http.chat import chat_prompt
 from sgc.runtime.engine.http.errors import HttpError
-from sgc.runtime.engine.http.native_requests import generations
-from sgc.runtime.engine.http.openai_requests import chat_completions, text_completions
+from sgc.runtime.engine.http.native import requests as native_requests
+from sgc.runtime.engine.http.native.requests import generations
+from sgc.runtime.engine.http.openai import requests as openai_requests
+from sgc.runtime.engine.http.openai.chat import chat_prompt
+from sgc.runtime.engine.http.openai.requests import chat_completions, text_completions
 from sgc.runtime.engine.http.sampling import ids_prompt
 from sgc.runtime.engine.http.token_texts import TokenTexts
-from sgc.runtime.engine.server import EngineFacts
-from sgc.runtime.engine.template import PLAIN, Chat, Role
-from sgc.runtime.engine.tokenizer import Text, Tokenizer, load_tokenizer
+from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS, ServerLimits
+from sgc.runtime.engine.server.server import EngineFacts
+from sgc.runtime.engine.text.template import PLAIN, Chat, Role
+from sgc.runtime.engine.text.tokenizer import Text, Tokenizer, load_tokenizer
 
 LIMITS = ServerLimits(200_000, 300_000, 2048)
 MESSAGES = [{"role": "user", "content": "hi"}]

@@ -20,9 +20,9 @@ from tokenizers import (
 )
 
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.tokenizer import Tokenizer as SgcTokenizer
-from sgc.runtime.engine.tokenizer import load_tokenizer
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.tokenizer import Tokenizer as SgcTokenizer
+from sgc.runtime.engine.text.tokenizer import load_tokenizer
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, and the other dog sleeps.",

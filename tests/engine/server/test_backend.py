@@ -26,8 +26,8 @@ from sgc.errors import (
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import FinishReason, Prompt, Sampling, TextRun, TokenRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import FinishReason, Prompt, Sampling, TextRun, TokenRun
 
 HELLO: Prompt = (TextRun("Hello"),)
 GREEDY = Sampling(max_tokens=10, temperature=0.0)
@@ -204,7 +204,8 @@ def test_a_token_must_be_printable_ascii(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_grpc_logs_nothing_unless_asked() -> None:
-    code = "import os, sgc.runtime.executor.engine_backend; print(os.environ['GRPC_VERBOSITY'])"
+    module = "sgc.runtime.executor.backends.engine.backend"
+    code = f"import os, {module}; print(os.environ['GRPC_VERBOSITY'])"
     for env, expected in (({}, "NONE"), ({"GRPC_VERBOSITY": "INFO"}, "INFO")):
         plain = {k: v for k, v in os.environ.items() if k != "GRPC_VERBOSITY"}
         done = subprocess.run(
@@ -312,7 +313,7 @@ def test_no_more_than_max_in_flight_are_sent(tmp_path: Path) -> None:
 
 
 def test_overload_is_tried_again_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgc.runtime.executor.engine_backend.FIRST_BACKOFF_S", 0.001)
+    monkeypatch.setattr("sgc.runtime.executor.backends.engine.backend.FIRST_BACKOFF_S", 0.001)
 
     def third_time(request: pb.Request, n: int) -> pb.Reply:
         return (overloaded if n < 3 else committed)(request, n)
@@ -340,7 +341,7 @@ def test_a_wrong_kind_of_answer_is_an_error(tmp_path: Path) -> None:
 
 def test_the_interface_needs_no_grpc() -> None:
     code = (
-        "import sys, sgc.runtime.executor.backend, sgc.runtime.engine.launch;"
+        "import sys, sgc.runtime.executor.interface.backend, sgc.runtime.engine.launch;"
         "print([m for m in ('grpc', 'torch', 'tokenizers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)

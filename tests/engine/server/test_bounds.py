@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.bounds import RequestError, ServerLimits
-from sgc.runtime.engine.prepare import Prepared, prepare_all
-from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
+from sgc.runtime.engine.preparing.prepare import Prepared, prepare_all
+from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 LIMITS = ServerLimits(max_context=100, pool_tokens=80, vocab_size=2048)
 GOOD = {"max_tokens": 5, "temperature": 1.0, "top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0}

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sgc.runtime.engine.detokenizer import (
+from sgc.runtime.engine.preparing.generated_text import GeneratedText
+from sgc.runtime.engine.text.detokenizer import (
     IncrementalDetokenizer,
     StopChecker,
     first_stop,
     split_kept,
 )
-from sgc.runtime.engine.generated_text import GeneratedText
-from sgc.runtime.engine.tokenizer import Tokenizer
+from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 TABLE_KINDS = ["shipped", "byte", "byte_prefix", "spm_first", "prepend", "unigram"]
 BYTE_KINDS = ["shipped", "byte", "byte_prefix", "spm_first", "prepend"]

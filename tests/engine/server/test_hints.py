@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.bounds import RequestError, ServerLimits
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.prepare import Prepared, prepare_all
-from sgc.runtime.engine.tokenizer import load_tokenizer
-from sgc.runtime.engine.wire import request_of
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
+from sgc.runtime.engine.preparing.prepare import Prepared, prepare_all
+from sgc.runtime.engine.text.tokenizer import load_tokenizer
+from sgc.runtime.engine.worker.wire import request_of
 
 LIMITS = ServerLimits(max_context=1000, pool_tokens=1000, vocab_size=100_000)
 SHARED = "A rather long beginning that is shared. "

@@ -21,15 +21,15 @@ from waiting import BOUND_S
 
 from sgc.errors import ContextExceeded, UsageError
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine import metrics_http
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.listen import Address, Security
-from sgc.runtime.engine.metrics import RequestMetrics, StatsCollector, StatsSource
-from sgc.runtime.engine.metrics_http import metrics_address, serving_metrics
-from sgc.runtime.engine.tally import Tally
-from sgc.runtime.engine.tokens import Tokens
-from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.metrics import http as metrics_http
+from sgc.runtime.engine.metrics.http import metrics_address, serving_metrics
+from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, StatsSource
+from sgc.runtime.engine.server.listen import Address, Security
+from sgc.runtime.engine.server.tally import Tally
+from sgc.runtime.engine.server.tokens import Tokens
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "observability.md"
 HELLO: Prompt = (TextRun("Hello, how are you today?"),)

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.models import DEFAULT_FOLDER, ModelSource, resolve
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER, ModelSource, resolve
 
 
 def test_fake_needs_no_folder() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sgc.runtime.engine import outbox
-from sgc.runtime.engine.outbox import Outbox
+from sgc.runtime.engine.server import outbox
+from sgc.runtime.engine.server.outbox import Outbox
 
 
 def test_frames_are_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from waiting import BOUND_S
 
 from sgc.errors import ContextExceeded
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.executor.backend import Prompt, Sampling, TextRun, TokenRun, Usage
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun, TokenRun, Usage
 
 TEXT: Prompt = (TextRun("A long way to say one thing, and again. " * 40),)
 GREEDY = Sampling(max_tokens=4, temperature=0.0)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sgc.errors import UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.listen import read_security
-from sgc.runtime.engine.salts import cache_key, domain_of
-from sgc.runtime.engine.tokens import MAX_TOKENS, Tokens
-from sgc.runtime.executor.backend import Prompt, Sampling, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.preparing.salts import cache_key, domain_of
+from sgc.runtime.engine.server.listen import read_security
+from sgc.runtime.engine.server.tokens import MAX_TOKENS, Tokens
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
 
 tokens = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)
 salts = st.binary(max_size=64)

@@ -24,10 +24,10 @@ from waiting import BOUND_S, until
 
 import sgc.errors
 from sgc.errors import BackendError, EngineUnavailable, UsageError
-from sgc.runtime.engine import worker_process
-from sgc.runtime.engine.child import python_module
 from sgc.runtime.engine.launch import EmbeddedEngine
-from sgc.runtime.engine.listen import (
+from sgc.runtime.engine.process.child import python_module
+from sgc.runtime.engine.serve import ServerConfig, run_server
+from sgc.runtime.engine.server.listen import (
     Address,
     Security,
     check_exposure,
@@ -35,11 +35,11 @@ from sgc.runtime.engine.listen import (
     parse_address,
     read_security,
 )
-from sgc.runtime.engine.serve import ServerConfig, run_server
 from sgc.runtime.engine.serving import _warn
-from sgc.runtime.engine.template import PLAIN
-from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.text.template import PLAIN
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.engine.worker import process as worker_process
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
 SERVE = python_module("sgc.runtime.engine.serve")
 

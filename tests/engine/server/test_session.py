@@ -13,11 +13,11 @@ from waiting import BOUND_S, settle
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.bounds import ServerLimits
-from sgc.runtime.engine.session import INLINE_CHARS, Session
-from sgc.runtime.engine.shared import Shared
-from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.engine.worker_link import WorkerLink, _Asked, _parts
+from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.server.session import INLINE_CHARS, Session
+from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.engine.worker.link import WorkerLink, _Asked, _parts
 
 LIMITS = ServerLimits(8192, 8192, 2048, max_in_flight=8, max_outbox=6)
 
@@ -178,7 +178,7 @@ def test_end_of_input_ends_the_stream_after_the_last_reply(shipped: Tokenizer) -
 
 
 def test_large_messages_to_the_worker_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgc.runtime.engine.worker_link.MAX_PART_BYTES", 200)
+    monkeypatch.setattr("sgc.runtime.engine.worker.link.MAX_PART_BYTES", 200)
     message = wpb.StepInput(cancels=[7])
     message.requests.extend(wpb.WorkerRequest(id=i, tokens=[i] * 50) for i in range(9))
     parts = _parts(message)

@@ -19,17 +19,17 @@ from tokenizers import Tokenizer as Backend
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.bounds import ServerLimits
-from sgc.runtime.engine.lanes import Lane
-from sgc.runtime.engine.listen import Security
-from sgc.runtime.engine.server import EngineFacts, EngineServer
-from sgc.runtime.engine.session import INLINE_CHARS
-from sgc.runtime.engine.shared import Shared
-from sgc.runtime.engine.template import PLAIN
-from sgc.runtime.engine.tokenizer import Tokenizer
-from sgc.runtime.engine.worker_link import WorkerLink
-from sgc.runtime.executor.backend import Prompt, TextRun
-from sgc.runtime.executor.engine_backend import EngineBackend
+from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.server.lanes import Lane
+from sgc.runtime.engine.server.listen import Security
+from sgc.runtime.engine.server.server import EngineFacts, EngineServer
+from sgc.runtime.engine.server.session import INLINE_CHARS
+from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.text.template import PLAIN
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.engine.worker.link import WorkerLink
+from sgc.runtime.executor.backends.engine.backend import EngineBackend
+from sgc.runtime.executor.interface.backend import Prompt, TextRun
 
 LIMITS = ServerLimits(8192, 8192, 3072, max_sessions=4)
 READY = wpb.Ready(max_context=8192, pool_tokens=8192, vocab_size=3072)

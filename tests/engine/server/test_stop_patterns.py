@@ -12,8 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from waiting import cpu_below
 
-from sgc.runtime.engine import stop_patterns as module
-from sgc.runtime.engine.stop_patterns import HoldBack, PatternError, StopPatterns, stop_patterns
+from sgc.runtime.engine.guides import stop_patterns as module
+from sgc.runtime.engine.guides.stop_patterns import (
+    HoldBack,
+    PatternError,
+    StopPatterns,
+    stop_patterns,
+)
 
 Span = tuple[int, int]
 ATOMS = ["a", "b", "é", r"\n", "[ab]", "[^a]", ".", r"\d", r"\w", r"\s", "🙂", r"[^\W\d]"]

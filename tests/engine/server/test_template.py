@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from sgc.runtime.engine.models import DEFAULT_FOLDER
-from sgc.runtime.engine.template import PLAIN, Chat, ProbeError, Role, assemble
-from sgc.runtime.engine.template_child import (
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER
+from sgc.runtime.engine.text.template import PLAIN, Chat, ProbeError, Role, assemble
+from sgc.runtime.engine.text.template_child import (
     RunningProbe,
     TemplateSource,
     probe_here,
     read_template,
     start_probe,
 )
-from sgc.runtime.engine.template_render import renderer
+from sgc.runtime.engine.text.template_render import renderer
 
 CHATML = json.loads((DEFAULT_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
 CHATML_DEFAULT = (
@@ -175,7 +175,7 @@ def test_hostile_or_useless_templates_are_refused(source: str) -> None:
 def test_child_survives_what_the_template_does(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sgc.runtime.engine.template_child.WALL_LIMIT_S", 1.0)
+    monkeypatch.setattr("sgc.runtime.engine.text.template_child.WALL_LIMIT_S", 1.0)
     chat = RunningProbe(TemplateSource(source, "", "")).result()
     assert chat.roles == PLAIN.roles
     assert not chat.from_model

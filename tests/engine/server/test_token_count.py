@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.bounds import RequestError, ServerLimits
-from sgc.runtime.engine.prepare import prepare_all, too_long
-from sgc.runtime.engine.token_count import LeastTokens, least_tokens
-from sgc.runtime.engine.tokenizer import Text
-from sgc.runtime.engine.tokenizer import Tokenizer as SgcTokenizer
+from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
+from sgc.runtime.engine.preparing.prepare import prepare_all, too_long
+from sgc.runtime.engine.text.token_count import LeastTokens, least_tokens
+from sgc.runtime.engine.text.tokenizer import Text
+from sgc.runtime.engine.text.tokenizer import Tokenizer as SgcTokenizer
 
 TokenizerOf = Callable[[str], SgcTokenizer]
 SHORT = ServerLimits(64, 64, 3072)

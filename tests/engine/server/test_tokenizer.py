@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.literal import SpecialFinder, SpecialToken
-from sgc.runtime.engine.tokenizer import Ids, Text, Tokenizer, load_tokenizer
+from sgc.runtime.engine.text.literal import SpecialFinder, SpecialToken
+from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer, load_tokenizer
 
 KINDS = [
     "shipped",
@@ -291,9 +291,9 @@ def test_unreadable_folders_are_load_errors(tmp_path: Path) -> None:
 
 def test_loading_imports_neither_torch_nor_transformers() -> None:
     code = (
-        "import sys; from sgc.runtime.engine.tokenizer import load_tokenizer;"
-        "from sgc.runtime.engine.models import DEFAULT_FOLDER;"
-        "import sgc.runtime.engine.detokenizer, sgc.runtime.engine.serve;"
+        "import sys; from sgc.runtime.engine.text.tokenizer import load_tokenizer;"
+        "from sgc.runtime.engine.model.models import DEFAULT_FOLDER;"
+        "import sgc.runtime.engine.text.detokenizer, sgc.runtime.engine.serve;"
         "import sgc.runtime.engine.serving;"
         "load_tokenizer(DEFAULT_FOLDER).encode_prompt([]);"
         "print([m for m in ('torch', 'transformers', 'jinja2') if m in sys.modules])"

@@ -13,9 +13,9 @@ import pytest
 from sglang_server import ScriptedServer
 from waiting import BOUND_S
 
-from sgc.endpoints import Endpoint, RuntimeEndpoint
-from sgc.runtime.executor.backend import Usage
-from sgc.runtime.executor.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runs.endpoints import Endpoint, RuntimeEndpoint
+from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
+from sgc.runtime.executor.interface.backend import Usage
 
 
 def text_of(prompt: Any) -> str:

@@ -9,9 +9,9 @@ from tests_support import run_both
 
 import sgc
 from sgc import errors
-from sgc.choices import ChoicesDecision, ChoicesSamplingMethod
-from sgc.runtime.executor.backend import ChoiceScore, Scored, Usage
-from sgc.runtime.executor.sglang_wire import choice_rows
+from sgc.lang.choices import ChoicesDecision, ChoicesSamplingMethod
+from sgc.runtime.executor.backends.sglang.wire import choice_rows
+from sgc.runtime.executor.interface.backend import ChoiceScore, Scored, Usage
 
 METHODS = [
     sgc.token_length_normalized,

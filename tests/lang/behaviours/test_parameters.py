@@ -10,9 +10,9 @@ from tests_support import run_both
 
 import sgc
 from sgc import errors
-from sgc.runtime.executor import options
-from sgc.runtime.executor.backend import LogprobsAsked
-from sgc.runtime.executor.lowering import MAX_TRIES, ConstraintFailed
+from sgc.runtime.executor.interface.backend import LogprobsAsked
+from sgc.runtime.executor.patterns.lowering import MAX_TRIES, ConstraintFailed
+from sgc.runtime.executor.run import options
 
 # Parameter, a value of gen's own, another for the run, the field of `Sampling`, and there: the
 # generation's value, the run's, and what it is when neither gives one.

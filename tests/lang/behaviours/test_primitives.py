@@ -11,10 +11,11 @@ import pytest
 from tests_support import run_both
 
 import sgc
-from sgc import errors, words
-from sgc.functions import Function
-from sgc.group import ProgramStateGroup
-from sgc.state import ProgramState
+from sgc import errors
+from sgc.lang import words
+from sgc.lang.group import ProgramStateGroup
+from sgc.lang.state import ProgramState
+from sgc.programs.function import Function
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 JPEG = b"\xff\xd8\xff" + b"pixels"

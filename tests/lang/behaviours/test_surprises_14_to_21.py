@@ -10,8 +10,8 @@ from tests_support import run_both
 
 import sgc
 from sgc import errors
-from sgc.runtime.executor.backend import RoleFormat
-from sgc.runtime.executor.scripted import PLAIN_CHAT
+from sgc.runtime.executor.backends.scripted import PLAIN_CHAT
+from sgc.runtime.executor.interface.backend import RoleFormat
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 

@@ -9,8 +9,8 @@ from tests_support import run_both
 
 import sgc
 from sgc.errors import SgcWarning
-from sgc.runtime.executor.backend import MediaRun
-from sgc.runtime.executor.scripted import PLAIN_CHAT
+from sgc.runtime.executor.backends.scripted import PLAIN_CHAT
+from sgc.runtime.executor.interface.backend import MediaRun
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 

@@ -12,8 +12,8 @@ from waiting import BOUND_S
 
 import sgc
 from sgc import errors
-from sgc.runtime.executor.backend import TokenRun
-from sgc.runtime.executor.scripted import PLAIN_CHAT
+from sgc.runtime.executor.backends.scripted import PLAIN_CHAT
+from sgc.runtime.executor.interface.backend import TokenRun
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 

@@ -1,0 +1,69 @@
+"""The borders between a program's own text and what it generates.
+
+Read off a graph in linear time, as `dependencies.py` does; changes nothing. `sgc explain` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.graph import Graph, Lit, Node
+
+MAX_TAIL_CHARS = 200
+
+_GENERATES = frozenset({"gen", "gen_n"})
+# After these the text begins anew: what they put down are tokens of their own.
+_SEPARATES = frozenset({"stream", "role_begin", "role_end", "image", "video"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a prompt's text that does not depend on a run, at most MAX_TAIL_CHARS of it.
+
+    is_cut: text of a run, or more of the program's own, stands directly before it.
+    """
+
+    text: str = ""
+    is_cut: bool = False
+
+    def extended(self, text: str) -> Tail:
+        whole = self.text + text
+        return Tail(whole[-MAX_TAIL_CHARS:], self.is_cut or len(whole) > MAX_TAIL_CHARS)
+
+
+_UNKNOWN = Tail(is_cut=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """A generation and what its prompt is known to end with."""
+
+    node: Node
+    tail: Tail
+
+
+def borders(graph: Graph) -> Iterator[Border]:
+    """Every generation in order."""
+    tails: dict[str, Tail] = {}
+    for node in graph.nodes():
+        parents = consumed(node)
+        before = tails.get(parents[0], _UNKNOWN) if parents else _UNKNOWN
+        if node.op in _GENERATES:
+            yield Border(node, before)
+        after = _after(node, before)
+        tails.update((value.name, after) for value in node.results if value.type.is_stream)
+
+
+def _after(node: Node, before: Tail) -> Tail:
+    if node.op in _SEPARATES:
+        return Tail()
+    if node.op == "fork":
+        return before
+    if node.op == "const":
+        return before.extended(node.text("text"))
+    value = node.get("value") if node.op == "append" else None
+    if isinstance(value, Lit) and isinstance(value.value, str):
+        return before.extended(value.value)
+    return _UNKNOWN

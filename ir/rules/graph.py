@@ -1,0 +1,292 @@
+"""The verifier's rules about the graph as a whole: names, streams, dominance, blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sgc.ir.analysis import dependencies as analysis
+from sgc.ir.analysis.dependencies import Definition, Place, Tree
+from sgc.ir.graph import Graph, Lit, Node, Ref, Value
+from sgc.ir.limits import MAX_BLOCKS
+from sgc.ir.rules.violation import Breach, breach_at, breach_of_pair
+from sgc.ir.text.literals import shown_label, shown_value
+from sgc.ir.types import Type
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Context:
+    """A graph with what several rules look up in it, each computed at most once."""
+
+    def __init__(self, graph: Graph, called: tuple[Graph, ...] = ()) -> None:
+        self.graph = graph
+        self.called = called  # the programs that it may run
+        self._options: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def nodes(self) -> list[tuple[Place, Node]]:
+        return list(analysis.places(self.graph))
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        return analysis.definitions(self.graph)
+
+    @cached_property
+    def flow(self) -> nx.DiGraph[int]:
+        return analysis.flow_graph(self.graph)
+
+    @property
+    def is_straight(self) -> bool:
+        """One block: most programs, and no reason to load networkx."""
+        return len(self.graph.blocks) == 1
+
+    @cached_property
+    def dominators(self) -> Tree:
+        """The tree of immediate dominators of the blocks that are reached, by number."""
+        children: dict[str, list[str]] = {}
+        if self.is_straight:
+            return Tree(children, ("0",))
+        import networkx as nx
+
+        for block, above in nx.immediate_dominators(self.flow, 0).items():
+            if above is not None and block != above:
+                children.setdefault(str(above), []).append(str(block))
+        return Tree(children, ("0",))
+
+    @cached_property
+    def reached(self) -> list[int]:
+        """The blocks that can run after each block, as bits; itself only if it is in a loop."""
+        return [0] if self.is_straight else _transitive(self.flow)
+
+    @cached_property
+    def params(self) -> dict[object, tuple[Value, ...]]:
+        """The parameters of each block, by its name."""
+        return {block.name: block.params for block in self.graph.blocks}
+
+    @cached_property
+    def used_up(self) -> set[str]:
+        """The states that are used up, in the block that defines them or as what they become."""
+        found: set[str] = set()
+        becomes: dict[str, list[str]] = {}
+        for _, node in self.nodes:
+            if node.op != "jump":
+                found.update(analysis.consumed(node))
+                continue
+            for name, param in _handed_on(self, node):
+                becomes.setdefault(param, []).append(name)
+        queue = list(found)
+        while queue:
+            for name in becomes.get(queue.pop(), ()):
+                if name not in found:
+                    found.add(name)
+                    queue.append(name)
+        return found
+
+    def options(self, type_: Type) -> frozenset[str]:
+        """The options of a choice as a set; values of a type share it."""
+        key = id(type_.options)  # hashing them would cost as much as searching them
+        if key not in self._options:
+            self._options[key] = frozenset(type_.options)
+        return self._options[key]
+
+    def breach(self, rule: str, message: str, place: Place) -> Breach:
+        return breach_at(rule, message, self.graph, place)
+
+
+def _transitive(flow: nx.DiGraph[int]) -> list[int]:
+    import networkx as nx
+
+    parts = nx.condensation(flow)
+    after: dict[int, int] = {}  # of a part, those that can run after each of its blocks
+    bits: dict[int, int] = {}
+    for part in reversed(list(nx.topological_sort(parts))):
+        members = parts.nodes[part]["members"]
+        bits[part] = sum(1 << block for block in members)
+        after[part] = 0
+        for below in parts.successors(part):
+            after[part] |= after[below] | bits[below]
+        block = next(iter(members))
+        if len(members) > 1 or flow.has_edge(block, block):
+            after[part] |= bits[part]
+    return [after[parts.graph["mapping"][block]] for block in range(len(flow))]
+
+
+Rule = Callable[[str, Context], Iterator[Breach]]
+
+
+def check_names(rule: str, context: Context) -> Iterator[Breach]:
+    first: dict[str, Place] = {}
+    for definition in analysis.all_definitions(context.graph):
+        name, place = definition.value.name, definition.place
+        if name in first:
+            message = f"{shown_value(name)} is defined twice; every value has a name of its own"
+            yield breach_of_pair(rule, message, first[name], place, "definition")
+        first.setdefault(name, place)
+    for name, count in Counter(block.name for block in context.graph.blocks).items():
+        if count > 1:
+            yield Breach(
+                rule, f"{shown_label(name)} labels {count} blocks; every block has its own label"
+            )
+
+
+def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
+    uses: dict[str, list[Place]] = {}
+    for place, node in context.nodes:
+        for name in _used_up(context, node):
+            definition = context.definitions.get(name)
+            # Other values may be handed on as often as one likes.
+            if definition is None or definition.value.type.is_stream:
+                uses.setdefault(name, []).append(place)
+    found = [each for name, places in uses.items() for each in _repeats(context, name, places)]
+    for first, place, name in sorted(found, key=lambda each: (each[1].block, each[1].index)):
+        ref = shown_value(name)
+        if first is not None:
+            message = f"{ref} is used twice; a stream may be used once; fork it first"
+            yield breach_of_pair(rule, message, first, place, "use")
+        else:
+            message = f"{ref} is used by every turn of a loop; make it a block's parameter"
+            yield context.breach(rule, message, place)
+
+
+def _repeats(
+    context: Context, name: str, uses: list[Place]
+) -> Iterator[tuple[Place | None, Place, str]]:
+    """The uses of a state that can run before or after an earlier one, or again (None).
+
+    Arms of a branch exclude each other; what passes the definition again is another state.
+    """
+    definition = context.definitions.get(name)
+    home = definition.place.block if definition is not None else -1
+    if len(uses) == 1 and uses[0].block == home:
+        return
+    earlier: dict[int, Place] = {}
+    after: dict[int, int] = {}  # what can run after a use, as bits
+    used = used_after = 0
+    for place in uses:
+        block = place.block
+        own = after[block] if block in after else _after(context, block, home)
+        first = earlier.get(block)
+        if first is None and (own & used or used_after >> block & 1):
+            others = (n for n in sorted(earlier) if own >> n & 1 or after[n] >> block & 1)
+            first = earlier[next(others)]
+        if first is not None:
+            yield first, place, name
+            continue
+        earlier[block], after[block] = place, own
+        used, used_after = used | 1 << block, used_after | own
+        if block != home and own >> block & 1:
+            yield None, place, name
+
+
+def _after(context: Context, block: int, home: int) -> int:
+    """The blocks that can run after a block, as bits, on ways that do not pass its home."""
+    reached = context.reached
+    if home < 0 or not reached[block] >> home & 1:
+        return reached[block]
+    found = 0
+    queue = list(context.flow.successors(block))
+    while queue:
+        number = queue.pop()
+        if number != home and not found >> number & 1:
+            found |= 1 << number
+            queue += context.flow.successors(number)
+    return found
+
+
+def _used_up(context: Context, node: Node) -> list[str]:
+    """The states a node uses up; a jump those that are used up as the parameter they become."""
+    if node.op != "jump":
+        return analysis.consumed(node)
+    return [name for name, param in _handed_on(context, node) if param in context.used_up]
+
+
+def _handed_on(context: Context, jump: Node) -> Iterator[tuple[str, str]]:
+    """The values that a jump hands on, with the parameters that they become."""
+    target, args = jump.get("target"), jump.get("args")
+    params = context.params.get(target.value if isinstance(target, Lit) else None, ())
+    for arg, param in zip(args if isinstance(args, tuple) else (), params, strict=False):
+        if isinstance(arg, Ref):
+            yield arg.name, param.name
+
+
+def check_dominance(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for name in dict.fromkeys(node.refs()):
+            definition = context.definitions.get(name)
+            if definition is None:
+                yield context.breach(rule, f"{shown_value(name)} is not defined", place)
+            elif not _is_before(context, definition.place, place):
+                yield context.breach(
+                    rule, _too_early(context, name, definition.place, place), place
+                )
+
+
+def _is_before(context: Context, definition: Place, use: Place) -> bool:
+    if definition.block == use.block:
+        return definition.index < use.index
+    if definition.block == -1:
+        return True
+    return context.dominators.is_at_or_above(str(definition.block), str(use.block))
+
+
+def _too_early(context: Context, name: str, definition: Place, use: Place) -> str:
+    if definition.block == use.block:
+        return f"{shown_value(name)} is used before it is defined"
+    block = context.graph.blocks[definition.block].name
+    place = f"{shown_value(name)} is defined in {shown_label(block)}"
+    return f"{place}, which not every path to this node passes"
+
+
+def check_count(rule: str, context: Context) -> Iterator[Breach]:
+    found = len(context.graph.blocks)
+    if found > MAX_BLOCKS:
+        yield Breach(rule, f"the program has {found} blocks; there may be {MAX_BLOCKS}")
+
+
+def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
+    blocks = context.graph.blocks
+    if not blocks:
+        yield Breach(rule, "the program has no block; it needs at least `return`")
+    elif blocks[0].params:
+        yield Breach(
+            rule, f"the entry block {shown_label(blocks[0].name)} has parameters; use the program's"
+        )
+    for block in blocks:
+        if not block.nodes:
+            message = f"{shown_label(block.name)} is empty"
+            yield Breach(rule, f"{message}; end it with a terminator such as `return`")
+    for place, node in context.nodes:
+        is_last = place.index == len(blocks[place.block].nodes) - 1
+        if is_last and not node.is_terminator:
+            message = "the block does not end with a terminator such as `return`"
+            yield context.breach(rule, message, place)
+        elif node.is_terminator and not is_last:
+            message = f"{node.op} ends a block, but more nodes follow"
+            yield context.breach(rule, message, place)
+
+
+_END_OF_SPAN = {
+    "span": "end", "append_span": "end", "share": "end", "separate_reasoning": "stream",
+}  # fmt: skip
+
+
+def check_spans(rule: str, context: Context) -> Iterator[Breach]:
+    spans = [(place, node) for place, node in context.nodes if node.op in _END_OF_SPAN]
+    tree = analysis.prompt_tree(context.graph) if spans else Tree({}, ())
+    joined = {param.name for block in context.graph.blocks for param in block.params}
+    for place, node in spans:
+        fields = dict(node.fields)
+        start, end = fields.get("start"), fields.get(_END_OF_SPAN[node.op])
+        if not isinstance(start, Ref) or not isinstance(end, Ref):
+            continue
+        # Where ways have joined, what a state continues is not written down.
+        is_joined = bool(joined) and end.name in tree and tree.root_of[end.name] in joined
+        is_known = start.name in tree and end.name in tree and not is_joined
+        if is_known and not tree.is_at_or_above(start.name, end.name):
+            states = f"{shown_value(end.name)} does not continue {shown_value(start.name)}"
+            message = f"{states}; a span lies in one stream"
+            yield context.breach(rule, message, place)

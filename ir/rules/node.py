@@ -1,0 +1,314 @@
+"""The verifier's rules about one node or parameter at a time, mostly read off the op's row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sgc.ir.analysis.dependencies import all_definitions
+from sgc.ir.graph import Lit, Node, Operand, Ref, operand_refs
+from sgc.ir.limits import MAX_DEPTH
+from sgc.ir.op_specs import ANY_VALUE, FieldSpec
+from sgc.ir.rules.graph import Context
+from sgc.ir.rules.violation import Breach
+from sgc.ir.text.literals import shown_value
+from sgc.ir.text.printer import operand_text, type_text
+from sgc.ir.types import Kind, Type
+
+_KIND_OF_LITERAL = {str: Kind.TEXT, int: Kind.INT, float: Kind.FLOAT, bool: Kind.BOOL}
+_MAX_SHOWN = 40
+
+
+def check_fields(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for message in _field_messages(node, context):
+            yield context.breach(rule, f"{node.op}: {message}", place)
+
+
+def _field_messages(node: Node, context: Context) -> Iterator[str]:
+    rows = {row.name: row for row in node.spec.fields}
+    names = [name for name, _ in node.fields]
+    for name, operand in node.fields:
+        if name not in rows:
+            yield f"has no field {name}; it has {', '.join(rows) or 'none'}"
+        else:
+            yield from _operand_messages(rows[name], operand, context)
+    for row in node.spec.fields:
+        if row.is_required and row.name not in names:
+            yield f"needs the field {row.name}"
+    if [name for name in rows if name in names] != [name for name in names if name in rows]:
+        yield f"has its fields in the order {', '.join(names)}; each once, as in the op's row"
+
+
+def _operand_messages(row: FieldSpec, operand: Operand, context: Context) -> Iterator[str]:
+    if row.default is None and operand == Lit(None):
+        return
+    if row.static and next(operand_refs(operand), None) is not None:
+        yield f"field {row.name} takes literals only, found {shown(operand)}"
+    elif row.is_list and not isinstance(operand, tuple):
+        yield f"field {row.name} takes a list, found {shown(operand)}"
+    else:
+        items = operand if row.is_list and isinstance(operand, tuple) else (operand,)
+        for item in items:
+            found = _misfit(item, row.kinds, context)
+            if found:
+                of_list = "a list of " if row.is_list else ""
+                yield f"field {row.name} takes {of_list}{_kinds_text(row.kinds)}, found {found}"
+
+
+def _misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
+    """What was found where an operand is of none of the kinds; else nothing."""
+    if isinstance(operand, Ref):
+        definition = context.definitions.get(operand.name)  # an undefined one is R5's to tell
+        is_fit = definition is None or definition.value.type.kind in kinds
+        return "" if is_fit or not definition else _typed(operand, definition.value.type)
+    if isinstance(operand, Lit):
+        return "" if _literal_fits(operand, kinds) else shown(operand)
+    if Kind.LIST not in kinds:
+        return shown(operand)
+    return next(filter(None, (_misfit(item, ANY_VALUE, context) for item in operand)), "")
+
+
+def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
+    """Exact types only: a subclass would not be the same after a round trip."""
+    if literal.value is None:
+        return Kind.JSON in kinds
+    return _KIND_OF_LITERAL.get(type(literal.value)) in kinds
+
+
+def _typed(ref: Ref, type_: Type) -> str:
+    return f"{shown(ref)} of type {shown_type(type_)}"
+
+
+def shown(operand: Operand) -> str:
+    """An operand in an error: its beginning."""
+    if isinstance(operand, Lit) and type(operand.value) not in (*_KIND_OF_LITERAL, type(None)):
+        return f"a literal of the Python type {type(operand.value).__name__}"
+    return operand_text(operand, _MAX_SHOWN)
+
+
+def shown_type(type_: Type) -> str:
+    return type_text(type_, _MAX_SHOWN)
+
+
+def _kinds_text(kinds: frozenset[Kind]) -> str:
+    if kinds == ANY_VALUE:
+        return "any value but a stream"
+    return " or ".join(kind for kind in Kind if kind in kinds)
+
+
+def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
+    """What was found where an operand is of none of the kinds; else nothing."""
+    return _misfit(operand, kinds, context)
+
+
+def check_results(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for message in _result_messages(node):
+            yield context.breach(rule, f"{node.op}: {message}", place)
+
+
+def _result_messages(node: Node) -> Iterator[str]:
+    kinds = list(node.spec.results)
+    if node.op == "map":
+        kinds *= n_gathered(node)
+    elif node.spec.variadic_results:
+        n_repeats = _repeats(node)
+        if n_repeats is None:
+            return
+        if n_repeats < 1:
+            yield f"needs at least one child, found n={n_repeats}"
+            return
+        # Not a list yet: the number comes from the program and may be huge.
+        if len(node.results) != len(kinds) - 1 + n_repeats:
+            yield f"gives {len(kinds) - 1 + n_repeats} results, found {len(node.results)}"
+            return
+        kinds += kinds[-1:] * (n_repeats - 1)
+    if len(kinds) != len(node.results):
+        yield f"gives {len(kinds) or 'no'} results, found {len(node.results)}"
+        return
+    for kind, value in zip(kinds, node.results, strict=True):
+        if kind is None:
+            if value.type.is_stream:
+                yield f"gives a value as {shown_value(value.name)}, found a stream"
+        elif value.type.kind is not kind:
+            found = shown_type(value.type)
+            yield f"gives a {kind} as {shown_value(value.name)}, found type {found}"
+
+
+def n_gathered(node: Node) -> int:
+    """How many lists a `map` gives."""
+    names, flags = node.get("names"), (node.get("returns"), node.get("texts"))
+    return (len(names) if isinstance(names, tuple) else 0) + flags.count(Lit(True))
+
+
+def _repeats(node: Node) -> int | None:
+    """How often the last result repeats: `n`; None where R1 has already told what is wrong."""
+    operand = dict(node.fields).get("n")
+    if isinstance(operand, Lit) and type(operand.value) is int:
+        return operand.value
+    return None
+
+
+def check_params(rule: str, context: Context) -> Iterator[Breach]:
+    for param in context.graph.params:
+        name, type_ = param.value.name, param.value.type
+        if type_.is_stream:
+            yield Breach(rule, f"the program's parameter {shown_value(name)} is a stream")
+        elif param.default is not None and not _is_default(param.default, type_, context):
+            found = shown(param.default)
+            yield Breach(
+                rule, f"{shown_value(name)} is {shown_type(type_)}, but its default is {found}"
+            )
+
+
+def _is_default(operand: Operand, type_: Type, context: Context) -> bool:
+    if isinstance(operand, Ref):
+        return False
+    if isinstance(operand, tuple):
+        item = type_.item
+        return item is not None and all(_is_default(part, item, context) for part in operand)
+    if type_.kind is Kind.CHOICE:
+        is_text = type(operand.value) is str
+        return is_text and (not type_.options or operand.value in context.options(type_))
+    if type_.kind is Kind.FLOAT:
+        return type(operand.value) in (int, float)
+    if type_.kind is Kind.JSON:
+        return _literal_fits(operand, ANY_VALUE)
+    return _literal_fits(operand, frozenset({type_.kind}))
+
+
+PREFETCHED = ("const", "value", "role_begin", "role_end")
+
+
+def _prefetch_messages(node: Node) -> Iterator[str]:
+    fields = dict(node.fields)
+    kinds, pieces = fields.get("kinds"), fields.get("pieces")
+    if not isinstance(kinds, tuple) or not isinstance(pieces, tuple):
+        return
+    if len(kinds) != len(pieces):
+        yield f"{len(kinds)} kinds for {len(pieces)} pieces"
+        return
+    for kind, piece in zip(kinds, pieces, strict=True):
+        if not isinstance(kind, Lit) or kind.value not in PREFETCHED:
+            yield f"a piece is one of {', '.join(PREFETCHED)}, found {shown(kind)}"
+        elif kind.value != "value" and not (isinstance(piece, Lit) and type(piece.value) is str):
+            yield f"a {kind.value} is a text that is written down, found {shown(piece)}"
+
+
+def check_keys(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        if node.op == "prefetch":
+            for message in _prefetch_messages(node):
+                yield context.breach(rule, f"prefetch: {message}", place)
+        if node.op not in ("record", "publish"):
+            continue
+        fields = dict(node.fields)
+        keys, items = fields.get("keys", ()), fields.get("items", ())
+        if not isinstance(keys, tuple) or not isinstance(items, tuple):
+            continue
+        is_bare = node.op == "record" and not keys  # a tuple of values
+        if not is_bare and len(keys) != len(items):
+            message = f"{node.op}: {len(keys)} keys for {len(items)} items"
+            yield context.breach(rule, message, place)
+
+
+EFFECTS = ("pure", "idempotent", "effect")
+
+
+def check_tools(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        if node.op == "tool":
+            for message in _tool_messages(node):
+                yield context.breach(rule, f"tool: {message}", place)
+
+
+def _tool_messages(node: Node) -> Iterator[str]:
+    effect, keys, args = node.get("effect"), node.get("keys"), node.get("args")
+    timeout = node.get("timeout_s")
+    if isinstance(effect, Lit) and effect.value not in EFFECTS:
+        yield f"effect is one of {', '.join(EFFECTS)}, found {shown(effect)}"
+    if isinstance(keys, tuple) and isinstance(args, tuple):
+        if len(keys) > len(args):
+            yield f"{len(keys)} keys for {len(args)} arguments"
+        if len(set(keys)) < len(keys):
+            yield "a key is there twice"
+    seconds = timeout.value if isinstance(timeout, Lit) else None
+    if isinstance(seconds, (int, float)) and not 0 < seconds < math.inf:
+        yield f"timeout_s is a positive number of seconds, found {seconds!r}"
+
+
+def check_joins(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        for message in _join_messages(node):
+            yield context.breach(rule, f"{node.op}: {message}", place)
+
+
+def _join_messages(node: Node) -> Iterator[str]:
+    if node.op == "join_first":
+        entries, k = node.get("entries"), node.get("k")
+        n = len(entries) if isinstance(entries, tuple) else 0
+        if isinstance(k, Lit) and type(k.value) is int and not 1 <= k.value <= n:
+            yield f"k is from 1 to {n}, the number of entries, found {k.value}"
+    if node.op == "winner_values":
+        owners, items = node.get("owners"), node.get("items")
+        if isinstance(owners, tuple) and isinstance(items, tuple) and len(owners) != len(items):
+            yield f"{len(owners)} owners for {len(items)} items"
+
+
+def check_choices(rule: str, context: Context) -> Iterator[Breach]:
+    for place, node in context.nodes:
+        if node.op == "select":
+            for message in _choice_messages(node, context):
+                yield context.breach(rule, f"select: {message}", place)
+
+
+def _choice_messages(node: Node, context: Context) -> Iterator[str]:
+    choices = dict(node.fields).get("choices")
+    if choices == ():
+        yield "choices is empty; there must be at least one"
+    if not isinstance(choices, tuple):
+        return
+    options = context.options(node.results[-1].type) if node.results else None
+    for choice in choices:
+        text = choice.value if isinstance(choice, Lit) else None
+        if options and isinstance(text, str) and text not in options:
+            result = shown_value(node.results[-1].name)
+            yield f"choice {shown(choice)} is not among the options of {result}"
+
+
+def check_depth(rule: str, context: Context) -> Iterator[Breach]:
+    """Without recursion, and showing nothing of what is too deep."""
+    for definition in all_definitions(context.graph):
+        fault = _type_fault(definition.value.type)
+        if fault:
+            node = definition.place.node
+            message = f"the type of {shown_value(definition.value.name)} {fault}"
+            yield Breach(rule, message, node.loc if node else None)
+    for node in context.graph.nodes():
+        for name, operand in node.fields:
+            if _is_deep(operand):
+                message = f"{node.op}: field {name} nests deeper than {MAX_DEPTH}"
+                yield Breach(rule, message, node.loc)
+    for param in context.graph.params:
+        if param.default is not None and _is_deep(param.default):
+            message = f"the default of {shown_value(param.value.name)} nests deeper"
+            yield Breach(rule, f"{message} than {MAX_DEPTH}")
+
+
+def _type_fault(type_: Type) -> str:
+    depth = 0
+    while type_.item is not None:
+        depth, type_ = depth + 1, type_.item
+    if depth > MAX_DEPTH:
+        return f"nests deeper than {MAX_DEPTH}"
+    return "is a list of streams; a stream is used by name" if depth and type_.is_stream else ""
+
+
+def _is_deep(operand: Operand) -> bool:
+    level = [operand]
+    for _ in range(MAX_DEPTH + 1):
+        level = [item for part in level if isinstance(part, tuple) for item in part]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,231 @@
+"""Puts the fields of a table-shaped prompt in another order; the prompt changes.
+
+A table is the longest run of fields in one stream before anything is generated: a short label, an
+argument and what closes it, with the same separator between fields (lines, commas). A label and
+what closes a field move with it, the text before and after the table stays. Which order is best
+depends on the rows (`sgc/planning/fields.py`), so there is a pass for each order, in no pipeline.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.graph import Graph, Lit, Node, Ref, make_node
+from sgc.passes.base import Pass, Preserves
+
+SEPARATORS = ("\n\n", ",\n", "\n", "; ", ", ", " | ", "\t")
+MAX_LABEL_CHARS = 80
+_SENTENCE_ENDS = ("\n", ". ", "? ", "! ")
+_KNOWN = ("stream", "const", "append", "role_begin", "role_end", "fork")
+
+
+@dataclass(frozen=True, slots=True)
+class TableField:
+    """A field: its label, the parameter of the program, and what closes it."""
+
+    label: str
+    param: str
+    close: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Fields between a head and a tail; together they are the text of `nodes`, a chain of them."""
+
+    nodes: tuple[Node, ...]
+    head: tuple[str | Ref, ...]
+    fields: tuple[TableField, ...]
+    separator: str
+    tail: tuple[str | Ref, ...]
+
+    def parts(self, order: Sequence[int]) -> list[str | Ref]:
+        """The texts and parameters with the fields in this order."""
+        parts: list[str | Ref] = [*self.head]
+        for place, number in enumerate(order):
+            row = self.fields[number]
+            parts += [self.separator] if place else []
+            parts += [row.label, Ref(row.param), row.close]
+        return [*parts, *self.tail]
+
+
+def reorder_fields(order: tuple[int, ...]) -> Pass:
+    """The pass that gives a program's table this order, numbers of its fields as they stand."""
+
+    def run(graph: Graph) -> Graph:
+        table = find_table(graph)
+        is_moved = table is not None and order != tuple(range(len(table.fields)))
+        return _rewritten(graph, table, order) if is_moved and table is not None else graph
+
+    shown = ", ".join(map(str, order))
+    return Pass("reorder_fields", Preserves.NOTHING, run, f"fields of a table in order {shown}")
+
+
+def find_table(graph: Graph) -> Table | None:
+    """The table with the most fields; None where no two fields stand side by side."""
+    tables = [table for chain in _chains(graph) if (table := _table(chain)) is not None]
+    return max(tables, key=lambda table: len(table.fields), default=None)
+
+
+# -- finding ------------------------------------------------------------------------------------
+
+
+def _chains(graph: Graph) -> list[list[Node]]:
+    """Runs of constants and parameters in the entry, of which only the last state is used on."""
+    params = {param.value.name for param in graph.params}
+    uses = Counter(name for node in graph.nodes() for name in node.refs())
+    chains: dict[str, list[Node]] = {}  # by the state that a chain has led to
+    generated: set[str] = set()
+    found: list[list[Node]] = []
+    for node in graph.blocks[0].nodes:
+        before = next(iter(consumed(node)), "")
+        if node.op not in _KNOWN or before in generated:
+            generated.update(value.name for value in node.results)
+        elif node.op == "const" or (node.op == "append" and _param(node) in params):
+            chain = chains.pop(before, None) if uses[before] == 1 else None
+            if chain is None:
+                found.append(chain := [])
+            chain.append(node)
+            chains[node.results[0].name] = chain
+    return found
+
+
+def _param(node: Node) -> str:
+    value = node.get("value")
+    return value.name if isinstance(value, Ref) else ""
+
+
+def _table(chain: list[Node]) -> Table | None:
+    texts, params = [""], list[str]()
+    for node in chain:
+        if node.op == "const":
+            texts[-1] += node.text("text")
+        else:
+            params.append(_param(node))
+            texts.append("")
+    if len(params) < 2:
+        return None
+    runs = [_longest_run(texts, separator) for separator in SEPARATORS]
+    first, last = max(runs, key=lambda run: run[1] - run[0])
+    separator = SEPARATORS[runs.index((first, last))]
+    return _cut(chain, texts, params, first, last, separator)
+
+
+def _longest_run(texts: Sequence[str], separator: str) -> tuple[int, int]:
+    """The first and the last parameter of the longest run that has it between all of them."""
+    best, first = (0, 0), 0
+    for between in range(1, len(texts) - 1):
+        _, found, label = texts[between].partition(separator)
+        if not found or not _is_label(label):
+            first = between
+        elif between - first > best[1] - best[0]:
+            best = (first, between)
+    return best
+
+
+def _is_label(text: str) -> bool:
+    return bool(text.strip()) and len(text) <= MAX_LABEL_CHARS and "\n" not in text.rstrip("\n")
+
+
+def _cut(
+    chain: list[Node], texts: list[str], params: list[str], first: int, last: int, separator: str
+) -> Table | None:
+    """The table from the first to the last parameter, less those whose label or end is unclear."""
+    labels = [texts[at].partition(separator)[2] for at in range(first + 1, last + 1)]
+    is_line = all(label.endswith("\n") for label in labels)
+    head, label = _split_head(texts[first], separator, is_line, is_all=first == 0)
+    if not _is_label(label) and first < last:
+        head, _, label = texts[first + 1].partition(separator)
+        head, first, labels = head + separator, first + 1, labels[1:]
+    closes = [texts[at + 1].partition(separator)[0] for at in range(first, last)]
+    close, tail = _split_tail(texts[last + 1], separator) if any(closes) else ("", texts[last + 1])
+    if any(closes) and not close and last > first:  # how the last field would end is not told
+        last -= 1
+        closes, close = closes[:-1], closes[-1]
+        tail = texts[last + 1][len(close) :]
+    if first >= last:
+        return None
+    labels = [label, *labels[: last - first]]
+    rows = zip(labels, params[first : last + 1], [*closes, close], strict=True)
+    return Table(
+        tuple(chain),
+        (*_parts(texts[:first], params[:first]), head),
+        tuple(TableField(*row) for row in rows),
+        separator,
+        (tail, *_parts(texts[last + 2 :], params[last + 1 :], params_first=True)),
+    )
+
+
+def _parts(
+    texts: Sequence[str], params: Sequence[str], params_first: bool = False
+) -> list[str | Ref]:
+    pairs = zip(texts, map(Ref, params), strict=True)
+    return [part for pair in pairs for part in (pair[::-1] if params_first else pair)]
+
+
+def _split_head(text: str, separator: str, is_line: bool, is_all: bool) -> tuple[str, str]:
+    """What stays before the table, and the first field's label: its line, or its sentence.
+
+    is_line: labels end their lines; is_all: nothing stands before the text.
+    """
+    shown = text.removesuffix("\n") if is_line else text
+    ends = [shown.rfind(end) + len(end) for end in (separator, *_SENTENCE_ENDS) if end in shown]
+    at = max(ends, default=0 if is_all else len(text))
+    return text[:at], text[at:]
+
+
+def _split_tail(text: str, separator: str) -> tuple[str, str]:
+    """What closes the last field, and what stays behind the table."""
+    ends = [at for end in (separator, "\n") if (at := text.find(end)) >= 0]
+    at = min(ends, default=len(text) if len(text) <= MAX_LABEL_CHARS else 0)
+    return text[:at], text[at:]
+
+
+# -- rewriting ----------------------------------------------------------------------------------
+
+
+def _rewritten(graph: Graph, table: Table, order: Sequence[int]) -> Graph:
+    assert sorted(order) == list(range(len(table.fields))), order
+    entry = graph.blocks[0]
+    old = {id(node) for node in table.nodes}
+    nodes: list[Node] = []
+    for node in entry.nodes:
+        if node is table.nodes[-1]:
+            nodes += _nodes(table, order)
+        elif id(node) not in old:
+            nodes.append(node)
+    return replace(graph, blocks=(replace(entry, nodes=tuple(nodes)), *graph.blocks[1:]))
+
+
+def _nodes(table: Table, order: Sequence[int]) -> list[Node]:
+    """The chain anew, between the states that it had; it takes no more names than it had."""
+    parts = _joined(table.parts(order))
+    lines = {_param(node): node.loc for node in table.nodes if node.op == "append"}
+    results = [node.results for node in table.nodes]
+    names = [*results[: len(parts) - 1], results[-1]]
+    assert len(names) == len(parts)
+    stream = table.nodes[0].get("stream")
+    made = []
+    for part, result in zip(parts, names, strict=True):
+        if isinstance(part, Ref):
+            node = make_node("append", result, lines[part.name], stream=stream, value=part)
+        else:
+            loc = table.nodes[0].loc
+            node = make_node("const", result, loc, stream=stream, text=Lit(part))
+        made.append(node)
+        stream = Ref(result[0].name)
+    return made
+
+
+def _joined(parts: Sequence[str | Ref]) -> list[str | Ref]:
+    """Neighbouring texts as one, empty ones left out."""
+    found: list[str | Ref] = []
+    for is_text, group in groupby(parts, lambda part: isinstance(part, str)):
+        if not is_text:
+            found += group
+        elif text := "".join(map(str, group)):
+            found.append(text)
+    return found

@@ -1,0 +1,56 @@
+"""Tightens `max_tokens` to what a text under a pattern can need: a token an octet, and the end.
+
+Every token of a text has a byte at least, so a text of n bytes has n tokens at most; one more lets
+it end by itself. Holds for `regex` and `dtype=bool`; a JSON schema's texts are as long as a
+backend's layout makes them.
+
+In no level: what a program cannot know may want more tokens than the text has. A provider's model
+that reasons counts its reasoning, a run's `heal` counts the tokens that are decided anew, and a
+run's `min_tokens` may not be more than `max_tokens`. It is for programs that run on our engine
+without these; the generations' own such fields are seen, and refused.
+"""
+
+from __future__ import annotations
+
+from sgc.ir.graph import Graph, Lit, Node
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.pattern_length import longest
+from sgc.passes.rewriting import with_blocks, with_nodes
+
+_LONGER = ("heal", "min_tokens", "ignore_eos")  # more tokens than the text has
+_BOOL_BYTES = len("False")
+
+
+def tighten_max_tokens(graph: Graph) -> Graph:
+    return with_blocks(
+        graph, (with_nodes(block, map(_tightened, block.nodes)) for block in graph.blocks)
+    )
+
+
+def _tightened(node: Node) -> Node:
+    if node.op not in ("gen", "gen_n") or any(node.get(name) != Lit(None) for name in _LONGER):
+        return node
+    given, n_bytes = _literal(node, "max_tokens"), _longest(node)
+    if type(given) is not int or n_bytes is None or n_bytes + 1 >= given:
+        return node
+    return node.with_fields(max_tokens=Lit(n_bytes + 1))
+
+
+def _longest(node: Node) -> int | None:
+    if _literal(node, "dtype") == "bool":
+        return _BOOL_BYTES
+    regex = _literal(node, "regex")
+    return longest(regex) if isinstance(regex, str) else None
+
+
+def _literal(node: Node, name: str) -> object:
+    operand = node.get(name)
+    return operand.value if isinstance(operand, Lit) else None
+
+
+PASS = Pass(
+    "tighten_max_tokens",
+    Preserves.RESULTS,
+    tighten_max_tokens,
+    "max_tokens is no more than what the pattern's longest text needs",
+)

@@ -1,0 +1,109 @@
+"""Drops what no result of the program needs: streams, generations, pure calls, parameters.
+
+What a run is for is its return value, the streams that it publishes and the effects of its tools
+(`liveness.py`); a program that is traced publishes all of its streams, so `kept_results.py` comes
+first where less is wanted. Idempotent tools stay: they may be repeated, not left out. Errors that a
+dropped node could have raised are no part of the results; `fail` and what it says are.
+
+Seeds depend on a stream's path, and a fork's number is part of it: so a fork goes as a whole only
+where the stream does not fork again, else it loses its last children.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.liveness import Liveness
+from sgc.passes.rewriting import (
+    closed,
+    handing_on,
+    jump_args,
+    reached,
+    renamed,
+    with_blocks,
+    with_nodes,
+)
+
+
+def drop_dead(graph: Graph) -> Graph:
+    alive = Liveness(graph)
+    params = {
+        block.name: [param.name in alive.names for param in block.params] for block in graph.blocks
+    }
+    forks_again = _forking(graph, alive)
+    names: dict[str, Operand] = {}
+    blocks = [
+        _without_params(with_nodes(block, _kept(block, alive, params, forks_again, names)), params)
+        for block in graph.blocks
+    ]
+    if names:
+        names = closed(names)
+        blocks = [with_nodes(b, (renamed(node, names) for node in b.nodes)) for b in blocks]
+    return with_blocks(graph, blocks)
+
+
+def _without_params(block: Block, params: dict[str, list[bool]]) -> Block:
+    is_kept = params[block.name]
+    if all(is_kept):
+        return block
+    kept = (param for param, is_live in zip(block.params, is_kept, strict=True) if is_live)
+    return replace(block, params=tuple(kept))
+
+
+def _kept(
+    block: Block,
+    alive: Liveness,
+    params: dict[str, list[bool]],
+    forks_again: set[str],
+    names: dict[str, Operand],
+) -> list[Node]:
+    """names: gets the states that the trunks of forks that go were."""
+    kept = []
+    for node in block.nodes:
+        if not alive.is_needed(node):
+            continue
+        if node.op == "jump":
+            node = handing_on(node, params[node.text("target")])
+        elif node.op == "fork":
+            trunk, *children = [value.name for value in node.results]
+            n_live = max((n for n, c in enumerate(children, 1) if c in alive.names), default=0)
+            if n_live == 0 and trunk not in forks_again:
+                names[trunk] = node.get("stream")
+                continue
+            node = _with_children(node, max(n_live, 1))
+        kept.append(node)
+    return kept
+
+
+def _with_children(fork: Node, n: int) -> Node:
+    if n == len(fork.results) - 1:
+        return fork
+    return replace(fork.with_fields(n=Lit(n)), results=fork.results[: n + 1])
+
+
+def _forking(graph: Graph, alive: Liveness) -> set[str]:
+    """The states whose stream forks later, on some way, into children that are needed."""
+    before: dict[str, list[str]] = {}  # the states that a state is made of, in the same stream
+    queue: list[str] = []
+    params = {block.name: block.params for block in graph.blocks}
+    for node in graph.nodes():
+        if node.op == "jump":
+            for param, arg in zip(params[node.text("target")], jump_args(node), strict=True):
+                if isinstance(arg, Ref):
+                    before.setdefault(param.name, []).append(arg.name)
+        elif node.results and node.results[0].type.is_stream:
+            before.setdefault(node.results[0].name, []).extend(consumed(node))
+            if node.op == "fork" and any(c.name in alive.names for c in node.results[1:]):
+                queue += consumed(node)
+    return reached(queue, before)
+
+
+PASS = Pass(
+    "drop_dead",
+    Preserves.RESULTS,
+    drop_dead,
+    "streams, generations and calls that no result needs are dropped",
+)

@@ -1,0 +1,147 @@
+"""Folds control flow: a test whose outcome is known, or makes no difference, is no test.
+
+A branch or switch on a literal, or whose arms go on alike, becomes a jump; blocks that nothing
+reaches go; a block that only one jump leads to joins the one before it. Where a value can be one
+that was not set on the way taken, or of a child that was cut off, using it fails: there a test
+stays though its arms are alike, as it may be what fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sgc.ir.analysis.dependencies import successors
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, make_node
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.rewriting import closed, jump_args, reached, renamed, with_blocks, with_nodes
+
+# What gives values whose use fails.
+_MAY_FAIL = frozenset({"unset", "map", "winner", "winner_value"})
+
+
+def fold_flow(graph: Graph) -> Graph:
+    if len(graph.blocks) == 1:
+        return graph
+    is_sure = not any(node.op in _MAY_FAIL for node in graph.nodes())
+    while True:
+        folded = _once(graph, is_sure)
+        if folded is graph:
+            return graph
+        graph = folded  # it has fewer tests or fewer blocks, so this ends
+
+
+def _once(graph: Graph, is_sure: bool) -> Graph:
+    blocks = {block.name: block for block in graph.blocks}
+    ends = (_folded(block.nodes[-1], blocks, is_sure) for block in graph.blocks)
+    with_ends = (
+        with_nodes(block, (*block.nodes[:-1], end))
+        for block, end in zip(graph.blocks, ends, strict=True)
+    )
+    return _joined(_reached(with_blocks(graph, with_ends)))
+
+
+def _folded(last: Node, blocks: Mapping[str, Block], is_sure: bool) -> Node:
+    """A terminator, or the jump that it comes to."""
+    target = _decided(last)
+    if target is not None:
+        return make_node("jump", loc=last.loc, target=Lit(target))
+    arms = successors(last)
+    if not is_sure or last.op not in ("branch", "switch") or _may_miss(last):
+        return last
+    first = _way(blocks[arms[0]])
+    if first is not None and all(_way(blocks[arm]) == first for arm in arms):
+        return first
+    if len(arms) == 1:
+        return make_node("jump", loc=last.loc, target=Lit(arms[0]))
+    return last
+
+
+def _decided(last: Node) -> str | None:
+    """The block that a test of a literal leads to; None for a switch that it fails in."""
+    if last.op == "branch":
+        test = last.get("test")
+        return last.text("then" if test.value else "orelse") if isinstance(test, Lit) else None
+    if last.op == "switch":
+        value, cases, targets = last.get("value"), last.get("cases"), last.get("targets")
+        assert isinstance(cases, tuple)
+        assert isinstance(targets, tuple)
+        if isinstance(value, Lit):
+            found = dict(zip(cases, targets, strict=True)).get(value, last.get("default"))
+            return str(found.value) or None if isinstance(found, Lit) else None
+    return None
+
+
+def _may_miss(last: Node) -> bool:
+    """Whether a text can be none of a switch's cases, which is an error."""
+    return last.op == "switch" and not last.text("default")
+
+
+def _way(block: Block) -> Node | None:
+    """The jump that is all there is in a block."""
+    only = block.nodes[0]
+    return only if len(block.nodes) == 1 and only.op == "jump" and not _is_bound(only) else None
+
+
+def _is_bound(jump: Node) -> bool:
+    return jump.get("bound") != Lit(0)
+
+
+def _reached(graph: Graph) -> Graph:
+    after = {block.name: successors(block.nodes[-1]) for block in graph.blocks}
+    found = reached([graph.blocks[0].name], after)
+    if len(found) == len(graph.blocks):
+        return graph
+    return with_blocks(graph, (block for block in graph.blocks if block.name in found))
+
+
+def _joined(graph: Graph) -> Graph:
+    """Each block with those that follow it and nothing else leads to."""
+    blocks = {block.name: block for block in graph.blocks}
+    n_ways = Counter(name for block in graph.blocks for name in successors(block.nodes[-1]))
+    following = {
+        block.name: last.text("target")
+        for block in graph.blocks
+        if (last := block.nodes[-1]).op == "jump" and not _is_bound(last)
+        if n_ways[last.text("target")] == 1 and last.text("target") != block.name
+    }
+    if not following:
+        return graph
+    names: dict[str, Operand] = {}
+    made: list[Block] = []
+    swallowed = set(following.values())
+    for block in graph.blocks:
+        if block.name not in swallowed:
+            made.append(_chain(block, blocks, following, names))
+    names = closed(names)
+    return replace(
+        graph,
+        blocks=tuple(with_nodes(b, (renamed(node, names) for node in b.nodes)) for b in made),
+    )
+
+
+def _chain(
+    block: Block,
+    blocks: Mapping[str, Block],
+    following: Mapping[str, str],
+    names: dict[str, Operand],
+) -> Block:
+    """names: gets what the parameters of the blocks that follow stand for."""
+    nodes = list(block.nodes)
+    name = block.name
+    while name in following:
+        name = following[name]
+        jump = nodes.pop()
+        params = (param.name for param in blocks[name].params)
+        names.update(zip(params, jump_args(jump), strict=True))
+        nodes += blocks[name].nodes
+    return replace(block, nodes=tuple(nodes))
+
+
+PASS = Pass(
+    "fold_flow",
+    Preserves.REQUESTS,
+    fold_flow,
+    "tests that decide nothing go, and blocks that follow one another become one",
+)

@@ -1,0 +1,107 @@
+"""Folds values: what is worked out from literals alone becomes a literal.
+
+Texts put together, formats, and the few functions that tests are made of, on literals of one kind;
+the rest is left to `executor/ops/functions.py`, which has limits. What would fail is left to
+fail where it stands. Texts that are appended stay appended values: special tokens in a constant
+mean what they say, and in a value they do not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from sgc.ir.analysis.dependencies import downward
+from sgc.ir.graph import Graph, Lit, Node, Operand
+from sgc.ir.types import Kind
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.rewriting import renamed, with_blocks, with_nodes
+
+MAX_CHARS = 100_000  # of a text that is made
+MAX_ALL_CHARS = 2_000_000  # of all of them
+MAX_INT = 2**53
+
+# On texts, ints or bools, all operands alike; none of them fails.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+_NUMBERS: dict[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub}
+_KINDS = {str: Kind.TEXT, bool: Kind.BOOL, int: Kind.INT}
+
+
+def fold_values(graph: Graph) -> Graph:
+    names: dict[str, Operand] = {}
+    blocks = list(graph.blocks)
+    n_left = MAX_ALL_CHARS
+    for number in downward(graph):  # what a value is made of comes before it
+        kept = []
+        for node in blocks[number].nodes:
+            node = renamed(node, names)
+            value = _value(node)
+            size = len(value.value) if value is not None and isinstance(value.value, str) else 0
+            if value is None or size > n_left:
+                kept.append(node)
+            else:
+                n_left -= size
+                names[node.results[0].name] = value
+        blocks[number] = with_nodes(blocks[number], kept)
+    return with_blocks(graph, blocks) if names else graph
+
+
+def _value(node: Node) -> Lit | None:
+    """The literal that a node comes to."""
+    made: object = None
+    if node.op == "concat":
+        made = _text(node.get("parts"))
+    elif node.op == "format":
+        made = _formatted(node.get("value"), node.text("spec"))
+    elif node.op == "compute":
+        made = _computed(node.text("fn"), node.get("args"))
+    is_fit = made is not None and _KINDS.get(type(made)) is node.results[0].type.kind
+    return Lit(made) if is_fit else None  # type: ignore[arg-type]
+
+
+def _text(parts: Operand) -> str | None:
+    """Of texts and whole numbers: others are printed as the executor prints them."""
+    assert isinstance(parts, tuple)
+    texts = [str(part.value) for part in parts if isinstance(part, Lit) and _is_plain(part.value)]
+    made = "".join(texts)
+    return made if len(texts) == len(parts) and len(made) <= MAX_CHARS else None
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is str or (type(value) is int and abs(value) <= MAX_INT)
+
+
+def _formatted(value: Operand, spec: str) -> str | None:
+    if not isinstance(value, Lit) or not _is_plain(value.value) or len(spec) > 4:
+        return None
+    try:
+        return format(value.value, spec)
+    except ValueError:
+        return None  # it fails where it stands
+
+
+def _computed(fn: str, args: Operand) -> object:
+    assert isinstance(args, tuple)
+    values = [arg.value for arg in args if isinstance(arg, Lit)]
+    kinds = set(map(type, values))
+    if len(values) != len(args) or len(kinds) != 1 or not kinds <= _KINDS.keys():
+        return None
+    if fn == "not" and kinds == {bool}:
+        return not values[0]
+    if fn == "int" and kinds == {int} and len(values) == 1:
+        return values[0]
+    if fn in _NUMBERS and kinds == {int} and all(_is_plain(value) for value in values):
+        return _NUMBERS[fn](*values)
+    return _FUNCTIONS[fn](*values) if fn in _FUNCTIONS else None
+
+
+PASS = Pass(
+    "fold_values",
+    Preserves.REQUESTS,
+    fold_values,
+    "what is worked out from literals alone becomes a literal",
+)

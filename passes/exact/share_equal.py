@@ -1,0 +1,204 @@
+"""Shares what is equal: a value is computed once, and an equal generation is asked for once.
+
+Values get numbers, and what surely has the same value gets the same one: a stream's state that of
+its history, a pure node that of its operands. A generation of the same history that draws nothing
+(greedy by a literal, or with the same literal seed; a `select` without a temperature) becomes a
+`share` of the first one; an equal pure node is left out. The first one lies in the same block or in
+one that every way there passes. What depends on arguments or a run's options is left to run time
+(`executor/keep/single_flight.py`). Programs with a join that cuts children off are left alone:
+the first one's child might be cut off.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, make_node
+from sgc.ir.op_specs import Flag
+from sgc.ir.rules.graph import Context
+from sgc.ir.types import Kind
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.rewriting import renamed, with_blocks, with_nodes
+
+GREEDY_BELOW = 1e-5
+
+_SAMPLING = frozenset({"gen", "gen_n", "select"})
+# What these append is known by their operands.
+_APPENDING = frozenset(
+    {"const", "append", "role_begin", "role_end", "image", "video", "append_span"}
+    | {"separate_reasoning"}
+)
+_RACING = frozenset({"join_first", "winner"})
+# Pure, but what they give depends on when something ends.
+_TIMED = frozenset({"ended", "winner_value", "winner_values"})
+# Called, shown or kept otherwise, what is asked for is the same.
+_LABELS = frozenset({"name", "last", "ahead", "hidden"})
+# Lists and JSON may be changed by whoever reads them: each keeps its own.
+_CHANGEABLE = frozenset({Kind.LIST, Kind.JSON})
+
+Key = tuple[Hashable, ...]
+
+
+def share_equal(graph: Graph) -> Graph:
+    if any(node.op in _RACING for node in graph.nodes()):
+        return graph
+    sharing = _Sharing(graph)
+    blocks = list(graph.blocks)
+    below = Context(graph).dominators.children
+    steps: list[tuple[int, int | None]] = [(0, None)]  # a block, and after it what to forget
+    while steps:
+        number, n_before = steps.pop()
+        if n_before is not None:
+            sharing.forget(n_before)
+            continue
+        steps.append((number, len(sharing.order)))
+        steps += [(int(each), None) for each in reversed(below.get(str(number), []))]
+        blocks[number] = sharing.block(blocks[number])
+    return with_blocks(graph, blocks)
+
+
+class _Sharing:
+    """What is known at one block: the numbers of values, and the first node of each kind."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._numbers: dict[str, int] = {}
+        self._n_numbers = 1  # 0 is the empty history
+        self._first: dict[Key, Node] = {}
+        self.order: list[Key] = []  # the keys of `_first`, as they came
+        self._names: dict[str, Operand] = {}  # of values that are left out
+        for param in graph.params:
+            self._number_anew(param.value.name)
+
+    def forget(self, n_before: int) -> None:
+        """Goes back to when so many nodes were known: other blocks need not have passed these."""
+        for key in self.order[n_before:]:
+            del self._first[key]
+        del self.order[n_before:]
+
+    def block(self, block: Block) -> Block:
+        for param in block.params:
+            self._number_anew(param.name)
+        made = (self._shared(renamed(node, self._names)) for node in block.nodes)
+        return with_nodes(block, [node for node in made if node is not None])
+
+    def _shared(self, node: Node) -> Node | None:
+        """What stands in the place of a node; None for one that is left out."""
+        if node.op == "stream":
+            self._numbers[node.results[0].name] = 0
+        elif node.op in ("fork", "cache"):  # a mark is no part of a request
+            for value in node.results:
+                self._numbers[value.name] = self._number_of(node.get("stream"))
+        elif node.op == "share":
+            self._number_share(node)
+        elif node.op in _APPENDING:
+            self._first_of(node)
+        elif node.op in _SAMPLING and _is_deterministic(node):
+            return self._generation(node)
+        elif Flag.PURE in node.spec.flags and node.op not in _TIMED:
+            return self._value(node)
+        else:
+            for value in node.results:
+                self._number_anew(value.name)
+        return node
+
+    def _generation(self, node: Node) -> Node:
+        if dict(node.fields).get("hidden") == Lit(True) and self._key(node) in self._first:
+            for value in node.results:  # a `share` would show it
+                self._number_anew(value.name)
+            return node
+        first = self._first_of(node)
+        if first is None:
+            return node
+        end, given = (Ref(result.name) for result in first.results)
+        own = {name: operand for name, operand in node.fields if name in ("stream", "name")}
+        begin = first.get("stream")
+        return make_node("share", node.results, node.loc, **own, start=begin, end=end, value=given)
+
+    def _value(self, node: Node) -> Node | None:
+        first = self._first_of(node)
+        if first is None or any(value.type.kind in _CHANGEABLE for value in node.results):
+            return node
+        for value, known in zip(node.results, first.results, strict=True):
+            self._names[value.name] = Ref(known.name)
+        return None
+
+    def _first_of(self, node: Node) -> Node | None:
+        """The equal node that came first, whose results' numbers this one's get; None if it is."""
+        key = self._key(node)
+        first = self._first.setdefault(key, node)
+        if first is node:
+            self.order.append(key)
+            for value in node.results:
+                self._number_anew(value.name)
+            return None
+        for value, known in zip(node.results, first.results, strict=True):
+            self._numbers[value.name] = self._numbers[known.name]
+        return first
+
+    def _number_share(self, node: Node) -> None:
+        """What it appends is what the other has appended, if it was asked with the same."""
+        is_same = self._number_of(node.get("stream")) == self._number_of(node.get("start"))
+        for value, field in zip(node.results, ("end", "value"), strict=True):
+            self._number_anew(value.name)
+            if is_same and isinstance(node.get(field), Ref):
+                self._numbers[value.name] = self._number_of(node.get(field))
+
+    def _key(self, node: Node) -> Key:
+        is_labelled = node.op in _SAMPLING or node.op == "separate_reasoning"
+        skipped = _LABELS if is_labelled else frozenset()
+        fields = [(name, self._key_of(op)) for name, op in node.fields if name not in skipped]
+        return (node.op, *fields, *(value.type for value in node.results))
+
+    def _key_of(self, operand: Operand) -> Hashable:
+        if isinstance(operand, Ref):
+            return self._numbers[operand.name]
+        return tuple(map(self._key_of, operand)) if isinstance(operand, tuple) else operand
+
+    def _number_of(self, operand: Operand) -> int:
+        assert isinstance(operand, Ref)
+        return self._numbers[operand.name]
+
+    def _number_anew(self, name: str) -> None:
+        self._numbers[name] = self._n_numbers
+        self._n_numbers += 1
+
+
+def _is_deterministic(node: Node) -> bool:
+    """Whether its own literals say that it draws nothing, or draws by a seed of its own."""
+    seed, temperature = node.get("seed"), node.get("temperature")
+    if isinstance(seed, Lit) and type(seed.value) is int:
+        return True
+    if not isinstance(temperature, Lit):
+        return False
+    degrees = temperature.value
+    if degrees is None:
+        return node.op == "select"  # a run's temperature is for generations
+    if not isinstance(degrees, (int, float)) or isinstance(degrees, bool):
+        return False
+    return 0 <= degrees < GREEDY_BELOW
+
+
+def _explained(before: Graph, after: Graph) -> tuple[str, ...]:
+    """Each generation that is shared, with the line of the first; how many values are."""
+    were = {value.name: node for node in before.nodes() for value in node.results}
+    told: Counter[str] = Counter()
+    for node in after.nodes():
+        if node.op == "share" and (own := were[node.results[0].name]).op != "share":
+            value = node.get("value")
+            assert isinstance(value, Ref)
+            first = were[value.name]
+            name = f"{own.op} {own.text('name')}".rstrip()
+            told[f"{own.loc or 'one'}: {name} is that of {first.loc or value.name}"] += 1
+    lines = [line + (f", {n} times" if n > 1 else "") for line, n in told.items()]
+    n_left_out = sum(1 for _ in before.nodes()) - sum(1 for _ in after.nodes())
+    return (*lines, *([f"{n_left_out} equal values are computed once"] if n_left_out else []))
+
+
+PASS = Pass(
+    "share_equal",
+    Preserves.RESULTS,
+    share_equal,
+    "equal generations that draw nothing are asked for once, equal values computed once",
+    _explained,
+)

@@ -1,0 +1,195 @@
+"""What the prompts of a program are known to begin with, and when they are asked with first.
+
+A *beginning* is a row of constants, roles and arguments: a stream's from its first state on, or
+what follows a state in the middle of one. Programs that are mapped have theirs, too, where a call
+of them asks at once. Changes nothing; `insert_prefetch.py` calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value
+from sgc.ir.limits import MAX_NESTING
+from sgc.ir.op_specs import Flag
+from sgc.passes.facts.slow_dependencies import NEVER, Waits
+from sgc.passes.rewriting import jump_args
+
+Piece = tuple[str, Operand]  # as in the op `prefetch`: its kind, and the text or the role's name
+
+_ASKS = frozenset({"gen", "gen_n", "select"})
+_ROLES = frozenset({"role_begin", "role_end"})
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """stream: the state that it follows; None: it begins a prompt. waits: for what the first
+    request with it waits (`Waits`); block: where its first piece stands, by number.
+    """
+
+    stream: str | None
+    pieces: tuple[Piece, ...]
+    waits: int
+    block: int
+    loc: Loc | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    stream: str | None
+    block: int
+    loc: Loc | None = None
+    pieces: tuple[Piece, ...] = ()
+
+    def with_piece(self, piece: Piece | None, node: Node) -> _Chain:
+        pieces = self.pieces if piece is None else _joined(self.pieces, piece)
+        return _Chain(self.stream, self.block, self.loc or node.loc, pieces)
+
+
+def _joined(pieces: tuple[Piece, ...], piece: Piece) -> tuple[Piece, ...]:
+    """With one more; constants that follow each other are one."""
+    if pieces and pieces[-1][0] == piece[0] == "const":
+        one, two = pieces[-1][1], piece[1]
+        assert isinstance(one, Lit)
+        assert isinstance(two, Lit)
+        return (*pieces[:-1], ("const", Lit(str(one.value) + str(two.value))))
+    return (*pieces, piece)
+
+
+def beginnings(graph: Graph, waits: Waits) -> list[Beginning]:
+    """Those of requests that the program makes, in its order."""
+    return _Finder(graph, waits, graph.called).all()
+
+
+@dataclass(slots=True)
+class _Finder:
+    graph: Graph
+    waits: Waits
+    called: Sequence[Graph]
+    depth: int = 0
+    _chains: dict[str, _Chain] = field(default_factory=dict)
+    _users: dict[str, list[tuple[Block, Node]]] = field(default_factory=dict)
+    _params: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    def all(self) -> list[Beginning]:
+        self._params = {block.name: block.params for block in self.graph.blocks}
+        arguments = {param.value.name for param in self.graph.params}
+        for number, block in enumerate(self.graph.blocks):
+            for node in block.nodes:
+                for name in consumed(node):
+                    self._users.setdefault(name, []).append((block, node))
+                self._take(node, number, arguments)
+        found: list[Beginning] = []
+        first = self._first_requests()
+        for name, chain in self._chains.items():
+            waits = NEVER  # what appends more that is known makes a longer beginning
+            for block, node in self._users.get(name, ()):
+                if not (node.results and node.results[0].name in self._chains):
+                    waits &= self._asked_by(name, block, node, first)
+            if chain.pieces and waits != NEVER:
+                found.append(Beginning(chain.stream, chain.pieces, waits, chain.block, chain.loc))
+        for number, block in enumerate(self.graph.blocks):
+            for node in block.nodes:
+                if node.op == "map" and self.depth < MAX_NESTING:
+                    found += self._mapped(node, block, number)
+        return found
+
+    def _take(self, node: Node, block: int, arguments: set[str]) -> None:
+        """Notes what a node adds to a beginning, if that is known at the start of a run."""
+        if node.op == "stream":
+            self._chains[node.results[0].name] = _Chain(None, block)
+            return
+        if not _is_known(node, arguments):
+            return
+        (state,) = consumed(node)
+        before = self._chains.get(state) or _Chain(state, block)
+        self._chains[node.results[0].name] = before.with_piece(_piece(node), node)
+
+    def _first_requests(self) -> dict[str, int]:
+        """What the first request waits for that is made with a state, or with one that goes on from
+        it, on every way; NEVER where none is. From the last states to the first, until nothing
+        changes: a loop's first states go on from its last ones."""
+        found = dict.fromkeys(self._users, NEVER)
+        is_new = True
+        while is_new:
+            is_new = False
+            for state in reversed(self._users):
+                waits = NEVER
+                for block, node in self._users[state]:
+                    waits &= self._asked_by(state, block, node, found)
+                is_new = is_new or waits != found[state]
+                found[state] = waits
+        return found
+
+    def _asked_by(self, state: str, block: Block, node: Node, found: Mapping[str, int]) -> int:
+        """The same of a node that takes a state."""
+        if node.op in _ASKS or _commits(node):
+            return self.waits.of_node(node, block)
+        waits = NEVER
+        for name in self._following(state, node):
+            waits &= found.get(name, NEVER)
+        return waits
+
+    def _following(self, state: str, node: Node) -> Iterator[str]:
+        """The states that go on from one that a node takes."""
+        if node.op == "jump":
+            params = self._params[node.text("target")]
+            for param, arg in zip(params, jump_args(node), strict=True):
+                if arg == Ref(state):
+                    yield param.name
+        elif Flag.APPENDS in node.spec.flags:
+            yield from (value.name for value in node.results if value.type.is_stream)
+
+    def _mapped(self, node: Node, block: Block, number: int) -> Iterator[Beginning]:
+        """Beginnings of the calls' first requests, as far as all calls have them."""
+        program = node.get("program")
+        assert isinstance(program, Lit)
+        assert isinstance(program.value, int)
+        callee = self.called[program.value]
+        keys, args = node.get("keys"), node.get("args")
+        assert isinstance(keys, tuple)
+        assert isinstance(args, tuple)
+        given = {str(k.value): a for k, a in zip(keys, args, strict=True) if isinstance(k, Lit)}
+        arguments = {param.value.name for param in self.graph.params}
+        known = {k: a for k, a in given.items() if isinstance(a, Lit) or _is_one_of(a, arguments)}
+        below = _Finder(callee, Waits(callee), self.called, self.depth + 1)
+        waits = self.waits.of_node(node, block)
+        for one in below.all():
+            if one.stream is None and one.waits == 0:
+                pieces = tuple(_known_pieces(one.pieces, known))
+                yield Beginning(None, pieces, waits, number, one.loc)
+
+
+def _known_pieces(pieces: tuple[Piece, ...], known: Mapping[str, Operand]) -> Iterator[Piece]:
+    """The pieces in the caller's terms, up to the first that is not known there."""
+    for kind, piece in pieces:
+        if isinstance(piece, Ref) and piece.name not in known:
+            return
+        yield kind, known[piece.name] if isinstance(piece, Ref) else piece
+
+
+def _is_known(node: Node, arguments: set[str]) -> bool:
+    if node.op == "append":
+        value = node.get("value")
+        return isinstance(value, Lit) or _is_one_of(value, arguments)
+    return node.op in ("const", "cache") or node.op in _ROLES
+
+
+def _is_one_of(operand: Operand, names: set[str]) -> bool:
+    return isinstance(operand, Ref) and operand.name in names
+
+
+def _piece(node: Node) -> Piece | None:
+    if node.op == "const":
+        return "const", node.get("text")
+    if node.op in _ROLES:
+        return node.op, node.get("role")
+    return ("value", node.get("value")) if node.op == "append" else None
+
+
+def _commits(node: Node) -> bool:
+    """Whether the executor asks for the trunk of a fork to be computed."""
+    n = node.get("n") if node.op == "fork" else None
+    return isinstance(n, Lit) and isinstance(n.value, int) and n.value > 1

@@ -1,0 +1,109 @@
+"""The flow of a graph as passes look at it: what runs on every way, and what lies between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sgc.ir.analysis.dependencies import Tree, flow_graph, successors
+from sgc.ir.graph import Block, Graph, Lit
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_END = -1  # of every run, as a block of its own
+
+
+class Regions:
+    """Of a graph of several blocks, by number. Blocks that nothing reaches are in no row."""
+
+    def __init__(self, graph: Graph) -> None:
+        import networkx as nx
+
+        self._flow = flow_graph(graph)
+        self._above = {
+            block: above
+            for block, above in nx.immediate_dominators(self._flow, 0).items()
+            if above is not None and above != block
+        }
+        self._tree, self._below = _tree(self._above, 0)
+        self._after = _tree(_post_dominators(graph, self._flow), _END)[0]
+        self._loops = {
+            block
+            for part in nx.strongly_connected_components(self._flow)
+            for block in part
+            if len(part) > 1 or self._flow.has_edge(block, block)
+        }
+        self._depths = {0: 0}
+        for block in self._down():
+            for child in self._below.get(block, ()):
+                self._depths[child] = self._depths[block] + 1
+
+    def rows(self) -> Iterator[list[int]]:
+        """Blocks of which a run goes through all, once and in this order, or through none; rows of
+        two or more."""
+        following: dict[int, int] = {}
+        outside: dict[int, int] = {}  # the block itself, or the first above it that is in no loop
+        for block in self._down():
+            above = self._above.get(block, block)
+            is_inside = block in self._loops and above != block
+            outside[block] = outside[above] if is_inside else block
+            if above == block:
+                continue
+            above = outside[above]
+            is_sure = self._after.is_at_or_above(str(block), str(above))
+            if is_sure and block not in self._loops and above not in self._loops:
+                following[above] = block
+        for first in sorted(following.keys() - set(following.values())):
+            row = [first]
+            while row[-1] in following:
+                row.append(following[row[-1]])
+            yield row
+
+    def is_above(self, upper: int, lower: int) -> bool:
+        """Whether every way to a block comes through the other; of itself too."""
+        return self._tree.is_at_or_above(str(upper), str(lower))
+
+    def depth(self, block: int) -> int:
+        """How many blocks every way to it comes through."""
+        return self._depths[block]
+
+    def sums(self, counts: list[int]) -> list[int]:
+        """A count of each block, added up over it and those that it is above."""
+        found = list(counts)
+        for block in reversed(list(self._down())):
+            if block in self._above:
+                found[self._above[block]] += found[block]
+        return found
+
+    def _down(self) -> Iterator[int]:
+        """The blocks that are reached, each after those above it."""
+        queue = [0]
+        for block in queue:
+            yield block
+            queue += self._below.get(block, ())
+
+
+def _tree(above: dict[int, int], root: int) -> tuple[Tree, dict[int, list[int]]]:
+    below: dict[int, list[int]] = {}
+    for block, parent in above.items():
+        below.setdefault(parent, []).append(block)
+    named = {str(parent): list(map(str, blocks)) for parent, blocks in below.items()}
+    return Tree(named, (str(root),)), below
+
+
+def _post_dominators(graph: Graph, flow: nx.DiGraph[int]) -> dict[int, int]:
+    import networkx as nx
+
+    backwards = flow.reverse()
+    backwards.add_edges_from((_END, n) for n, block in enumerate(graph.blocks) if _may_end(block))
+    found = nx.immediate_dominators(backwards, _END)
+    return {block: after for block, after in found.items() if after is not None and after != block}
+
+
+def _may_end(block: Block) -> bool:
+    """Whether a run can end with a block, be it with an error."""
+    last = block.nodes[-1]
+    if last.op == "jump":
+        return last.get("bound") != Lit(0)
+    return not successors(last) or (last.op == "switch" and not last.text("default"))

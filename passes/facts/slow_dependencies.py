@@ -1,0 +1,83 @@
+"""What stands between the start of a program and each of its values: what is slow.
+
+Generations, choices, calls of tools and maps take long; all else is there when its operands are.
+Told is what a value or a block waits for on every way to it: one which some way reaches at once
+waits for nothing. Sets of slow nodes are bits of a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sgc.ir.analysis.dependencies import downward, successors
+from sgc.ir.graph import Block, Graph, Node, operand_refs
+from sgc.passes.rewriting import jump_args
+
+SLOW = frozenset({"gen", "gen_n", "select", "tool", "map"})
+NEVER = -1  # of what no way leads to: it waits for everything
+
+
+class Waits:
+    """Of a graph that is sound. Linear in it, times its slow nodes over the bits of a word; a graph
+    with loops is gone through some times more."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._params = {block.name: block.params for block in graph.blocks}
+        self._bits: dict[int, int] = {}
+        for node in graph.nodes():
+            if node.op in SLOW:
+                self._bits[id(node)] = 1 << len(self._bits)
+        self._blocks = {block.name: NEVER for block in graph.blocks} | {graph.blocks[0].name: 0}
+        self._values = {param.value.name: 0 for param in graph.params}
+        self._values |= {value.name: NEVER for block in graph.blocks for value in block.params}
+        blocks = [graph.blocks[number] for number in downward(graph)]
+        while self._pass(blocks):
+            pass
+
+    def of_block(self, block: Block) -> int:
+        """What is decided before it is begun."""
+        return self._blocks[block.name]
+
+    def of_value(self, name: str) -> int:
+        return self._values[name]
+
+    def of_node(self, node: Node, block: Block) -> int:
+        """What is there before it starts."""
+        return self._blocks[block.name] | self._data(node.refs())
+
+    def _data(self, names: Iterable[str]) -> int:
+        found = 0
+        for name in names:
+            found |= self._values.get(name, NEVER)
+        return found
+
+    def _pass(self, blocks: Sequence[Block]) -> bool:
+        """Goes through all once; whether that told anything new."""
+        is_new = False
+        for block in blocks:
+            for node in block.nodes:
+                if node.is_terminator:
+                    is_new |= self._hand_on(node, block)
+                    continue
+                waits = self._data(node.refs()) | self._bits.get(id(node), 0)
+                for value in node.results:
+                    is_new |= self._values.get(value.name) != waits
+                    self._values[value.name] = waits
+        return is_new
+
+    def _hand_on(self, last: Node, block: Block) -> bool:
+        """What a terminator tells of the blocks after it, and of what it gives them: sets that only
+        become smaller."""
+        is_jump, is_new = last.op == "jump", False
+        tested = 0 if is_jump else self._data(last.refs())
+        for name in successors(last):
+            waits = self._blocks[name] & (self._blocks[block.name] | tested)
+            is_new |= waits != self._blocks[name]
+            self._blocks[name] = waits
+        if is_jump:
+            target = self._params[last.text("target")]
+            for param, arg in zip(target, jump_args(last), strict=True):
+                waits = self._values[param.name] & self._data(operand_refs(arg))
+                is_new |= waits != self._values[param.name]
+                self._values[param.name] = waits
+        return is_new

@@ -1,0 +1,201 @@
+"""The tree of prompts of an expected run: a walk through the blocks, round each loop a few times.
+
+Two streams that begin with equal text are one path of the tree. A branch is taken as it was taken
+least so far, and a second walk takes the others; the same source gives the same walk. What a
+generation says, or an argument holds, is known by its size only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from functools import cached_property
+
+from sgc.ir.analysis.dependencies import consumed, successors
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, operand_refs
+from sgc.ir.op_specs import Flag
+from sgc.passes.hints.caching.rules import CacheRules, Expected
+from sgc.passes.hints.caching.tree import ROOT, PromptTree
+
+TURNS = 4  # round a loop
+MAX_NODES = 50_000  # of a walk
+MAX_BLOCKS = 300  # of a program; of larger ones no loop is told from a branch
+# Guesses, in tokens.
+MEDIA, VALUE, GENERATED = 1000, 256, 128
+MAPPED = 8  # items of a list
+# A mark within a message cuts its text in two: not for less than this. Else it stands at the end
+# of the message before.
+LEAST_CUT = 64
+
+_CLASS = ("json_schema", "regex", "ebnf", "dtype", "choices")
+
+
+class Walk:
+    """One run. tree: of its prompts; mapped: how often each called program was, by number."""
+
+    def __init__(
+        self, graph: Graph, rules: CacheRules, expected: Expected, taken: Counter[str]
+    ) -> None:
+        """taken: how often other walks have gone through each block; this one adds its own."""
+        self._graph, self._rules, self._expected, self._taken = graph, rules, expected, taken
+        self._blocks = {block.name: block for block in graph.blocks}
+        self._place: dict[str, int] = {}  # of stream states
+        self._begin: dict[int, float] = {}  # tokens before the message that a place is in
+        equal = expected.equal
+        if expected.rows == 1:
+            equal = frozenset(param.value.name for param in graph.params)
+        self._is_equal = dict.fromkeys(equal, True)  # in all rows
+        self._turn: Counter[str] = Counter()
+        self.tree = PromptTree()
+        self.mapped: list[Node] = []
+
+    def run(self) -> Walk:
+        block: Block | None = self._graph.blocks[0]
+        n_nodes = 0
+        while block is not None and n_nodes < MAX_NODES:
+            self._turn[block.name] += 1
+            self._taken[block.name] += 1
+            n_nodes += len(block.nodes)
+            for node in block.nodes:
+                self._take(node)
+            block = self._following(block)
+        return self
+
+    def is_equal(self, operand: Operand) -> bool:
+        """Whether an operand is the same in all rows."""
+        return all(self._is_equal.get(name, False) for name in operand_refs(operand))
+
+    # -- nodes --
+
+    def _take(self, node: Node) -> None:
+        if node.op == "map":
+            self.mapped.append(node)
+        if node.is_terminator:
+            return
+        parents = consumed(node)
+        states = [value.name for value in node.results if value.type.is_stream]
+        if parents and states:
+            before = self._place.get(parents[0], ROOT)
+            after = self._after(node, before)
+            for name in states:
+                self._place[name] = after
+            if after != before and self._may_mark(node, before, after):
+                self.tree.places[after].states.append(states[0])
+        for name in states:
+            self._place.setdefault(name, ROOT)
+        if not states and Flag.PURE in node.spec.flags:
+            known = all(self.is_equal(operand) for _, operand in node.fields)
+            self._is_equal |= {value.name: known for value in node.results}
+
+    def _may_mark(self, node: Node, before: int, after: int) -> bool:
+        tokens = self.tree.places[after].tokens
+        begin = tokens if node.op == "role_begin" else self._begin.get(before, 0.0)
+        self._begin[after] = begin
+        return node.op == "role_end" or tokens - begin >= LEAST_CUT
+
+    def _after(self, node: Node, place: int) -> int:
+        go = self.tree.go
+        match node.op:
+            case "fork" | "cache":
+                return place
+            case "const":
+                text = node.text("text")
+                return go(place, ("text", text), len(text) / self._rules.chars_per_token)
+            case "role_begin" | "role_end":
+                return go(place, (node.op, node.text("role")), 0)
+            case "append":
+                return self._value(place, node.get("value"), self._n_tokens(node.get("value")))
+            case "image" | "video":
+                return self._value(place, node.get("value"), MEDIA)
+            case "gen" | "gen_n" | "select":
+                self.tree.places[place].asked[_class_of(node)] += self._n_requests(node)
+                return go(place, self._own(node), self._n_generated(node), is_equal=False)
+            case _:
+                return go(place, self._own(node), VALUE, is_equal=False)
+
+    def _n_requests(self, node: Node) -> int:
+        n = node.get("n") if node.op == "gen_n" and not self._rules.n_in_one else None
+        return n.value if isinstance(n, Lit) and type(n.value) is int else 1
+
+    def _value(self, place: int, operand: Operand, tokens: float) -> int:
+        if isinstance(operand, Lit):
+            text = str(operand.value)
+            return self.tree.go(place, ("text", text), len(text) / self._rules.chars_per_token)
+        names = tuple((name, self._instance(name)) for name in operand_refs(operand))
+        return self.tree.go(place, ("value", names), tokens, self.is_equal(operand))
+
+    def _n_tokens(self, operand: Operand) -> int:
+        names = list(operand_refs(operand))
+        return self._expected.tokens.get(names[0], VALUE) if len(names) == 1 else VALUE
+
+    def _n_generated(self, node: Node) -> int:
+        limit = dict(node.fields).get("max_tokens")
+        is_known = isinstance(limit, Lit) and type(limit.value) is int
+        return int(limit.value) if is_known else GENERATED  # type: ignore[union-attr,arg-type]
+
+    def _own(self, node: Node) -> Hashable:
+        """The key of a text that only this node appends, in this turn."""
+        name = node.results[0].name
+        return "own", name, self._instance(name)
+
+    def _instance(self, name: str) -> int:
+        """Which time round it is that a value is of; an argument has one."""
+        block = self._defined_in.get(name)
+        return 0 if block is None else self._turn[block]
+
+    @cached_property
+    def _defined_in(self) -> dict[str, str]:
+        found = {v.name: block.name for block in self._graph.blocks for v in block.params}
+        for block in self._graph.blocks:
+            found |= {v.name: block.name for node in block.nodes for v in node.results}
+        return found
+
+    # -- blocks --
+
+    def _following(self, block: Block) -> Block | None:
+        if not block.nodes:
+            return None
+        end = block.nodes[-1]
+        if end.op == "jump":
+            return self._jump(end)
+        targets = [name for name in successors(end) if name in self._blocks]
+        return self._blocks[min(targets, key=lambda t: self._rank(block, t))] if targets else None
+
+    def _jump(self, node: Node) -> Block | None:
+        target = self._blocks.get(node.text("target"))
+        args = node.get("args")
+        if target is None or self._turn[target.name] > 2 * TURNS:
+            return None
+        assert isinstance(args, tuple)
+        for param, arg in zip(target.params, args, strict=True):
+            if isinstance(arg, Ref) and arg.name in self._place:
+                self._place[param.name] = self._place[arg.name]
+            self._is_equal[param.name] = self.is_equal(arg)
+        return target
+
+    def _rank(self, block: Block, target: str) -> tuple[bool, bool, int]:
+        """Round a loop first, until that was often enough; then where it went least."""
+        nodes = self._blocks[target].nodes
+        fails = bool(nodes) and nodes[-1].op in ("fail", "deopt")
+        goes_round = block.name in self._reach(target) and self._turn[block.name] < TURNS
+        return fails, not goes_round, self._taken[target]
+
+    def _reach(self, name: str) -> frozenset[str]:
+        """The blocks that a block can lead to, itself among them."""
+        if len(self._blocks) > MAX_BLOCKS:
+            return frozenset()
+        found, todo = {name}, [name]
+        while todo:
+            nodes = self._blocks[todo.pop()].nodes
+            new = (
+                {t for t in successors(nodes[-1]) if t in self._blocks} - found if nodes else set()
+            )
+            found |= new
+            todo += new
+        return frozenset(found)
+
+
+def _class_of(node: Node) -> Hashable:
+    """What else must be equal for a request to read what another wrote: what it is held to."""
+    held = {name: operand for name, operand in node.fields if name in _CLASS}
+    return node.op == "select", repr(sorted(held.items()))

@@ -1,0 +1,182 @@
+"""Inserts prefetches: has long texts that prompts begin with computed before they are asked with.
+
+A `prefetch` is a hint to engines that keep prompts; they follow it when nothing else waits. It is
+worth something if the first request with the text waits for something slow: a generation, a tool, a
+map, or a test of what these gave. Of each program:
+
+* what a stream begins with, constants, roles and arguments, is prefetched at the start of the
+  program: streams of called functions, in either arm of a branch, in loops, of programs that are
+  mapped;
+* what is appended in the middle of a stream is prefetched where the state before it is there, if
+  its request waits for something else: for a tool, or for the test that decides which arm appends.
+
+Nothing is that another prefetch, or a request that is made at once, begins with as well, nor what
+has too few characters beside these. The longest go first if there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sgc.ir.analysis.dependencies import successors
+from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, order_fields
+from sgc.ir.text.literals import value_ref
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.beginnings import Beginning, Piece, beginnings
+from sgc.passes.facts.slow_dependencies import Waits
+
+MIN_CHARS = 1000  # some 256 tokens; less is soon computed
+MAX_PREFETCHES = 8  # in a program
+MAX_NODES = 20_000  # in larger programs there are none
+_TEXTS = ("const", "value")  # kinds of pieces that are no roles
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A prefetch, and where: in a block, before the node of that index."""
+
+    stream: str | None
+    pieces: tuple[Piece, ...]
+    block: int = 0
+    index: int = 0
+    loc: Loc | None = None
+
+    def node(self) -> Node:
+        fields: dict[str, Operand] = {
+            "kinds": tuple(Lit(kind) for kind, _ in self.pieces),
+            "pieces": tuple(piece for _, piece in self.pieces),
+        }
+        if self.stream is not None:
+            fields["stream"] = Ref(self.stream)
+        return Node("prefetch", (), order_fields("prefetch", fields), self.loc)
+
+
+def insert_prefetch(graph: Graph) -> Graph:
+    n_chars = sum(len(_text(node.get("text"))) for node in graph.all_nodes() if node.op == "const")
+    if graph.n_nodes > MAX_NODES or n_chars < MIN_CHARS:
+        return graph
+    waits = Waits(graph)
+    found = beginnings(graph, waits)
+    known = [_of(node) for node in graph.nodes() if node.op == "prefetch"]
+    n_free = MAX_PREFETCHES - len(known)
+    known += [_Wanted(one.stream, one.pieces) for one in found if one.waits == 0]
+    candidates = [one for each in found if (one := _placed(graph, waits, each)) is not None]
+    chosen: list[_Wanted] = []
+    for one in sorted(candidates, key=lambda one: -_n_chars(one.pieces)):
+        if len(chosen) < n_free and _n_new(one, [*known, *chosen]) >= MIN_CHARS:
+            chosen.append(one)
+    chosen.sort(key=candidates.index)  # as the program asks
+    return _with(graph, chosen) if chosen else graph
+
+
+def _placed(graph: Graph, waits: Waits, one: Beginning) -> _Wanted | None:
+    """Where a beginning can be prefetched; None if that would be in vain."""
+    if _n_chars(one.pieces) < MIN_CHARS:
+        return None
+    if one.stream is None:
+        return _Wanted(None, one.pieces, loc=one.loc) if one.waits else None
+    number, index = _place_after(graph, one.stream, one.block)
+    there = waits.of_value(one.stream) | waits.of_block(graph.blocks[number])
+    if not one.waits & ~there:
+        return None
+    return _Wanted(one.stream, one.pieces, number, index, one.loc)
+
+
+def _place_after(graph: Graph, name: str, number: int) -> tuple[int, int]:
+    """The first place where a value is there, on the only way to a block that uses it."""
+    into: dict[str, list[int]] = {}
+    for n, block in enumerate(graph.blocks):
+        for target in successors(block.nodes[-1]):
+            into.setdefault(target, []).append(n)
+    while True:
+        block = graph.blocks[number]
+        for index, node in enumerate(block.nodes):
+            if any(value.name == name for value in node.results):
+                return number, index + 1
+        before = into.get(block.name, [])
+        if number == 0 or len(before) != 1 or any(p.name == name for p in block.params):
+            return number, 0
+        number = before[0]
+
+
+def _with(graph: Graph, chosen: Sequence[_Wanted]) -> Graph:
+    blocks = tuple(
+        _with_nodes(block, [one for one in chosen if one.block == number])
+        for number, block in enumerate(graph.blocks)
+    )
+    return replace(graph, blocks=blocks)
+
+
+def _with_nodes(block: Block, chosen: Sequence[_Wanted]) -> Block:
+    if not chosen:
+        return block
+    nodes: list[Node] = []
+    for index, node in enumerate(block.nodes):
+        nodes += [one.node() for one in chosen if one.index == index]
+        nodes.append(node)
+    return replace(block, nodes=tuple(nodes))
+
+
+def _of(node: Node) -> _Wanted:
+    """What a prefetch that is there fetches."""
+    kinds, pieces, stream = node.get("kinds"), node.get("pieces"), node.get("stream")
+    assert isinstance(kinds, tuple)
+    assert isinstance(pieces, tuple)
+    both = zip(kinds, pieces, strict=True)
+    known = tuple((str(kind.value), piece) for kind, piece in both if isinstance(kind, Lit))
+    return _Wanted(stream.name if isinstance(stream, Ref) else None, known)
+
+
+def _n_chars(pieces: Sequence[Piece]) -> int:
+    """Of its own text: nobody knows how long an argument is."""
+    return sum(len(_text(piece)) for kind, piece in pieces if kind in _TEXTS)
+
+
+def _text(piece: Operand) -> str:
+    return piece.value if isinstance(piece, Lit) and isinstance(piece.value, str) else ""
+
+
+def _n_new(one: _Wanted, others: Sequence[_Wanted]) -> int:
+    """The characters that none of the others begins with."""
+    common = (_n_common(one.pieces, each.pieces) for each in others if each.stream == one.stream)
+    return _n_chars(one.pieces) - max(common, default=0)
+
+
+def _n_common(one: Sequence[Piece], other: Sequence[Piece]) -> int:
+    n_chars = 0
+    for (kind, piece), (other_kind, other_piece) in zip(one, other, strict=False):
+        if (kind, piece) == (other_kind, other_piece):
+            n_chars += _n_chars([(kind, piece)])
+            continue
+        if kind == other_kind == "const":
+            n_chars += _n_alike(_text(piece), _text(other_piece))
+        break
+    return n_chars
+
+
+def _n_alike(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def explain(before: Graph, after: Graph) -> tuple[str, ...]:
+    """Each prefetch that is new, with its line: how much of a prompt, and from when on."""
+    old = {id(node) for node in before.nodes()}
+    lines = []
+    for node in after.nodes():
+        if node.op == "prefetch" and id(node) not in old:
+            one = _of(node)
+            when = "the start" if one.stream is None else value_ref(one.stream)
+            where = node.loc or "a line unknown"
+            lines.append(f"{where}: {_n_chars(one.pieces)} characters, from {when} on")
+    return tuple(lines)
+
+
+PASS = Pass(
+    "insert_prefetch",
+    Preserves.REQUESTS,
+    insert_prefetch,
+    "long texts that prompts begin with are computed before they are asked with",
+    explain,
+)

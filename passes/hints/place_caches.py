@@ -1,0 +1,176 @@
+"""Places cache marks: tells providers which beginnings of prompts to keep, for a model's rules.
+
+A plan over the tree of prompts that a run, or many rows, will ask with: fork trunks, the turns of
+a chat, equal beginnings of several streams, calls, rows. Each mark must pay for what it costs to
+write (`caching/tree.py`); a prompt that is asked with once gets none. Only inserts `cache` nodes;
+other engines do not look at them. Marks that a program has already are placed anew.
+
+Not seen: equal beginnings of two constants that go on differently, since a mark stands between
+nodes. The rules belong to a model, so this is no part of a level: `for_rules` makes the pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, Value, make_node
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.hints.caching.rules import CacheRules, Expected
+from sgc.passes.hints.caching.tree import best_marks
+from sgc.passes.hints.caching.walk import MAPPED, Walk
+
+NAME = "place_caches"
+MAX_WALKS = 4  # through a program's branches
+
+
+def for_rules(rules: CacheRules, expected: Expected | None = None) -> Pass:
+    """The pass for a model's rules. expected: of the runs to come."""
+
+    def run(graph: Graph) -> Graph:
+        return place_caches(graph, rules, expected or Expected())
+
+    doc = "providers are told which beginnings of prompts to keep"
+    return Pass(NAME, Preserves.REQUESTS, run, doc, whole=True)
+
+
+def place_caches(graph: Graph, rules: CacheRules, expected: Expected) -> Graph:
+    """The program and those that it calls, with marks where they pay."""
+    bare = replace(_without_marks(graph), called=tuple(map(_without_marks, graph.called)))
+    called = dict(enumerate(bare.called))
+    marked = _placed(bare, rules, expected, called)
+    made = replace(marked, called=tuple(called[i] for i in range(len(called))))
+    is_same = made.blocks == graph.blocks and all(
+        new.blocks == old.blocks for new, old in zip(made.called, graph.called, strict=True)
+    )
+    return graph if is_same else made
+
+
+def _placed(graph: Graph, rules: CacheRules, expected: Expected, called: dict[int, Graph]) -> Graph:
+    """A program with its marks; so are those that it calls, in `called`."""
+    chosen: set[str] = set()
+    maps: dict[int, Expected] = {}
+    taken: Counter[str] = Counter()
+    for _ in range(MAX_WALKS):
+        walk = Walk(graph, rules, expected, taken).run()
+        for number in best_marks(walk.tree, rules, expected.rows):
+            chosen.update(walk.tree.places[number].states)
+        for node in walk.mapped:
+            number, calls = _calls(node, graph, walk, expected, called)
+            maps.setdefault(number, calls)
+        if all(taken[block.name] for block in graph.blocks):
+            break
+    for number, calls in maps.items():
+        called[number] = _placed(called[number], rules, calls, called)
+    return _with_marks(graph, chosen, rules)
+
+
+def _calls(
+    node: Node, graph: Graph, walk: Walk, expected: Expected, called: dict[int, Graph]
+) -> tuple[int, Expected]:
+    """The program that a map calls, and the runs of it to come: a row an item."""
+    program, items = node.get("program"), node.get("items")
+    keys, args = node.get("keys"), node.get("args")
+    assert isinstance(program, Lit)
+    assert isinstance(program.value, int)
+    assert isinstance(keys, tuple)
+    assert isinstance(args, tuple)
+    names = [str(key.value) for key in keys if isinstance(key, Lit)]
+    fixed = dict(zip(names, args, strict=True))
+    source = items.name if isinstance(items, Ref) else ""
+    n_items = max(expected.lengths.get(source, MAPPED), 1)
+    all_equal = all(walk.is_equal(arg) for arg in fixed.values())
+    tokens = {
+        key: expected.tokens[arg.name]
+        for key, arg in fixed.items()
+        if isinstance(arg, Ref) and arg.name in expected.tokens
+    }
+    params = (param.value.name for param in called[program.value].params)
+    item = next((name for name in params if name not in fixed), "")
+    if source in expected.tokens:
+        tokens[item] = expected.tokens[source]
+    rows = n_items * (expected.rows if all_equal else 1)
+    return program.value, Expected(rows, frozenset(fixed), tokens)
+
+
+# -- marks in and out --
+
+
+def _with_marks(graph: Graph, chosen: set[str], rules: CacheRules) -> Graph:
+    """A `cache` after each chosen state; where the provider marks by itself, at each beginning."""
+    if rules.is_implicit:
+        chosen = chosen | {n.results[0].name for n in graph.nodes() if n.op == "stream"}
+    if not chosen:
+        return graph
+    used = {value.name for node in graph.nodes() for value in node.results}
+    used |= {value.name for block in graph.blocks for value in block.params}
+    used |= {param.value.name for param in graph.params}
+    kept = {name: _fresh(f"{name}_kept", used) for name in sorted(chosen)}
+    blocks = tuple(_marked(block, kept, rules.ttl) for block in graph.blocks)
+    return replace(graph, blocks=blocks)
+
+
+def _fresh(name: str, used: set[str]) -> str:
+    while name in used:
+        name += "_"
+    used.add(name)
+    return name
+
+
+def _marked(block: Block, kept: dict[str, str], ttl: str) -> Block:
+    return replace(block, nodes=tuple(_marked_nodes(block, kept, ttl)))
+
+
+def _marked_nodes(block: Block, kept: dict[str, str], ttl: str) -> Iterator[Node]:
+    for node in block.nodes:
+        yield _renamed(node, kept)
+        for value in node.results:
+            if value.name in kept:
+                result = Value(kept[value.name], value.type)
+                ttls = {"ttl": Lit(ttl)} if ttl else {}
+                yield make_node("cache", (result,), node.loc, stream=Ref(value.name), **ttls)
+
+
+def _without_marks(graph: Graph) -> Graph:
+    """The program as it is without `cache` nodes."""
+    before: dict[str, str] = {}
+    for node in graph.nodes():
+        if node.op == "cache":
+            (state,) = consumed(node)
+            before[node.results[0].name] = before.get(state, state)
+    if not before:
+        return graph
+    blocks = tuple(
+        replace(b, nodes=tuple(_unmarked(n, before) for n in b.nodes if n.op != "cache"))
+        for b in graph.blocks
+    )
+    return replace(graph, blocks=blocks)
+
+
+def _unmarked(node: Node, before: dict[str, str]) -> Node:
+    if not any(name in before for name in node.refs()):
+        return node
+    return replace(node, fields=tuple((key, _with(op, before)) for key, op in node.fields))
+
+
+def _renamed(node: Node, names: dict[str, str]) -> Node:
+    """The node with the states that it consumes under other names; what only reads them stays."""
+    if not any(name in names for name in consumed(node)):
+        return node
+    consuming = {row.name for row in node.spec.fields if row.consumes}
+    return replace(
+        node,
+        fields=tuple(
+            (key, _with(op, names) if key in consuming else op) for key, op in node.fields
+        ),
+    )
+
+
+def _with(operand: Operand, names: dict[str, str]) -> Operand:
+    if isinstance(operand, Ref):
+        return Ref(names.get(operand.name, operand.name))
+    if isinstance(operand, tuple):
+        return tuple(_with(item, names) for item in operand)
+    return operand

@@ -1,0 +1,138 @@
+"""Starts nodes before the tests that they do not depend on.
+
+The executor starts what a block holds as soon as its data is there, but begins a block only once
+the test before it is decided. So what runs on every way (it stands in a block that all ways from an
+earlier one come through) moves up to the first such block in which its operands are there, if that
+lets a request or a call of a pure tool begin earlier.
+
+Nothing moves past what may end the run (`fail`, `return` and `deopt` in an arm, the bound of a
+loop, a switch that knows no other text), out of a loop or into one. Streams stay in the order in
+which they begin, and tools in the order in which they are counted, so paths, seeds and logs are
+what they were. Effects, joins that take the first children, and maps stay where they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from sgc.ir.graph import Block, Graph, Node
+from sgc.ir.op_specs import Flag
+from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.flow import Regions
+from sgc.passes.rewriting import with_blocks, with_nodes
+
+_SLOW = frozenset({"gen", "gen_n", "select", "tool", "image", "video"})
+_STAYS = frozenset({"winner", "winner_value", "winner_values", "ended"})
+
+
+def start_early(graph: Graph) -> Graph:
+    if len(graph.blocks) == 1:
+        return graph
+    regions = Regions(graph)
+    moves = _Moves(graph, regions)
+    for row in regions.rows():
+        moves.plan(row)
+    return moves.made()
+
+
+class _Moves:
+    """Which nodes go where. A row: blocks of which each way takes all or none, in their order."""
+
+    def __init__(self, graph: Graph, regions: Regions) -> None:
+        self._graph = graph
+        self._regions = regions
+        self._home = {param.value.name: 0 for param in graph.params}  # by value, a block's number
+        for number, block in enumerate(graph.blocks):
+            self._home.update(dict.fromkeys(_defined(block), number))
+        self._kept = [list(block.nodes[:-1]) for block in graph.blocks]
+        self._added: list[list[Node]] = [[] for _ in graph.blocks]
+        self._counts = tuple(
+            _Count(regions, [sum(map(is_one, block.nodes)) for block in graph.blocks], is_one)
+            for is_one in (_begins_streams, _is_counted)
+        )
+
+    def plan(self, row: list[int]) -> None:
+        """Moves what can be moved within a row, if that lets something slow begin earlier."""
+        moved: list[tuple[Node, int]] = []
+        homes: dict[str, int] = {}  # of the values whose nodes move, before
+        firsts = [0] * len(self._counts)  # where the next one of those that are counted may be
+        kept = {number: self._kept[number] for number in row}
+        for place, number in enumerate(row):
+            left = []
+            if place:
+                for n, count in enumerate(self._counts):
+                    if count.between(row[place - 1], number):
+                        firsts[n] = place
+            for node in self._kept[number]:
+                to = self._first(row, place, node) if _may_move(node) else place
+                for n, count in enumerate(self._counts):
+                    if count.is_one(node):
+                        to = firsts[n] = max(to, firsts[n])
+                if to == place:
+                    left.append(node)
+                    continue
+                moved.append((node, row[to]))
+                for value in node.results:
+                    homes[value.name] = number
+                    self._home[value.name] = row[to]
+            kept[number] = left
+        if not any(node.op in _SLOW for node, _ in moved):
+            self._home.update(homes)
+            return
+        for node, to in moved:
+            self._added[to].append(node)
+        for number in row:
+            self._kept[number] = kept[number]
+
+    def _first(self, row: list[int], place: int, node: Node) -> int:
+        """The first block of a row in which a node's operands are there."""
+        above = (self._home[name] for name in node.refs())
+        deepest = max(above, key=self._regions.depth, default=0)
+        places = range(place + 1)
+        return bisect_left(places, True, key=lambda n: self._regions.is_above(deepest, row[n]))
+
+    def made(self) -> Graph:
+        blocks = (
+            with_nodes(block, (*kept, *added, block.nodes[-1]))
+            for block, kept, added in zip(self._graph.blocks, self._kept, self._added, strict=True)
+        )
+        return with_blocks(self._graph, blocks)
+
+
+class _Count:
+    """Nodes whose order decides names: how many there are on the ways between two blocks."""
+
+    def __init__(self, regions: Regions, own: list[int], is_one: Callable[[Node], bool]) -> None:
+        self._own, self._sums, self.is_one = own, regions.sums(own), is_one
+
+    def between(self, above: int, below: int) -> int:
+        return self._sums[above] - self._own[above] - self._sums[below]
+
+
+def _defined(block: Block) -> Iterator[str]:
+    yield from (param.name for param in block.params)
+    yield from (value.name for node in block.nodes for value in node.results)
+
+
+def _may_move(node: Node) -> bool:
+    if node.op == "tool":
+        return node.text("effect") == "pure"
+    flags = node.spec.flags
+    return node.op not in _STAYS and (Flag.PURE in flags or Flag.APPENDS in flags)
+
+
+def _begins_streams(node: Node) -> bool:
+    return node.op in ("stream", "fork", "map")
+
+
+def _is_counted(node: Node) -> bool:
+    return node.op in ("tool", "map")
+
+
+PASS = Pass(
+    "start_early",
+    Preserves.REQUESTS,
+    start_early,
+    "what does not depend on a test starts before it",
+)

@@ -1,0 +1,35 @@
+"""The free list of KV pages. It owns numbers, not tensors: a page is one token's place in
+the pool that every layer has. Who holds a taken page is the caller's matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sgc.runtime.engine.cache.radix import Ints
+
+
+class PagePool:
+    """Page ids 0 … n_pages-1, handed out and taken back."""
+
+    def __init__(self, n_pages: int) -> None:
+        assert n_pages > 0
+        self.n_pages = n_pages
+        self._free: Ints = np.arange(n_pages - 1, -1, -1, dtype=np.int64)
+        self.n_free = n_pages
+
+    def reserve(self, n: int) -> Ints:
+        """Takes `n` pages; the caller has seen that so many are free."""
+        assert 0 <= n <= self.n_free, f"{n} pages asked, {self.n_free} free"
+        self.n_free -= n
+        return self._free[self.n_free : self.n_free + n].copy()
+
+    def release(self, pages: Ints) -> None:
+        assert self.n_free + len(pages) <= self.n_pages, "more pages released than reserved"
+        self._free[self.n_free : self.n_free + len(pages)] = pages
+        self.n_free += len(pages)
+
+    def check(self, *held: Ints) -> None:
+        """Verifies that the free pages and `held` are each page exactly once."""
+        pages = np.concatenate([self._free[: self.n_free], *held])
+        assert len(pages) == self.n_pages, f"{len(pages)} of {self.n_pages} pages are accounted for"
+        assert np.array_equal(np.sort(pages), np.arange(self.n_pages)), "a page has two holders"

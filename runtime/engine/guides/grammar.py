@@ -1,0 +1,180 @@
+"""What a generation must be, as a grammar of the constraint library (llguidance).
+
+Pure text to text: the server makes the grammar of a request here, `sgc compile` checks literals
+here, and `guides.py` compiles what comes of it. The library is imported only to check.
+
+Regexes are Python's (`python_regex.py`). JSON is written as `json.dumps` writes, and an object
+that lists its properties has no others, unless the schema says so (`json_schemas.py`). Grammars
+are Lark (llguidance's dialect), or EBNF, which is known by its `::=`. Nothing is fetched, and
+everything has a bound.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sgc.runtime.engine.guides import json_schemas
+from sgc.runtime.engine.guides.python_regex import PatternError, literal, translate
+
+MAX_REGEX_CHARS = 8 * 1024
+MAX_SCHEMA_CHARS = 64 * 1024
+MAX_GRAMMAR_CHARS = 16 * 1024
+
+# What compiling and following one constraint may take; found by fuzzing, see docs/generation.md.
+LIMITS: Mapping[str, int] = {
+    "initial_lexer_fuel": 200_000,
+    "step_lexer_fuel": 100_000,
+    "step_max_items": 20_000,
+    "max_items_in_row": 2_000,
+    "max_lexer_states": 20_000,
+    "max_grammar_size": 50_000,
+}
+
+
+class ConstraintError(ValueError):
+    """Why nothing can be generated under a constraint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """body: of one grammar of the library, as JSON. shortest: characters a text has at least."""
+
+    body: str
+    shortest: int = 0
+
+
+@lru_cache(maxsize=256)
+def grammar_of(field: str, text: str) -> Grammar:
+    """field: regex, json_schema or grammar. Raises ConstraintError."""
+    make, limit = _MAKERS[field]
+    if len(text) > limit:
+        raise ConstraintError(f"{_NAMES[field]} has {len(text)} characters, of at most {limit}")
+    return make(text)
+
+
+def _of_regex(text: str) -> Grammar:
+    try:
+        pattern = translate(text)
+    except PatternError as error:
+        raise ConstraintError(f"the regex {_shown(text)} {error}") from error
+    return Grammar(_lark(f"start: /{pattern.translated}/"), pattern.shortest)
+
+
+def _of_schema(text: str) -> Grammar:
+    try:
+        return Grammar(json.dumps({"json_schema": json_schemas.prepared(text)}))
+    except json_schemas.SchemaError as error:
+        raise ConstraintError(f"the JSON schema {error}") from error
+
+
+def _of_grammar(text: str) -> Grammar:
+    for what, pattern, limit in _COSTLY:
+        if len(pattern.findall(text)) > limit:
+            raise ConstraintError(f"the grammar has over {limit} {what}; write a simpler one")
+    if not _EBNF.search(text):
+        return Grammar(_lark(_with_schemas(text)))
+    from llguidance.gbnf_to_lark import gbnf_to_lark
+
+    try:
+        return Grammar(_lark(gbnf_to_lark(text)))
+    except Exception as error:  # it raises bare ones, too
+        raise ConstraintError(f"the EBNF grammar is invalid: {error}") from error
+
+
+_EBNF = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
+# The automata of a grammar's own patterns take as long as those of regexes do.
+_COSTLY = (
+    ("classes such as \\w", re.compile(r"\\[wWdDsSpP]"), 200),
+    ("repeats and optional parts", re.compile(r"[?*+]"), 1000),
+)
+
+
+def _with_schemas(text: str) -> str:
+    """The grammar with its `%json` schemas read as any JSON schema is."""
+    parts, at = [], 0
+    for found in re.finditer(r"%json\s*(?=\{)", text):
+        if found.start() < at:
+            continue
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, found.end())
+        except (ValueError, RecursionError) as error:
+            raise ConstraintError(f"a %json of the grammar is no JSON: {error}") from error
+        schema = json.loads(_of_schema(text[found.end() : end]).body)["json_schema"]
+        parts += [text[at : found.end()], json.dumps(schema)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+_MAKERS = {
+    "regex": (_of_regex, MAX_REGEX_CHARS),
+    "json_schema": (_of_schema, MAX_SCHEMA_CHARS),
+    "grammar": (_of_grammar, MAX_GRAMMAR_CHARS),
+}
+_NAMES = {"regex": "the regex", "json_schema": "the JSON schema", "grammar": "the grammar"}
+
+
+def _lark(text: str) -> str:
+    return json.dumps({"lark_grammar": text})
+
+
+def composed(grammar: Grammar | None, prefix: str = "") -> str:
+    """What the library compiles: a text of the grammar (any text, if None) after a prefix."""
+    body = _lark("start: /(?s:.*)/") if grammar is None else grammar.body
+    if not prefix:
+        return f'{{"grammars": [{body}]}}'
+    main = {"name": "main", **json.loads(body)}
+    start = json.loads(_lark(f"start: PREFIX @main\nPREFIX: /{literal(prefix)}/"))
+    return json.dumps({"grammars": [start, main]})
+
+
+def check_constraint(field: str, text: str) -> None:
+    """Raises ConstraintError for what cannot be decoded under; field: as `gen` calls it.
+
+    Says nothing where the library is not installed: then the backend that runs it decides.
+    """
+    if field == "stop_regex":
+        check_stop(text)
+        return
+    try:
+        grammar = composed(grammar_of("grammar" if field == "ebnf" else field, text))
+        from llguidance import LLMatcher
+    except ModuleNotFoundError:
+        return
+    is_error, messages = LLMatcher.validate_grammar_with_warnings(
+        grammar, None, limits=library_limits()
+    )
+    if is_error:
+        raise ConstraintError(f"{field} cannot be used: {first_line(messages[0])}")
+
+
+def check_stop(text: str) -> None:
+    """Raises ConstraintError for a stop pattern that cannot be used."""
+    try:
+        pattern = translate(text, is_whole=False)
+    except PatternError as error:
+        raise ConstraintError(f"the stop pattern {_shown(text)} {error}") from error
+    if pattern.shortest == 0:
+        raise ConstraintError(f"the stop pattern {_shown(text)} matches the empty text")
+
+
+def library_limits() -> Any:
+    from llguidance import LLParserLimits
+
+    limits: dict[str, Any] = {**LIMITS, "verbose_errors": False}
+    return LLParserLimits(**limits)
+
+
+def first_line(error: str) -> str:
+    """The library's reason, without its view of the grammar around it."""
+    lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
+    reason = next((line for line in lines if line.startswith("error:")), lines[0] if lines else "")
+    return reason.removeprefix("error:").strip()[:300]
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,94 @@
+"""OpenAI's endpoints: models, chat completions, completions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.http.body import BodyReader
+from sgc.runtime.engine.http.errors import HttpError, Json
+from sgc.runtime.engine.http.guard import DOMAIN
+from sgc.runtime.engine.http.openai import requests as asked_of
+from sgc.runtime.engine.http.openai.replies import Replies
+from sgc.runtime.engine.http.render import dumps, json_text, made
+from sgc.runtime.engine.http.running import Runs
+from sgc.runtime.engine.http.sse import respond
+from sgc.runtime.engine.http.token_texts import TokenTexts
+from sgc.runtime.engine.server.server import EngineFacts
+
+
+class OpenAIFace:
+    def __init__(self, facts: EngineFacts, runs: Runs, bodies: BodyReader) -> None:
+        self._facts = facts
+        self._runs = runs
+        self._bodies = bodies
+        self._texts = TokenTexts(facts.tokenizer)
+        self._started = int(time.time())
+
+    def routes(self) -> list[Any]:
+        return [
+            web.get("/v1/models", self._models),
+            web.get("/v1/models/{name:.+}", self._model),
+            web.post("/v1/chat/completions", self._chat),
+            web.post("/v1/completions", self._complete),
+        ]
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [self._description()]})
+
+    async def _model(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name != self._facts.model:
+            message = f"there is no model {name[:200]!r}; this engine serves {self._facts.model!r}"
+            raise HttpError(404, message, "model", "model_not_found")
+        return web.json_response(self._description())
+
+    def _description(self) -> Json:
+        return {
+            "id": self._facts.model,
+            "object": "model",
+            "created": self._started,
+            "owned_by": "sgc",
+            "max_model_len": self._facts.limits.max_positions,
+        }
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await self._bodies.read(request)
+        return await self._answer(request, asked_of.chat_completions(body, self._facts))
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await self._bodies.read(request)
+        return await self._answer(request, asked_of.text_completions(body, self._facts))
+
+    async def _answer(
+        self, request: web.Request, asked: asked_of.Completions
+    ) -> web.StreamResponse:
+        replies = Replies(asked, self._facts.model, self._texts)
+        has_rows = asked.logprobs is not None
+        if not asked.stream:
+            found = await self._runs.finals(asked.requests, request[DOMAIN])
+            return json_text(await made(lambda: dumps(replies.whole(found)), has_rows))
+        async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:
+            return await respond(request, chunks)
+
+    async def _chunks(
+        self, asked: asked_of.Completions, writer: Replies, domain: bytes
+    ) -> AsyncGenerator[str]:
+        async with aclosing(self._runs.replies(asked.requests, domain)) as replies:
+            async for reply in replies:
+                has_rows = asked.logprobs is not None and reply.HasField("generated")
+                chunks = partial(_dumped, writer, reply)
+                for chunk in await made(chunks, has_rows):
+                    yield chunk
+        if asked.include_usage:
+            yield dumps(writer.usage_chunk())
+
+
+def _dumped(writer: Replies, reply: pb.Reply) -> list[str]:
+    return [dumps(chunk) for chunk in writer.chunks(reply)]

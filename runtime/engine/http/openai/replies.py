@@ -1,0 +1,168 @@
+"""The engine's replies in OpenAI's JSON: whole ones and the chunks of a stream."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.http.errors import Json
+from sgc.runtime.engine.http.openai.requests import Completions
+from sgc.runtime.engine.http.token_texts import TokenTexts, logprob_of
+
+_Logprobs = Sequence[pb.TokenLogprob]
+
+
+class Replies:
+    """Writes the replies to one HTTP request; all bear its id and its time."""
+
+    def __init__(self, asked: Completions, model: str, texts: TokenTexts) -> None:
+        self._asked = asked
+        self._texts = texts
+        prefix = "chatcmpl-" if asked.is_chat else "cmpl-"
+        self._head = {"id": prefix + secrets.token_hex(12), "created": int(time.time())}
+        self._model = model
+        self._usages: dict[int, pb.Usage] = {}
+        self._begun: set[int] = set()
+
+    def whole(self, found: Sequence[pb.Generated]) -> Json:
+        choices = [self._choice(i, generated) for i, generated in enumerate(found)]
+        self._usages = {i: generated.usage for i, generated in enumerate(found)}
+        kind = "chat.completion" if self._asked.is_chat else "text_completion"
+        return {**self._reply(kind, choices), "usage": self.usage()}
+
+    def chunks(self, reply: pb.Reply) -> list[Json]:
+        """What one of the engine's replies comes to in a stream."""
+        made = [] if reply.id in self._begun else self._beginning(reply.id)
+        self._begun.add(reply.id)
+        if reply.HasField("delta"):
+            return [*made, self._text_chunk(reply.id, reply.delta.text)]
+        generated = reply.generated
+        self._usages[reply.id] = generated.usage
+        logprobs = self._logprobs(reply.id, generated)
+        return [*made, self._chunk(reply.id, "", logprobs, _finish(generated))]
+
+    def usage_chunk(self) -> Json:
+        """The last one, where usage is asked for."""
+        return {**self._stream_reply([]), "usage": self.usage()}
+
+    def usage(self) -> Json:
+        """A prompt counts once, however many completions it has."""
+        n_prompt = n_cached = first = 0
+        for ask in self._asked.asks:
+            n_prompt += self._usages[first].prompt_tokens
+            n_cached += self._usages[first].cached_tokens
+            first += ask.n
+        n_completion = sum(usage.completion_tokens for usage in self._usages.values())
+        return {
+            "prompt_tokens": n_prompt,
+            "completion_tokens": n_completion,
+            "total_tokens": n_prompt + n_completion,
+            "prompt_tokens_details": {"cached_tokens": n_cached},
+        }
+
+    # Parts.
+
+    def _reply(self, kind: str, choices: list[Json]) -> Json:
+        return {**self._head, "object": kind, "model": self._model, "choices": choices}
+
+    def _stream_reply(self, choices: list[Json]) -> Json:
+        kind = "chat.completion.chunk" if self._asked.is_chat else "text_completion"
+        return self._reply(kind, choices)
+
+    def _choice(self, index: int, generated: pb.Generated) -> Json:
+        shared = {
+            "index": index,
+            "logprobs": self._logprobs(index, generated),
+            "finish_reason": _finish(generated),
+        }
+        if not self._asked.is_chat:
+            return {**shared, "text": self._echo(index) + generated.text}
+        message = {"role": "assistant", "content": generated.text, "refusal": None}
+        return {**shared, "message": message}
+
+    def _beginning(self, index: int) -> list[Json]:
+        """Before a completion's first text: its role, or its prompt."""
+        if self._asked.is_chat:
+            delta = {"role": "assistant", "content": ""}
+            choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
+            return [self._with_usage(self._stream_reply([choice]))]
+        echo = self._echo(index)
+        return [self._text_chunk(index, echo)] if echo else []
+
+    def _text_chunk(self, index: int, text: str) -> Json:
+        return self._chunk(index, text, None, None)
+
+    def _chunk(self, index: int, text: str, logprobs: Json | None, finish: str | None) -> Json:
+        choice: Json = {"index": index, "logprobs": logprobs, "finish_reason": finish}
+        if self._asked.is_chat:
+            choice["delta"] = {"content": text} if text else {}
+        else:
+            choice["text"] = text
+        return self._with_usage(self._stream_reply([choice]))
+
+    def _with_usage(self, chunk: Json) -> Json:
+        return {**chunk, "usage": None} if self._asked.include_usage else chunk
+
+    def _echo(self, index: int) -> str:
+        if not self._asked.prompts:
+            return ""
+        prompt = self._asked.prompts[index // self._asked.asks[0].n]
+        return prompt if isinstance(prompt, str) else self._texts.decoded(prompt)
+
+    # Log-probabilities.
+
+    def _logprobs(self, index: int, generated: pb.Generated) -> Json | None:
+        if self._asked.logprobs is None:
+            return None
+        shown = self._shown(generated)
+        if self._asked.is_chat:
+            return {"content": [self._entry(each) for each in shown], "refusal": None}
+        n_echoed = len(self._echo(index))
+        rows = [*generated.prompt_logprobs, *shown]
+        offsets = [
+            *self._texts.prompt_offsets([each.id for each in generated.prompt_logprobs], n_echoed),
+            *self._texts.offsets([each.id for each in shown], n_echoed),
+        ]
+        return {
+            "tokens": [self._texts.text_of(each) for each in rows],
+            "token_logprobs": [_logprob(each) for each in rows],
+            "top_logprobs": [self._tops(each) for each in rows] if self._asked.logprobs else None,
+            "text_offset": offsets,
+        }
+
+    def _shown(self, generated: pb.Generated) -> list[pb.TokenLogprob]:
+        """Those of tokens that have a part in the text: not of what a stop cut off, nor of the
+        token that ended it."""
+        rows = list(generated.logprobs)
+        if not generated.matched and generated.matched_id < 0:
+            return rows
+        offsets = self._texts.offsets([each.id for each in rows])
+        length = len(generated.text)
+        return [row for row, start in zip(rows, offsets, strict=True) if start < length]
+
+    def _entry(self, found: pb.TokenLogprob) -> Json:
+        def one(each: pb.TokenLogprob) -> Json:
+            return {
+                "token": self._texts.text_of(each),
+                "logprob": _logprob(each),
+                "bytes": list(self._texts.bytes_of(each)),
+            }
+
+        return {**one(found), "top_logprobs": [one(each) for each in found.top]}
+
+    def _tops(self, found: pb.TokenLogprob) -> Json | None:
+        """The likeliest of tokens that say the same stands for them; the first token has none."""
+        tops: Json = {}
+        for each in found.top:
+            tops.setdefault(self._texts.text_of(each), _logprob(each))
+        return tops or None
+
+
+def _finish(generated: pb.Generated) -> str:
+    return "length" if generated.finish_reason == pb.FINISH_REASON_LENGTH else "stop"
+
+
+def _logprob(found: pb.TokenLogprob) -> float | None:
+    return logprob_of(found.logprob) if found.HasField("logprob") else None

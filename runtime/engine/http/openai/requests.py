@@ -1,0 +1,219 @@
+"""OpenAI's requests as the engine's: pure functions from JSON, docs/http.md lists each field."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.http import sampling as sampling_of
+from sgc.runtime.engine.http.errors import HttpError, Json, bad
+from sgc.runtime.engine.http.fields import Fields, Refused, is_ids
+from sgc.runtime.engine.http.openai.chat import chat_prompt
+from sgc.runtime.engine.http.sampling import MAX_N, NAMES, Ask
+from sgc.runtime.engine.preparing.bounds import MAX_LOGPROBS
+from sgc.runtime.engine.server.server import EngineFacts
+
+DEFAULT_COMPLETION_TOKENS = 16
+IGNORED = frozenset(
+    {"user", "store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"}
+    | {"safety_identifier", "parallel_tool_calls"}
+)
+_SHARED = (
+    NAMES
+    | IGNORED
+    | {"model", "stream", "stream_options", "n", "seed", "max_tokens", "min_tokens", "logprobs"}
+    | {"response_format", "cache_salt"}
+)
+# As vLLM and SGLang have it: the reply goes on with the last message, or is a new one.
+_GOING_ON = frozenset({"continue_final_message", "add_generation_prompt"})
+CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"} | _GOING_ON
+COMPLETION = _SHARED | {"prompt", "echo"}
+_NO_TOOLS = "this engine calls no tools; ask for JSON with response_format"
+REFUSED: dict[str, Refused] = {
+    "tools": (_NO_TOOLS,),
+    "tool_choice": (_NO_TOOLS, "none", "auto"),
+    "functions": (_NO_TOOLS,),
+    "function_call": (_NO_TOOLS, "none", "auto"),
+    "audio": ("this engine gives text",),
+    "modalities": ("this engine gives text", ["text"]),
+    "prediction": ("this engine has no use for it",),
+    "reasoning_effort": ("the model decides", "none"),
+    "verbosity": ("the model decides", "medium"),
+    "web_search_options": ("nothing is fetched",),
+    "moderation": ("this engine moderates nothing",),
+    "best_of": ("ask for n and take the best", 1),
+    "suffix": ("text is generated after a prompt only",),
+}
+Prompt = str | list[int]
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """What one HTTP request asks for. requests: n for each prompt; their ids are their indexes.
+
+    logprobs: None, or the number of alternatives; prompts: what is echoed before each completion.
+    """
+
+    asks: tuple[Ask, ...]
+    requests: list[pb.Request]
+    is_chat: bool
+    stream: bool
+    include_usage: bool
+    logprobs: int | None
+    prompts: tuple[Prompt, ...] = ()
+
+
+def chat_completions(body: Json, facts: EngineFacts) -> Completions:
+    """Raises HttpError."""
+    fields = _checked(body, CHAT, facts)
+    logprobs = fields.integer("top_logprobs") if fields.boolean("logprobs") else None
+    n_most = facts.limits.max_positions
+    if logprobs is not None:
+        n_most = min(n_most, MAX_LOGPROBS // (1 + logprobs))
+    sampling = _sampling(fields, _chat_tokens(fields, n_most))
+    if logprobs is None and fields.integer("top_logprobs"):
+        raise bad("top_logprobs needs logprobs: true", "top_logprobs")
+    _ask_logprobs(sampling, logprobs, None)
+    prompt = chat_prompt(fields.get("messages"), facts, _goes_on(fields))
+    return _completions(fields, [(prompt, 0)], sampling, logprobs, True)
+
+
+def _goes_on(fields: Fields) -> bool:
+    goes_on = fields.boolean("continue_final_message")
+    begins = fields.boolean("add_generation_prompt", not goes_on)
+    if goes_on == begins:
+        message = "continue_final_message and add_generation_prompt must say different things"
+        raise bad(message, "add_generation_prompt")
+    return goes_on
+
+
+def text_completions(body: Json, facts: EngineFacts) -> Completions:
+    """Raises HttpError."""
+    fields = _checked(body, COMPLETION, facts)
+    sampling = _sampling(fields, fields.integer("max_tokens", DEFAULT_COMPLETION_TOKENS))
+    logprobs = _legacy_logprobs(fields)
+    prompts = _prompts(fields)
+    beginning = facts.tokenizer.prefix_ids
+    made = [
+        (sampling_of.text_prompt(prompt, facts), 0)
+        if isinstance(prompt, str)
+        else sampling_of.ids_prompt(prompt, beginning)
+        for prompt in prompts
+    ]
+    if not fields.boolean("echo"):
+        _ask_logprobs(sampling, logprobs, None)
+        return _completions(fields, made, sampling, logprobs, False)
+    _ask_logprobs(sampling, logprobs, 0)
+    return _completions(fields, made, sampling, logprobs, False, tuple(prompts))
+
+
+def _checked(body: Json, known: frozenset[str], facts: EngineFacts) -> Fields:
+    fields = Fields(body)
+    fields.check_known(known, REFUSED)
+    model = fields.text("model")
+    if not model:
+        raise bad(f"model is missing; this engine serves {facts.model!r}", "model")
+    if model != facts.model:
+        message = f"there is no model {model[:200]!r}; this engine serves {facts.model!r}"
+        raise HttpError(404, message, "model", "model_not_found")
+    return fields
+
+
+def _sampling(fields: Fields, max_tokens: int) -> pb.Sampling:
+    found = sampling_of.read_sampling(fields, max_tokens, fields.integer("min_tokens"))
+    schema = _schema(fields.object("response_format"))
+    if schema is not None:
+        sampling_of.constrain(found, "json_schema", schema, "response_format")
+    return found
+
+
+def _chat_tokens(fields: Fields, n_most: int) -> int:
+    """Without a bound: as many as there is room for."""
+    both = {fields.integer(name, low=1) for name in _LIMITS if name in fields}
+    if len(both) > 1:
+        raise bad("max_tokens and max_completion_tokens say different things", "max_tokens")
+    return both.pop() if both else n_most
+
+
+def _schema(form: Fields) -> str | None:
+    """The schema of a response format; None for plain text."""
+    kind = form.text("type", "text")
+    if kind == "json_object":
+        form.check_known({"type"}, {})
+        return '{"type": "object"}'
+    if kind == "json_schema":
+        form.check_known({"type", "json_schema"}, {})
+        inner = form.object("json_schema")
+        inner.check_known({"name", "description", "schema", "strict"}, {})
+        inner.boolean("strict")
+        inner.object("schema")
+        return json.dumps(inner.get("schema") or {}, ensure_ascii=False)
+    if kind != "text":
+        expected = "text, json_object or json_schema"
+        raise bad(f"response_format.type must be {expected}", "response_format.type")
+    return None
+
+
+def _legacy_logprobs(fields: Fields) -> int | None:
+    return fields.integer("logprobs") if "logprobs" in fields else None
+
+
+def _ask_logprobs(sampling: pb.Sampling, n_top: int | None, start: int | None) -> None:
+    if n_top is not None:
+        sampling.logprobs.SetInParent()
+        sampling.logprobs.top = n_top
+        sampling.logprobs.text = True
+        if start is not None:
+            sampling.logprobs.start = start
+
+
+def _prompts(fields: Fields) -> list[Prompt]:
+    """A text, a list of texts, token ids, or a list of such lists."""
+    given = fields.get("prompt")
+    found: Any = given if isinstance(given, list) and not (given and is_ids(given)) else [given]
+    if not found or not all(isinstance(each, str) or is_ids(each) for each in found):
+        expected = "a text, a list of texts, token ids, or a list of lists of token ids"
+        raise bad(f"prompt must be {expected}", "prompt", "invalid_type")
+    sampling_of.check_completions(len(found))
+    return list(found)
+
+
+def _completions(
+    fields: Fields,
+    prompts: list[tuple[pb.Prompt, int]],
+    sampling: pb.Sampling,
+    logprobs: int | None,
+    is_chat: bool,
+    echoed: tuple[Prompt, ...] = (),
+) -> Completions:
+    n_draws = fields.integer("n", 1, 1, MAX_N)
+    salt = fields.text("cache_salt").encode()
+    seed = sampling_of.read_seed(fields, "seed")
+    asks = tuple(Ask(made, _from(sampling, n), n_draws, salt, n, seed) for made, n in prompts)
+    stream = fields.boolean("stream")
+    options = fields.object("stream_options")
+    options.check_known({"include_usage", "include_obfuscation"}, {})
+    if "stream_options" in fields and not stream:
+        raise bad("stream_options needs stream: true", "stream_options")
+    return Completions(
+        asks,
+        sampling_of.requests_of(asks, stream),
+        is_chat,
+        stream,
+        options.boolean("include_usage"),
+        logprobs,
+        echoed,
+    )
+
+
+def _from(sampling: pb.Sampling, n_added: int) -> pb.Sampling:
+    """Its log-probabilities from the prompt's own first token on."""
+    if not n_added or not sampling.logprobs.HasField("start"):
+        return sampling
+    found = pb.Sampling()
+    found.CopyFrom(sampling)
+    found.logprobs.start = n_added
+    return found

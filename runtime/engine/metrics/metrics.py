@@ -1,0 +1,176 @@
+"""The engine's metrics for Prometheus: names, what they are made of, and asking for them.
+
+Counts and gauges are the engine's own statistics, asked for at each scrape; distributions are
+kept here, one observation a finished request. Nothing of a single request is kept. Made by
+`metrics/http.py`; the only module besides that imports prometheus_client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, wait
+
+from prometheus_client import CollectorRegistry, Histogram, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.registry import Collector
+
+from sgc.proto import engine_pb2 as pb
+
+ASK_TIMEOUT_S = 1.0
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+TOKENS = tuple(2**i for i in range(18))
+KINDS = ("generate", "score", "commit", "prefetch")
+OUTCOMES = ("finished", "refused", "cancelled", "failed")
+
+# name (without _total), field of pb.Stats, help
+COUNTERS = (
+    ("prompt_tokens", "prompt_tokens", "Prompt tokens of requests that have ended."),
+    ("cached_tokens", "cached_tokens", "Of the prompt tokens, those taken from the cache."),
+    ("computed_tokens", "computed_tokens", "Of the prompt tokens, those run through the model."),
+    ("generated_tokens", "sampled_tokens", "Tokens generated, as they come."),
+    ("forced_tokens", "forced_tokens", "Of these, those a constraint forced without a step."),
+    ("positions_run", "positions_run", "Token positions put through the model, of any kind."),
+    ("steps", "steps", "Steps made."),
+    ("forward_seconds", "forward_s", "Time in the model's forward pass."),
+    ("busy_seconds", "busy_s", "Time the step process was not waiting for work."),
+    ("preemptions", "preemptions", "Times a running request gave way to older ones."),
+    ("evicted_tokens", "evicted_tokens", "Cached tokens dropped to make room."),
+    ("prefetches", "prefetches", "Prefetches that have ended."),
+    ("dropped_prefetches", "dropped_prefetches", "Of these, those that gave way."),
+    ("prefetched_tokens", "prefetched_tokens", "Token positions run for prefetches."),
+)
+GAUGES = (
+    ("sessions", "sessions", "Client streams that are open."),
+    ("in_flight_requests", "in_flight_requests", "Unfinished requests, wherever they are."),
+    ("running_requests", "running_requests", "Requests that hold a part of the pool."),
+    ("waiting_requests", "waiting_requests", "Requests that wait in the queue, parked included."),
+    ("parked_requests", "parked_requests", "Of those, waiting for a prefix another computes."),
+    ("waiting_prefetches", "waiting_prefetches", "Prefetches that are not done."),
+    ("pool_capacity_tokens", "pool_tokens", "Tokens whose KV fits in the pool."),
+    ("pool_cached_tokens", "cached_pool_tokens", "Of the pool, held by the radix tree."),
+)
+
+
+class RequestMetrics:
+    """How finished requests are distributed."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def by_kind(name: str, doc: str, buckets: tuple[float, ...]) -> dict[str, Histogram]:
+            made = Histogram(f"sgc_{name}", doc, ["kind"], registry=registry, buckets=buckets)
+            return {kind: made.labels(kind) for kind in KINDS}
+
+        def of_generations(name: str, doc: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"sgc_{name}", doc, registry=registry, buckets=buckets)
+
+        self._queue = by_kind("request_queue_seconds", "Until it was admitted.", SECONDS)
+        self._prefill = by_kind("request_prefill_seconds", "Until its prompt was there.", SECONDS)
+        self._decode = by_kind("request_decode_seconds", "From then to its end.", SECONDS)
+        self._prompt = by_kind("request_prompt_tokens", "Prompt tokens.", TOKENS)
+        self._cached = by_kind("request_cached_tokens", "Those from the cache.", (0, *TOKENS))
+        self._completion = of_generations("request_completion_tokens", "Generated.", TOKENS)
+        self._first = of_generations("time_to_first_token_seconds", "Queue and prefill.", SECONDS)
+        self._each = of_generations(
+            "time_per_output_token_seconds", "Of the tokens after the first.", SECONDS
+        )
+
+    def observe(self, kind: str, usage: pb.Usage) -> None:
+        """Takes note of a finished request."""
+        self._queue[kind].observe(usage.queue_s)
+        self._prefill[kind].observe(usage.prefill_s)
+        self._decode[kind].observe(usage.decode_s)
+        self._prompt[kind].observe(usage.prompt_tokens)
+        self._cached[kind].observe(usage.cached_tokens)
+        if kind == "generate":
+            self._observe_generation(usage)
+
+    def _observe_generation(self, usage: pb.Usage) -> None:
+        n_tokens = usage.completion_tokens
+        self._completion.observe(n_tokens)
+        if n_tokens > 0:
+            self._first.observe(usage.queue_s + usage.prefill_s)
+        if n_tokens > 1:
+            self._each.observe(usage.decode_s / (n_tokens - 1))
+
+
+class StatsSource:
+    """The engine's statistics for other threads than the event loop's.
+
+    The question is put once at a time, however many wait for the answer and however long a
+    step takes; after `timeout_s` the last known answer is given.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], Awaitable[pb.Stats]],
+        loop: asyncio.AbstractEventLoop,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> None:
+        self._ask, self._loop, self._timeout_s = ask, loop, timeout_s
+        self._lock = threading.Lock()
+        self._asked: Future[None] | None = None
+        self._last, self._answered_at = pb.Stats(), time.monotonic()
+
+    def ask(self) -> Future[None]:
+        """Puts the question, unless it is already put."""
+        with self._lock:
+            if self._asked is None or self._asked.done():
+                self._asked = asyncio.run_coroutine_threadsafe(self._refresh(), self._loop)
+            return self._asked
+
+    def latest(self) -> tuple[pb.Stats, float]:
+        """The statistics, and how many seconds old they are."""
+        wait([self.ask()], self._timeout_s)
+        return self._last, time.monotonic() - self._answered_at
+
+    async def _refresh(self) -> None:
+        self._last = await self._ask()
+        self._answered_at = time.monotonic()
+
+
+class StatsCollector(Collector):
+    """What the statistics say, as metrics."""
+
+    def __init__(self, source: StatsSource, info: pb.Info) -> None:
+        self._source = source
+        facts = {"version": info.engine_version, "model": info.model}
+        self._facts = facts | {"dtype": info.dtype, "device": info.device}
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing, so that registering asks nothing."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        stats, age_s = self._source.latest()
+        yield InfoMetricFamily("sgc_engine", "The engine.", self._facts)
+        yield GaugeMetricFamily(
+            "sgc_stats_age_seconds", "Age of the engine's counts; grows in a long step.", age_s
+        )
+        yield _requests(stats)
+        for name, field, doc in COUNTERS:
+            yield CounterMetricFamily(f"sgc_{name}", doc, getattr(stats, field))
+        for name, field, doc in GAUGES:
+            yield GaugeMetricFamily(f"sgc_{name}", doc, getattr(stats, field))
+        yield _pool(stats)
+
+
+def _requests(stats: pb.Stats) -> Metric:
+    family = CounterMetricFamily("sgc_requests", "Requests that have ended.", labels=["outcome"])
+    for outcome in OUTCOMES:
+        family.add_metric([outcome], getattr(stats, f"{outcome}_requests"))
+    return family
+
+
+def _pool(stats: pb.Stats) -> Metric:
+    doc = "The pool's tokens: free, evictable (cached, unused) and held by running requests."
+    family = GaugeMetricFamily("sgc_pool_tokens", doc, labels=["state"])
+    held = stats.pool_tokens - stats.free_tokens - stats.evictable_tokens
+    for state, n_tokens in (
+        ("free", stats.free_tokens),
+        ("evictable", stats.evictable_tokens),
+        ("held", held),
+    ):
+        family.add_metric([state], n_tokens)
+    return family

@@ -1,0 +1,117 @@
+"""A model made of hashes: only the forward is replaced, everything else of the engine is real.
+
+The next token is a pure function of the prefix's ids, the sampling parameters and the seed, at
+memory speed. Its KV pool holds a number per page that depends on the token, its position and
+the whole prefix, and logits derive from the numbers of *all* pages a row reads; so a wrong,
+stale or misplaced page shows as different output. Used by tests and by `--fake` engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.model.forward import FlatBatch
+
+Hashes = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float32]
+
+FAKE_POOL_TOKENS = 262144
+FAKE_MAX_CONTEXT = 32768
+_N_TABLE = 64
+_SPREAD = 3.0
+_RARE = 20.0  # makes a token the likeliest in the tables that have it
+_NEVER = -30.0
+
+
+class FakeModel:
+    """A `Forward`. printable: tokens it may generate (all, if None); ends, breaks: tokens it
+    generates now and then, such as end of sequence, and newlines or full stops."""
+
+    def __init__(
+        self,
+        n_pages: int,
+        vocab_size: int,
+        *,
+        seed: int = 0,
+        printable: Sequence[int] | None = None,
+        ends: Sequence[int] = (),
+        breaks: Sequence[int] = (),
+    ) -> None:
+        self._prefix: Hashes = np.zeros(n_pages, np.uint64)  # a sum over the prefix
+        rng = np.random.default_rng(seed)
+        shape = (_N_TABLE, vocab_size)
+        self._common = (_SPREAD * rng.standard_normal(shape, np.float32)).astype(np.float32)
+        self._special = rng.standard_normal(shape, np.float32)
+        if printable is not None:
+            allowed = np.zeros(vocab_size, np.bool_)
+            allowed[list(printable)] = True
+            self._common[:, ~allowed] = _NEVER
+        self._sprinkle(ends, rows=range(0, 2))
+        self._sprinkle(breaks, rows=range(2, 10))
+
+    def _sprinkle(self, tokens: Sequence[int], rows: range) -> None:
+        for i, row in enumerate(rows):
+            if tokens:
+                self._special[row, tokens[i % len(tokens)]] = _RARE - _NEVER
+
+    def run(self, batch: FlatBatch) -> Floats:
+        self._write(batch)
+        wanted = batch.logit_index
+        if len(wanted) == 0:
+            return np.empty((0, self._common.shape[1]), np.float32)
+        hashes = self._context_hashes(batch, wanted)
+        n = np.uint64(_N_TABLE)
+        logits: Floats = self._common[hashes % n]
+        logits += self._special[(hashes >> np.uint64(32)) % n]
+        return logits
+
+    def _write(self, batch: FlatBatch) -> None:
+        """Each new page gets the sum over its prefix, taken on from the page before it."""
+        sums = np.cumsum(_mix(batch.token_ids, batch.positions), dtype=np.uint64)
+        starts = batch.row_starts[:-1]
+        before_row = np.concatenate([np.zeros(1, np.uint64), sums])[starts]
+        first = batch.positions[starts]
+        # The page before the row's first new one; rows that start a sequence have none.
+        previous = batch.pages[np.maximum(batch.page_starts[:-1] + first - 1, 0)]
+        base = np.where(first > 0, self._prefix[previous], np.uint64(0))
+        lengths = np.diff(batch.row_starts)
+        self._prefix[batch.slots] = sums + np.repeat(base - before_row, lengths)
+        for row in np.flatnonzero(np.isin(previous, batch.slots) & (first > 0)):
+            start, end = batch.row_starts[row], batch.row_starts[row + 1]
+            on_from = self._prefix[previous[row : row + 1]] - before_row[row : row + 1]
+            self._prefix[batch.slots[start:end]] = sums[start:end] + on_from
+
+    def _context_hashes(self, batch: FlatBatch, wanted: Ints) -> Hashes:
+        """One number for each wanted token, from all pages it attends to."""
+        rows = np.searchsorted(batch.row_starts, wanted, side="right") - 1
+        n_read = batch.positions[wanted] + 1
+        starts = batch.page_starts[rows]
+        read = _ranges(starts, n_read)
+        numbers = _scramble(self._prefix[batch.pages[read]])
+        ends = np.cumsum(n_read)
+        sums: Hashes = np.add.reduceat(numbers, ends - n_read)
+        return _scramble(sums)
+
+
+def _ranges(starts: Ints, lengths: Ints) -> Ints:
+    """start, start + 1, … for each, one after the other."""
+    ends = np.cumsum(lengths)
+    within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+    reads: Ints = np.repeat(starts, lengths) + within
+    return reads
+
+
+def _mix(tokens: Ints, positions: Ints) -> Hashes:
+    both = tokens.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return _scramble(both + positions.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
+
+
+def _scramble(z: Hashes) -> Hashes:
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,94 @@
+"""What the engine asks of a model: one forward over a flat ragged batch.
+
+Two implementations: `runner.py` (transformers) and `fake_model.py`. The engine sees neither
+layers nor tensors; the KV pool is the implementation's, addressed by page ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.cache.radix import NO_INTS, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run of new tokens of one sequence.
+
+    pages: [start + n_tokens], of every position of the sequence up to the last new one; the
+    new tokens' K/V go to the last n_tokens of them. logits_at: the new tokens, counted from
+    the row's first, whose logits are wanted.
+    """
+
+    tokens: Ints
+    start: int
+    pages: Ints
+    logits_at: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBatch:
+    """Rows, one after the other.
+
+    token_ids, positions, slots: [n_tokens]; slots are the pages of the new tokens.
+    row_starts: [n_rows + 1] into them. pages: all rows' pages; page_starts: [n_rows + 1].
+    logit_index: [n_logits] into the tokens. A row may read pages that an earlier row of the
+    same batch writes: in each layer all rows are written before any attends.
+    """
+
+    token_ids: Ints
+    positions: Ints
+    slots: Ints
+    row_starts: Ints
+    pages: Ints
+    page_starts: Ints
+    logit_index: Ints
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.row_starts) - 1
+
+
+class Forward(Protocol):
+    def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
+        """Writes the new tokens' K/V and gives logits: [n_logits, vocab]."""
+        ...
+
+
+def flatten(rows: Sequence[Row]) -> FlatBatch:
+    n_tokens = np.array([len(row.tokens) for row in rows], np.int64)
+    row_starts = _starts(n_tokens)
+    page_starts = _starts([len(row.pages) for row in rows])
+    pages = _join([row.pages for row in rows])
+    # Where each new token stands in its row, counted from the row's first new one.
+    within = np.arange(row_starts[-1]) - np.repeat(row_starts[:-1], n_tokens)
+    positions = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
+    n_logits = [len(row.logits_at) for row in rows]
+    return FlatBatch(
+        token_ids=_join([row.tokens for row in rows]),
+        positions=positions,
+        slots=pages[positions + np.repeat(page_starts[:-1], n_tokens)],
+        row_starts=row_starts,
+        pages=pages,
+        page_starts=page_starts,
+        logit_index=_join([row.logits_at for row in rows]) + np.repeat(row_starts[:-1], n_logits),
+    )
+
+
+def _starts(lengths: Sequence[int] | Ints) -> Ints:
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def _join(parts: list[Ints]) -> Ints:
+    return np.concatenate([NO_INTS, *parts])

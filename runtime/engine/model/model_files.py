@@ -1,0 +1,66 @@
+"""Is a model folder whole? Found before anything is loaded, and named by file.
+
+Reads JSON and the headers of safetensors files, no weights. Called by `models.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sgc.errors import LoadError
+from sgc.runtime.engine.model.json_files import AGAIN, Json, configured_eos_ids, read_json, refuse
+from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
+
+TOKENIZERS = ("tokenizer.json", "*.model", "*.tiktoken", "vocab.*", "tekken.json")
+ADAPTER = "adapter_config.json"
+N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
+         "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
+         "num_local_experts", "n_routed_experts")  # fmt: skip
+# What libraries read of a folder beside that.
+OTHERS = ("tokenizer_config.json", "chat_template.json", "special_tokens_map.json",
+          "added_tokens.json")  # fmt: skip
+
+
+def check_files(folder: Path) -> None:
+    """Raises `LoadError` for the first file that is missing, cut off or malformed."""
+    refuse_adapter(folder)
+    config = read_json(folder / "config.json")
+    if not config:
+        raise LoadError(f"{folder / 'config.json'} is empty", hint=AGAIN)
+    headers = read_headers(folder)
+    for values in (config, *(part for part in config.values() if isinstance(part, dict))):
+        _check_sizes(folder / "config.json", values, headers)
+    if not any(True for pattern in TOKENIZERS for _ in folder.glob(pattern)):
+        raise LoadError(
+            f"{folder} has no tokenizer: {folder / 'tokenizer.json'} is missing",
+            hint="save the model's tokenizer there with transformers' save_pretrained",
+        )
+    for name in ("tokenizer.json", *OTHERS):
+        read_json(folder / name)
+    configured_eos_ids(folder)
+
+
+def refuse_adapter(folder: Path) -> None:
+    """An adapter would be left out, or bring weights from somewhere else."""
+    if (folder / ADAPTER).exists():
+        raise LoadError(
+            f"{folder} holds an adapter ({ADAPTER}), which this engine does not apply",
+            hint="merge it into its base model, and save that",
+        )
+
+
+def _check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -> None:
+    """What is out of all proportion would be built before it is compared with the weights."""
+    largest = max((math.prod(tensor.shape) for tensor in headers.values()), default=0)
+    for names, most, what in (
+        (N_LAYERS, len(headers), f"the weights hold {len(headers)} tensors"),
+        (SIZES, largest, f"the largest tensor holds {largest} numbers"),
+    ):
+        for name in names:
+            n: Any = values.get(name)
+            if isinstance(n, int) and n > most:
+                refuse(path, f"{name} is {n}, but {what}")

@@ -1,0 +1,173 @@
+"""At load: does the model, run on flat batches over our pool, say what it says by itself?
+
+Some architectures never look their attention up by name, keep other state than K and V, or
+mask in ways that do not reach us. They would answer wrongly without any error, so each model
+proves itself first, on two short sequences cut as the scheduler cuts them: in chunks, with a
+shared beginning that both attend to together, and decoding side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from sgc.kernels.interface import Heads
+from sgc.kernels.torch_cpu import Plan, TorchCpuAttention
+from sgc.runtime.engine.cache.kv_pool import KVPool
+from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.model.forward import Row, flatten
+from sgc.runtime.engine.model.plain_llama import LlamaForCausalLM as PlainLlama
+from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel, max_context_of
+
+_N_TOKENS = 24
+# Relative, at this quantile of the positions: rounding may send a token to another expert, so
+# in half precision a few positions may differ.
+_EXACT = (1e-4, 1.0)
+_MAX_ERROR = {torch.float32: _EXACT, torch.bfloat16: (6e-2, 0.9), torch.float16: (1e-2, 0.9)}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswers:
+    """What the model says by itself. first, second: [n] tokens, the first half of them equal;
+    logits: of each token of the first, then of the second's second half."""
+
+    first: Ints
+    second: Ints
+    logits: torch.Tensor
+
+
+@torch.inference_mode()
+def own_answers(model: Any) -> OwnAnswers:
+    """Runs a plain model, or one of transformers with its eager attention, which it leaves as
+    it was."""
+    n = _length(model.config.get_text_config())
+    vocab_size = int(model.get_output_embeddings().weight.shape[0])
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, vocab_size, n)
+    second = np.concatenate([first[: n // 2], rng.integers(0, vocab_size, n - n // 2)])
+    batch = torch.from_numpy(np.stack([first, second]))
+    logits = model(batch) if isinstance(model, PlainLlama) else _eager_logits(model, batch)
+    return OwnAnswers(first, second, torch.cat([logits[0], logits[1, n // 2 :]]).float())
+
+
+def _eager_logits(model: Any, batch: torch.Tensor) -> torch.Tensor:
+    model.eval()
+    before = model.config._attn_implementation
+    try:
+        model.set_attn_implementation("eager")
+        logits: torch.Tensor = model(input_ids=batch, use_cache=False).logits
+    except Exception as error:
+        raise _unrunnable(type(model).__name__, error) from error
+    finally:
+        model.set_attn_implementation(before)
+    return logits
+
+
+class _NotingWindows(TorchCpuAttention):
+    """Notes which windows the layers ask for."""
+
+    def __init__(self, min_pages: int, min_saved: int) -> None:
+        super().__init__(min_pages, min_saved)
+        self.windows: set[int | None] = set()
+
+    def attend(
+        self,
+        q: torch.Tensor,
+        k_pool: torch.Tensor,
+        v_pool: torch.Tensor,
+        plan: Plan,
+        heads: Heads,
+    ) -> torch.Tensor:
+        self.windows.add(heads.window)
+        return super().attend(q, k_pool, v_pool, plan, heads)
+
+
+def _active_window(config: Any) -> int | None:
+    """The sliding window that some of the model's layers have."""
+    window = getattr(config, "sliding_window", None)
+    kinds = getattr(config, "layer_types", None)
+    if not window or not getattr(config, "use_sliding_window", True):
+        return None
+    return int(window) if kinds is None or "sliding_attention" in kinds else None
+
+
+def check_model(runner: ModelRunner, own: OwnAnswers | None = None) -> None:
+    """Raises `UnsupportedModel`. Leaves a small pool behind, from which to tell sizes.
+
+    own: needed where the runner took the model apart.
+    """
+    if own is None:
+        assert runner.model is not None, "the model is gone, and what it says by itself not known"
+        own = own_answers(runner.model)
+    attention = runner.attention
+    try:
+        noting = runner.attention = _NotingWindows(min_pages=1, min_saved=1)
+        flat = _run_flat(runner, own.first, own.second)
+    except Exception as error:
+        raise _unrunnable(runner.name, error) from error
+    finally:
+        runner.attention = attention
+    _check_layers(runner)
+    window = _active_window(runner.config)
+    if window is not None and window not in noting.windows:
+        # Its mask alone knows the window. Within it there is no difference.
+        runner.max_context = min(runner.max_context, window)
+    centred = own.logits - own.logits.mean(-1, keepdim=True)
+    error_of = (flat - own.logits).norm(dim=-1) / centred.norm(dim=-1)
+    limit, quantile = _MAX_ERROR.get(runner.dtype, _EXACT)
+    worst = float(error_of.quantile(quantile))
+    if not worst <= limit:
+        raise UnsupportedModel(
+            f"{runner.name} is not supported: its logits over the engine's pool differ from its "
+            f"own by {worst:.1e} (relative), so it must attend in a way that the engine does not "
+            "know"
+        )
+
+
+def _unrunnable(name: str, error: Exception) -> UnsupportedModel:
+    return UnsupportedModel(
+        f"{name} cannot be run with a registered attention function "
+        f"({type(error).__name__}: {error})"
+    )
+
+
+def _length(config: Any) -> int:
+    """Long enough to leave a small sliding window."""
+    window = getattr(config, "sliding_window", None) or 0
+    n = _N_TOKENS if window > 128 else _N_TOKENS + window
+    return min(n, max_context_of(config))
+
+
+def _check_layers(runner: ModelRunner) -> None:
+    n_layers = int(runner.config.num_hidden_layers)
+    silent = sorted(set(range(n_layers)) - runner.pool.layers.keys())
+    if silent:
+        raise UnsupportedModel(
+            f"{runner.name} is not supported: {len(silent)} of its {n_layers} layers do not attend "
+            f"through transformers' attention interface (the first of them is layer {silent[0]})"
+        )
+
+
+def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> torch.Tensor:
+    """In chunks, over scattered pages; the second takes the shared half from the first."""
+    n, half = len(first), len(first) // 2
+    runner.pool = KVPool(2 * n)
+    pages = np.random.default_rng(1).permutation(2 * n)
+    ours, theirs = pages[:n], np.concatenate([pages[:half], pages[n : 2 * n - half]])
+    cut = half // 2 + 1
+    steps = [
+        [_row(first, 0, cut, ours)],
+        [_row(first, cut, n - 2, ours)],
+        [_row(second, half, n - 2, theirs), _row(first, n - 2, n - 1, ours)],
+        [_row(first, n - 1, n, ours), _row(second, n - 2, n - 1, theirs)],
+        [_row(second, n - 1, n, theirs)],
+    ]
+    a, b, c, d, e = (runner.logits(flatten(rows)) for rows in steps)
+    return torch.cat([a, b, c[-1:], d[:1], c[:-1], d[1:], e]).float()
+
+
+def _row(tokens: Ints, start: int, end: int, pages: Ints) -> Row:
+    return Row(tokens[start:end], start, pages[:end], np.arange(end - start))

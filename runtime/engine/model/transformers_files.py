@@ -1,0 +1,158 @@
+"""Loads any causal LM of transformers. Imported only where `plain_files.py` knows a model not.
+
+transformers makes up the weights that a folder lacks, leaves out those that it does not know,
+and takes the whole numbers of a quantized model for weights: all three are refused, and named.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
+
+from sgc.errors import LoadError
+from sgc.runtime.engine.model.model_files import refuse_adapter
+from sgc.runtime.engine.model.runner import UnsupportedModel
+from sgc.runtime.engine.model.transformers_model import ATTENTION
+from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_WEIGHT_TYPES = {"F16", "BF16", "F32", "F64"}
+_MAX_NAMED = 5
+_LOADER = logging.getLogger("transformers.modeling_utils")
+_COMMON = {"local_files_only": True, "trust_remote_code": False}
+
+
+def load_stock(folder: str, dtype: str) -> Any:
+    """The model in transformers' own class. dtype: as for `runner.load_model`.
+
+    Raises `UnsupportedModel`, and `LoadError` for weights that are not the model's.
+    """
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+    refuse_adapter(Path(folder))
+    headers = read_headers(Path(folder))
+    config = _config(folder)
+    report = _Report()
+    try:
+        with report:
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder,
+                config=config,
+                dtype=_DTYPES.get(dtype, "auto"),
+                attn_implementation=ATTENTION,
+                use_safetensors=True,
+                # Else the error would not say which; they are refused below.
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+                **_COMMON,
+            )
+    except MemoryError:
+        raise
+    except Exception as error:
+        names = ", ".join(map(str, config.architectures or [config.model_type]))
+        reason = str(error)
+        if isinstance(error, KeyError) and ATTENTION in reason:
+            reason = "it does not attend through transformers' attention interface"
+        elif unfit := report.unfit():
+            reason = f"tensors that it puts together do not fit or are missing ({_named(unfit)})"
+        raise UnsupportedModel(f"{names} is not supported: {reason} ({folder})") from error
+    model, found = loaded
+    _check_weights(folder, model, found, headers)
+    return model
+
+
+class _Report(logging.Filter):
+    """What transformers writes about tensors while it loads: we say it in other words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = ""
+
+    def __enter__(self) -> _Report:
+        _LOADER.addFilter(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _LOADER.removeFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_report = "LOAD REPORT" in text
+        self._text += text if is_report else ""
+        return not is_report
+
+    def unfit(self) -> list[str]:
+        """Tensors that could not be made of those in the files."""
+        rows = (line.split("|") for line in self._text.splitlines())
+        return [row[0].strip() for row in rows if len(row) > 1 and "CONVERSION" in row[1]]
+
+
+def _config(folder: str) -> Any:
+    try:
+        return AutoConfig.from_pretrained(folder, **_COMMON)
+    except Exception as error:  # each model's configuration checks itself in its own way
+        path = Path(folder) / "config.json"
+        raise LoadError(
+            f"{path} cannot be used: {type(error).__name__}: {error!s:.500}",
+            hint="give a folder whose model transformers knows, or its files again",
+        ) from error
+
+
+def _check_weights(
+    folder: str, model: Any, found: dict[str, Any], headers: dict[str, TensorHeader]
+) -> None:
+    """found: what transformers says, after what the model's class allows."""
+    extra = {key for key in found["unexpected_keys"] if not _is_made(model, key, headers)}
+    other = [f"{key}, which is {_shape(is_)} and not {_shape(must)}"
+             for key, is_, must in found["mismatched_keys"]]  # fmt: skip
+    problems = {
+        "missing": found["missing_keys"],
+        "of another shape": other,
+        "not the model's": extra,
+        "not of 16 bit floating point or wider": _not_floating(model, headers) - extra,
+    }
+    said = [f"{len(keys)} {what} ({_named(keys)})" for what, keys in problems.items() if keys]
+    if said:
+        raise LoadError(
+            f"the weights in {folder} are not those of its config.json's "
+            f"{type(model).__name__}: of the tensors, {'; '.join(said)}",
+            hint="download the model again; a model that was changed must be saved whole",
+        )
+
+
+def _not_floating(model: Any, headers: dict[str, TensorHeader]) -> set[str]:
+    """What would be taken for weights as it is."""
+    if getattr(model.config, "quantization_config", None) is not None:
+        return set()
+    ignored = [*(model._keys_to_ignore_on_load_unexpected or ()), r"(^|\.)position_ids$"]
+    return {
+        key
+        for key, tensor in headers.items()
+        if tensor.type not in _WEIGHT_TYPES
+        and not _is_made(model, key, headers)
+        and not any(re.search(pattern, key) for pattern in ignored)
+    }
+
+
+def _is_made(model: Any, key: str, headers: Mapping[str, TensorHeader]) -> bool:
+    """Whether the model makes it itself: a buffer of it, whose name may be without that of the
+    model's body, or the causal mask that attention once was saved with."""
+    is_mask = key.endswith(".bias") and len(headers[key].shape) == 4 if key in headers else False
+    is_buffer = any(name == key or name.endswith(f".{key}") for name, _ in model.named_buffers())
+    return is_buffer or is_mask or key.endswith(".masked_bias")
+
+
+def _named(keys: Iterable[str]) -> str:
+    listed = sorted(keys)
+    more = f", and {len(listed) - _MAX_NAMED} more" if len(listed) > _MAX_NAMED else ""
+    return ", ".join(listed[:_MAX_NAMED]) + more
+
+
+def _shape(shape: Iterable[int]) -> str:
+    return "x".join(map(str, shape)) or "a number"

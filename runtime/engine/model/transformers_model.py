@@ -1,0 +1,78 @@
+"""Any causal LM of transformers over our pool: its own code does everything but attention,
+which it looks up by a name, and finds ours there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from sgc.kernels.interface import Heads
+from sgc.runtime.engine.cache.kv_pool import Step
+
+ATTENTION = "sgc_pool"
+
+# Some models drop keyword arguments on the way to their layers, so this is no argument. One
+# batch runs at a time in a process.
+_step: Step | None = None
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """The function that models call. query, key, value: [1, n_heads, n_tokens, head_dim]."""
+    assert _step is not None, "the model was run outside of a batch"
+    assert query.shape[0] == 1, "a flat batch has one row"
+    q, k, v = (t[0].transpose(0, 1) for t in (query, key, value))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    heads = Heads(float(scale), sliding_window or None, softcap, s_aux)
+    layer: Any = module.layer_idx
+    return _step.attend(int(layer), q, k, v, heads)[None], None
+
+
+def _no_mask(*_: Any, **__: Any) -> None:
+    """Models build no mask: the attention function knows which pages a row has."""
+
+
+AttentionInterface.register(ATTENTION, _attend)
+AttentionMaskInterface.register(ATTENTION, _no_mask)
+
+
+class StockModel:
+    """The model, which from now on attends over a step's pool.
+
+    The choice is noted in the model's configuration: do not share that with other models.
+    """
+
+    def __init__(self, model: Any) -> None:
+        model.eval()
+        model.set_attn_implementation(ATTENTION)
+        self._model = model
+
+    def __call__(
+        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor, step: Step
+    ) -> torch.Tensor:
+        """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Gives [n_logits, vocab]."""
+        global _step
+        _step = step
+        try:
+            output = self._model(
+                input_ids=tokens[None],
+                position_ids=positions[None],
+                use_cache=False,
+                logits_to_keep=wanted,
+            )
+        finally:
+            _step = None
+        logits: torch.Tensor = output.logits[0]
+        return logits

@@ -1,0 +1,205 @@
+"""The bounds of a client's request, checked before anything is computed for it.
+
+Every breach is a `RequestError`, which becomes an Error reply to that request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.requests.sampling_ranges import (
+    BIAS,
+    RANGES,
+    Range,
+    problem_with,
+    problem_with_top_k,
+)
+from sgc.runtime.engine.text.literal import Spans
+from sgc.runtime.engine.text.tokenizer import Ids, Text
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_SEGMENTS = 16_384
+MAX_SPANS = 65_536
+MAX_SALT_BYTES = 64
+MAX_CHOICES = 4096
+MAX_HEADS = 4096
+MAX_JOINT_CHARS = 32 * 1024 * 1024  # choices or heads, each tokenized with the last run
+MAX_STOP_STRINGS = 64
+MAX_STOP_BYTES = 4096
+MAX_STOP_IDS = 1024
+MAX_BIASES = 1024
+MAX_TOP_LOGPROBS = 100
+MAX_LOGPROBS = 200_000  # of one request, alternatives included
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """What one engine accepts; max_context and pool_tokens come from the loaded model."""
+
+    max_context: int
+    pool_tokens: int
+    vocab_size: int
+    max_in_flight: int = 1024  # unfinished requests of one session
+    max_total_in_flight: int = 8192
+    max_sessions: int = 256
+    max_sessions_of_token: int = 128  # where there are several tokens
+    max_silence_s: float = 300.0  # of a session in which nothing is unfinished
+    max_outbox: int = 4096  # unsent replies at which a session's reading pauses
+
+    @property
+    def max_positions(self) -> int:
+        return min(self.max_context, self.pool_tokens) if self.pool_tokens else self.max_context
+
+
+class RequestError(Exception):
+    """Why one request is refused."""
+
+    def __init__(self, code: pb.ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    def to_message(self) -> pb.Error:
+        return pb.Error(code=self.code, message=self.message)
+
+
+def invalid(message: str) -> RequestError:
+    return RequestError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
+
+
+def check_positions(
+    n_tokens: int, limits: ServerLimits, what: str = "the prompt", is_least: bool = False
+) -> None:
+    """Raises CONTEXT_EXCEEDED if so many token positions can never be held.
+
+    is_least: there may be more of them.
+    """
+    if n_tokens > limits.max_positions:
+        at_least = "at least " if is_least else ""
+        raise RequestError(
+            pb.ERROR_CODE_CONTEXT_EXCEEDED,
+            f"{what} is {at_least}{n_tokens} tokens; this engine holds at most "
+            f"{limits.max_positions} (context {limits.max_context}, pool {limits.pool_tokens})",
+        )
+
+
+def checked_segments(prompt: pb.Prompt, limits: ServerLimits) -> list[Text | Ids]:
+    """The prompt's segments; raises `RequestError` for anything out of bounds."""
+    _check_count("prompt segments", len(prompt.segments), MAX_SEGMENTS)
+    return [_checked_segment(segment, limits) for segment in prompt.segments]
+
+
+def check_salt(salt: bytes) -> None:
+    """Raises `RequestError` for one that is too long."""
+    _check_count("bytes in a cache salt", len(salt), MAX_SALT_BYTES)
+
+
+def checked_cut(segments: Sequence[Text | Ids], position: pb.Position) -> list[Text | Ids]:
+    """The segments up to a position; raises `RequestError` if it is not in them."""
+    index, offset = position.segment, position.offset
+    if index > len(segments) or (index == len(segments) and offset > 0):
+        raise invalid(f"reusable: segment {index}, of a prompt of {len(segments)}")
+    before = list(segments[:index])
+    if offset == 0:
+        return before
+    cut = segments[index]
+    length = len(cut.ids) if isinstance(cut, Ids) else len(cut.text)
+    if offset > length:
+        raise invalid(f"reusable: offset {offset} into a segment of {length}")
+    if isinstance(cut, Ids):
+        return [*before, Ids(cut.ids[:offset])]
+    literal = tuple((start, min(end, offset)) for start, end in cut.literal if start < offset)
+    return [*before, Text(cut.text[:offset], literal)]
+
+
+def _checked_segment(segment: pb.Segment, limits: ServerLimits) -> Text | Ids:
+    content = segment.WhichOneof("content")
+    if content == "text":
+        run = segment.text
+        text, literal = run.text, run.literal
+        return Text(text, _checked_spans(literal, len(text)) if literal else ())
+    if content == "tokens":
+        ids = tuple(segment.tokens.ids)
+        _check_ids("prompt", ids, limits.vocab_size)
+        return Ids(ids)
+    raise invalid("a prompt segment has no content: expected text or tokens")
+
+
+def _checked_spans(literal: Sequence[pb.Span], n_chars: int) -> Spans:
+    _check_count("literal spans", len(literal), MAX_SPANS)
+    spans = tuple((span.start, span.end) for span in literal)
+    for start, end in spans:
+        if not start <= end <= n_chars:
+            raise invalid(
+                f"literal span [{start}, {end}) does not lie in a text of {n_chars} code points"
+            )
+    return spans
+
+
+def _check_ids(what: str, ids: Sequence[int], vocab_size: int) -> None:
+    largest = max(ids, default=0)
+    if largest >= vocab_size:
+        raise invalid(f"{what}: token id {largest} is not below the vocabulary size {vocab_size}")
+
+
+def check_heads(heads: Sequence[str], prompt: pb.Prompt) -> None:
+    """Raises `RequestError` if there is too much to tokenize."""
+    _check_count("heads", len(heads), MAX_HEADS)
+    _check_joint(heads, prompt)
+
+
+def check_choices(choices: Sequence[str], prompt: pb.Prompt) -> None:
+    """Raises `RequestError` for choices that cannot be scored."""
+    if not choices:
+        raise invalid("a score request has no choices")
+    _check_count("choices", len(choices), MAX_CHOICES)
+    for i, choice in enumerate(choices):
+        if not choice:
+            raise invalid(f"choice {i} is empty")
+    _check_joint(choices, prompt)
+
+
+def _check_joint(texts: Sequence[str], prompt: pb.Prompt) -> None:
+    last = prompt.segments[-1].text.text if prompt.segments else ""
+    n_chars = sum(map(len, texts)) + len(texts) * len(last)
+    what = "characters to tokenize (each text with the run it follows)"
+    _check_count(what, n_chars, MAX_JOINT_CHARS)
+
+
+def check_sampling(s: pb.Sampling, vocab_size: int) -> None:
+    """Raises `RequestError` for a parameter out of bounds."""
+    if s.min_tokens > s.max_tokens:
+        raise invalid(f"min_tokens ({s.min_tokens}) is larger than max_tokens ({s.max_tokens})")
+    for name, allowed in RANGES.items():
+        _check_range(name, getattr(s, name), allowed)
+    if problem := problem_with_top_k(s.top_k):
+        raise invalid(problem)
+    _check_count("stop strings", len(s.stop), MAX_STOP_STRINGS)
+    for stop in s.stop:
+        if not stop:
+            raise invalid("a stop string is empty")
+        _check_count("bytes in a stop string", len(stop.encode()), MAX_STOP_BYTES)
+    _check_count("stop token ids", len(s.stop_token_ids), MAX_STOP_IDS)
+    _check_ids("stop_token_ids", s.stop_token_ids, vocab_size)
+    _check_count("logit biases", len(s.logit_bias), MAX_BIASES)
+    _check_ids("logit_bias", [each.id for each in s.logit_bias], vocab_size)
+    for each in s.logit_bias:
+        _check_range("a logit bias", each.bias, BIAS)
+    _check_count("top_logprobs_num", s.logprobs.top, MAX_TOP_LOGPROBS)
+    if s.stop_regex and s.WhichOneof("constraint"):
+        raise invalid(
+            "stop_regex and a constraint are both given; where the text may end is for the "
+            "constraint to say"
+        )
+
+
+def _check_count(what: str, found: int, limit: int) -> None:
+    if found > limit:
+        raise invalid(f"{what}: {found}, of at most {limit}")
+
+
+def _check_range(name: str, value: float, allowed: Range) -> None:
+    if problem := problem_with(name, value, allowed):
+        raise invalid(problem)

@@ -1,0 +1,263 @@
+"""A client's request to the worker's: checked and tokenized. Runs on any thread.
+
+A text that is too long for the context whatever its tokens are is refused before it is tokenized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.guides.stop_patterns import PatternError, stop_patterns
+from sgc.runtime.engine.preparing.bounds import (
+    MAX_LOGPROBS,
+    RequestError,
+    ServerLimits,
+    check_choices,
+    check_heads,
+    check_positions,
+    check_salt,
+    check_sampling,
+    checked_cut,
+    checked_segments,
+    invalid,
+)
+from sgc.runtime.engine.preparing.constrain import constrain
+from sgc.runtime.engine.preparing.salts import cache_key
+from sgc.runtime.engine.text.tokenizer import (
+    PROBES,
+    GoOn,
+    Ids,
+    Text,
+    Tokenizer,
+    always,
+    common_prefix_length,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request for the worker (its id still to be set) and the client's own."""
+
+    request: pb.Request
+    work: wpb.WorkerRequest
+
+
+class Dropped(Exception):
+    """Nobody waits for the requests any more."""
+
+
+def prepare_all(
+    requests: Sequence[pb.Request],
+    tokenizer: Tokenizer,
+    limits: ServerLimits,
+    domain: bytes = b"",
+    go_on: GoOn = always,
+) -> list[Prepared | RequestError]:
+    """Each request prepared, or why it is refused.
+
+    domain: of the client's token, see `cache_key`. go_on: called between texts; raises `Dropped`
+    to have the rest left.
+    """
+    return [_prepare_or_refuse(each, tokenizer, limits, domain, go_on) for each in requests]
+
+
+def too_long(
+    texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits
+) -> RequestError | None:
+    """Why a prompt with these texts can be refused at once, if it can."""
+    try:
+        check_least(texts, tokenizer, limits)
+    except RequestError as error:
+        return error.with_traceback(None)  # whose frames hold the texts
+    return None
+
+
+def check_least(
+    texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits, n_ids: int = 0
+) -> None:
+    """Raises CONTEXT_EXCEEDED for a prompt that has too many tokens however it is tokenized."""
+    n_least = n_ids + sum(map(tokenizer.least_tokens, texts))
+    check_positions(n_least, limits, is_least=True)
+
+
+def texts_of(request: pb.Request) -> list[str]:
+    """The text of each segment of its prompt. Every look at one copies it."""
+    return [segment.text.text for segment in request.prompt.segments]
+
+
+def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
+    """The characters to tokenize, each choice and head counted with the run it follows."""
+    runs = list(map(len, texts))
+    kind = request.WhichOneof("kind")
+    if kind == "generate":
+        return sum(runs) + CONSTRAINT_COST * _n_constraint_chars(request.generate.sampling)
+    follow: Sequence[str] = request.score.choices or request.commit.heads
+    if kind == "commit" and not follow:
+        follow = PROBES
+    elif kind == "prefetch":
+        follow = HEADS_AHEAD
+    return sum(runs) + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
+
+
+# What a prefetch's prompt may go on with, to see which of its last tokens that could change: fewer
+# than a commit's, since a token too many is computed in vain and no more.
+HEADS_AHEAD = ("", "a", " a", "\n", "1")
+_FAR = 2  # times the context
+# A character of a constraint takes about so many times as long as one of a prompt.
+CONSTRAINT_COST = 16
+
+
+def _n_constraint_chars(s: pb.Sampling) -> int:
+    """Of what has to be read before the request can be passed on."""
+    text = s.regex or s.json_schema or s.grammar
+    return len(text) + sum(map(len, s.stop_regex))
+
+
+def _prepare_or_refuse(
+    request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits, domain: bytes, go_on: GoOn
+) -> Prepared | RequestError:
+    go_on()
+    try:
+        check_salt(request.cache_salt)
+        work = _work(request, tokenizer, limits, go_on)
+        work.namespace = cache_key(domain, request.cache_salt)
+        return Prepared(request, work)
+    except RequestError as error:
+        return error.with_traceback(None)  # whose frames hold the texts
+    except Dropped:
+        raise
+    except Exception as error:  # one request must never break the others
+        return RequestError(pb.ERROR_CODE_INTERNAL, f"preparing the request failed: {error!r}")
+
+
+def _work(
+    request: pb.Request, tokenizer: Tokenizer, limits: ServerLimits, go_on: GoOn
+) -> wpb.WorkerRequest:
+    kind = request.WhichOneof("kind")
+    if kind is None:
+        raise invalid("the request has no kind: expected generate, score, commit or prefetch")
+    segments = checked_segments(request.prompt, limits)
+    if kind == "score":
+        check_choices(request.score.choices, request.prompt)
+    elif kind == "commit":
+        check_heads(request.commit.heads, request.prompt)
+    texts = [each.text for each in segments if isinstance(each, Text)]
+    n_ids = sum(len(each.ids) for each in segments if isinstance(each, Ids))
+    check_least(texts, tokenizer, limits, n_ids)
+    if kind != "generate":
+        _check_alone(segments, tokenizer, limits)
+    if kind == "generate":
+        work = _generate(segments, request.generate.sampling, tokenizer, limits)
+        constrain(work, request.generate.sampling, segments, tokenizer)
+    elif kind == "score":
+        work = _score(segments, request.score.choices, tokenizer, limits, go_on)
+    elif kind == "commit":
+        work = _commit(segments, request.commit, tokenizer, limits, go_on)
+    else:
+        ids = tokenizer.encode_commit(segments, HEADS_AHEAD, go_on)
+        check_positions(len(ids), limits)
+        work = wpb.WorkerRequest(tokens=ids, prefetch=wpb.CommitTokens())
+    if request.HasField("reusable"):
+        reusable = checked_cut(segments, request.reusable)
+        common = common_prefix_length([tokenizer.encode_prompt(reusable), work.tokens])
+        work.n_reusable = common
+    return work
+
+
+def _check_alone(
+    segments: Sequence[Text | Ids], tokenizer: Tokenizer, limits: ServerLimits
+) -> None:
+    """Raises CONTEXT_EXCEEDED for a prompt that is far too long, before it is tokenized again with
+    each of the texts that may follow it. What follows changes its last few tokens at most."""
+    n_chars = sum(len(each.text) for each in segments if isinstance(each, Text))
+    if n_chars > _FAR * limits.max_positions:
+        n_alone = len(tokenizer.encode_prompt(segments))
+        if n_alone > _FAR * limits.max_positions:
+            check_positions(n_alone, limits)
+
+
+def _commit(
+    segments: list[Text | Ids],
+    commit: pb.Commit,
+    tokenizer: Tokenizer,
+    limits: ServerLimits,
+    go_on: GoOn,
+) -> wpb.WorkerRequest:
+    ids = tokenizer.encode_commit(segments, commit.heads, go_on)
+    check_positions(len(ids), limits)
+    return wpb.WorkerRequest(tokens=ids, commit=wpb.CommitTokens())
+
+
+def _generate(
+    segments: list[Text | Ids], asked: pb.Sampling, tokenizer: Tokenizer, limits: ServerLimits
+) -> wpb.WorkerRequest:
+    sampling = _sampling(asked.SerializeToString(), tokenizer.eos_ids, limits.vocab_size)
+    if asked.stop_regex:
+        _check_patterns(tuple(asked.stop_regex))
+    ids = tokenizer.encode_prompt(segments)
+    if asked.HasField("logprobs"):
+        _check_logprobs(asked, len(ids), limits)
+    if not ids:
+        raise invalid("the prompt is empty, and this model has no begin-of-sequence token")
+    if sampling.max_tokens:
+        check_positions(len(ids) + 1, limits, "the prompt with one generated token")
+    else:
+        check_positions(len(ids), limits)
+    return wpb.WorkerRequest(tokens=ids, generate=sampling)
+
+
+def _check_patterns(patterns: tuple[str, ...]) -> None:
+    try:
+        stop_patterns(patterns)
+    except PatternError as error:
+        raise invalid(f"{error.message}; {error.hint}") from error
+
+
+def _check_logprobs(asked: pb.Sampling, n_prompt: int, limits: ServerLimits) -> None:
+    """They are told in one message, which is bounded, and written within a step."""
+    start = asked.logprobs.start if asked.logprobs.HasField("start") else n_prompt
+    n_tokens = max(0, n_prompt - start) + min(asked.max_tokens, limits.max_context)
+    n_values = n_tokens * (1 + asked.logprobs.top)
+    if n_values > MAX_LOGPROBS:
+        raise invalid(
+            f"log-probabilities: up to {n_values} are asked for, of at most {MAX_LOGPROBS}; "
+            "ask for fewer alternatives, a later start or fewer tokens"
+        )
+
+
+@lru_cache(maxsize=1024)  # greedy requests that ask for the same are many
+def _sampling(asked: bytes, eos_ids: tuple[int, ...], vocab_size: int) -> pb.Sampling:
+    """The sampling, checked, its stop tokens with the ends of sequence; not to be changed."""
+    sampling = pb.Sampling.FromString(asked)
+    check_sampling(sampling, vocab_size)
+    for name in ("regex", "json_schema", "grammar"):  # the step process gets it as one grammar
+        sampling.ClearField(name)
+    if not sampling.ignore_eos:
+        known = set(sampling.stop_token_ids)
+        ends = (i for i in eos_ids if i < vocab_size)
+        sampling.stop_token_ids.extend(i for i in ends if i not in known)
+    return sampling
+
+
+def _score(
+    segments: list[Text | Ids],
+    choices: Sequence[str],
+    tokenizer: Tokenizer,
+    limits: ServerLimits,
+    go_on: GoOn,
+) -> wpb.WorkerRequest:
+    for choice in choices:
+        check_positions(tokenizer.least_tokens(choice), limits, "a choice", is_least=True)
+    try:
+        prompt_ids, choice_ids = tokenizer.encode_choices(segments, choices, go_on)
+    except ValueError as error:
+        raise invalid(str(error)) from error
+    longest = max(map(len, choice_ids))
+    check_positions(len(prompt_ids) + longest, limits, "the prompt with the longest choice")
+    work = wpb.WorkerRequest(tokens=prompt_ids)
+    work.score.choices.extend(wpb.TokenIds(ids=ids) for ids in choice_ids)
+    return work

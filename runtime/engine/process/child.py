@@ -1,0 +1,23 @@
+"""How child processes of the engine are started: same interpreter, same `sgc`, safe import path."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import sgc.errors
+
+
+def python_module(name: str) -> list[str]:
+    """The command that runs a module of the engine, of this very copy of it; see `start.py`.
+
+    -P keeps the working folder off the import path: it may hold a `proto` or `kernels`.
+    """
+    start = Path(__file__).absolute().parent.with_name("start.py")
+    return [
+        sys.executable,
+        "-P",
+        str(start),
+        str(Path(sgc.errors.__file__).absolute().parent),
+        name,
+    ]

@@ -1,0 +1,80 @@
+"""Log-probabilities of tokens that a request asks to be told, its prompt's and its own.
+
+They are the model's own, before temperature, penalties, bias and constraint. The logits of a
+position decide those of the token after it, so the positions before such tokens are run even if
+they are cached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.requests.finite import check_finite
+
+Row = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Natural logarithms. logprob: None for the first token of a prompt. top: the likeliest
+    tokens at its place, the likeliest first."""
+
+    id: int
+    logprob: float | None
+    top: tuple[tuple[int, float], ...] = ()
+
+
+class LogprobLog:
+    """Those of one request's tokens from `first` on, by their place in the sequence."""
+
+    def __init__(self, first: int, n_prompt: int, top: int) -> None:
+        self._first = first
+        self._n_prompt = n_prompt
+        self._top = top
+        self._known: dict[int, TokenLogprob] = {}
+        self._next = max(first, 1)  # all before it are known; nothing decides the first one
+
+    @property
+    def n_unneeded(self) -> int:
+        """How many positions need not be run for what is still to be known."""
+        return self._next - 1
+
+    def wants(self, index: int) -> bool:
+        return index >= self._next
+
+    def note(self, index: int, token: int, row: Row) -> None:
+        """row: [vocab], the logits of the position before. Places come in order."""
+        total = log_sum_exp(row)
+        top = tuple((i, float(row[i]) - total) for i in likeliest(row, self._top))
+        self._known[index] = TokenLogprob(token, float(row[token]) - total, top)
+        self._next = index + 1
+
+    def of_prompt(self, first_token: int) -> tuple[TokenLogprob, ...]:
+        known = [self._known[i] for i in range(max(self._first, 1), self._n_prompt)]
+        head = [TokenLogprob(first_token, None)] if self._first == 0 else []
+        return (*head, *known)
+
+    def of_generated(self) -> tuple[TokenLogprob, ...]:
+        return tuple(self._known[i] for i in range(self._n_prompt, self._next))
+
+
+def likeliest(row: Row, k: int) -> list[int]:
+    """The k largest, the largest first; of equals, the lower ids."""
+    k = min(k, len(row))
+    if k == 0:
+        return []
+    least = np.partition(row, len(row) - k)[len(row) - k]
+    found = np.flatnonzero(row >= least)
+    order = np.argsort(-row[found], kind="stable")[:k]
+    return [int(i) for i in found[order]]
+
+
+def log_sum_exp(row: Row) -> float:
+    """Raises NotFinite for a row that holds a NaN or an infinity, or no finite number."""
+    wide = row.astype(np.float64)
+    best = wide.max()
+    check_finite(best)
+    return float(best + np.log(np.exp(wide - best).sum()))

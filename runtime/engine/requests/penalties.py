@@ -1,0 +1,22 @@
+"""What penalties must remember of one request: which tokens it has seen, and how often it
+generated each. Kept only for requests that ask for a penalty; updated token by token."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.cache.radix import Ints
+
+
+class Penalties:
+    """seen: [vocab], in the prompt or generated. counts: [vocab], generated."""
+
+    def __init__(self, prompt: Ints, vocab_size: int) -> None:
+        self.seen: npt.NDArray[np.bool_] = np.zeros(vocab_size, np.bool_)
+        self.seen[prompt] = True
+        self.counts: npt.NDArray[np.float32] = np.zeros(vocab_size, np.float32)
+
+    def add(self, token: int) -> None:
+        self.seen[token] = True
+        self.counts[token] += 1

@@ -1,0 +1,356 @@
+"""What a request is: what was asked (frozen), what it holds while it lives, what comes back.
+
+`Work` is the only mutable record; the scheduler and the core change it. No tensors here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.cache.cache import IntBuffer
+from sgc.runtime.engine.cache.radix import Ints, Node
+from sgc.runtime.engine.requests.choices import ChoiceTrie
+from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
+from sgc.runtime.engine.requests.penalties import Penalties
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What ended a text: a stop string, or a pattern's match, n_over characters before the end.
+
+    n_chars: from the beginning of the stop string to the end of the text.
+    """
+
+    text: str = ""
+    n_over: int = -1
+    n_chars: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.text) or self.n_over >= 0
+
+
+NO_STOP = Stop()
+NO_TOKEN = -1  # drawn where a constraint leaves nothing to draw
+
+
+class StopChecker(Protocol):
+    def feed(self, ids: list[int], counts: bool) -> Stop:
+        """Takes the next ids; gives the stop that ends the text with them, if any does.
+
+        counts: whether one may end it yet.
+        """
+        ...
+
+
+class Guide(Protocol):
+    """A constraint as one generation follows it (`guides.py`)."""
+
+    def take(self, ids: Sequence[int]) -> None:
+        """Goes on with generated tokens."""
+        ...
+
+    def forced(self) -> list[int]:
+        """The tokens that must come next, whatever the model says."""
+        ...
+
+    def write_mask(self, row: npt.NDArray[np.int32]) -> None:
+        """A bit for each token that may come next, and one after them all for the end."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can follow."""
+        ...
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the text satisfies it as it is."""
+        ...
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it says nothing about what follows."""
+        ...
+
+    def is_whole_without(self, n_chars: int) -> bool:
+        """Whether the text satisfies it without its last characters, of the newest token's."""
+        ...
+
+    def check(self) -> None:
+        """Raises ValueError if it can be followed no further."""
+        ...
+
+
+class Constraint(Protocol):
+    def start(self, jumps: bool) -> Guide:
+        """jumps: whether tokens that must come next are ever told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How to draw a token; the defaults are greedy. See `sampler.py` for the definitions."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature < 1e-5
+
+    @property
+    def has_penalties(self) -> bool:
+        return (
+            self.frequency_penalty != 0
+            or self.presence_penalty != 0
+            or self.repetition_penalty != 1
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """Texts and patterns that end a generation; neither sees the first `n_skipped` characters."""
+
+    texts: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    n_skipped: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobsAsked:
+    """start: the prompt's from this position on, too; top: alternatives at each position."""
+
+    start: int | None = None
+    top: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """stop_ids: tokens that end it, end-of-sequence ones included."""
+
+    max_tokens: int
+    params: SamplingParams = SamplingParams()
+    min_tokens: int = 0
+    stop: Stops = Stops()
+    stop_ids: tuple[int, ...] = ()
+    constraint: Constraint | None = None
+    logprobs: LogprobsAsked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Log-probabilities of each choice's tokens after the prompt."""
+
+    choices: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Computes and caches the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """The same when nobody waits (`prefetch_queue.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """id: unique among the unfinished. namespace: requests share a cache only within one.
+
+    n_reusable: later requests may begin with so many of the tokens, but not with more (the
+    compiler's last-use mark); None: with all, and what is generated.
+    """
+
+    id: int
+    tokens: Ints
+    kind: Generate | Score | Commit | Prefetch
+    namespace: bytes = b""
+    n_reusable: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Seconds.
+
+    forced_tokens: of completion_tokens, those no step was made for.
+    """
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    completion_tokens: int = 0
+    queue_s: float = 0.0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    forced_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineError:
+    code: pb.ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Progress of one request; the final one carries its usage or its error."""
+
+    id: int
+    new_ids: tuple[int, ...] = ()
+    final: bool = False
+    finish_reason: pb.FinishReason = pb.FINISH_REASON_UNSPECIFIED
+    matched: str = ""
+    matched_id: int = -1
+    n_over: int = -1  # if a stop pattern's match ended it: the characters after that
+    choices: tuple[tuple[float, ...], ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+    prompt_logprobs: tuple[TokenLogprob, ...] = ()
+    usage: Usage | None = None
+    error: EngineError | None = None
+    gave_way: bool = False  # of a prefetch that came to no end
+
+
+class State(Enum):
+    WAITING = auto()
+    PARKED = auto()  # waits for a running request that computes its prefix
+    RUNNING = auto()
+    DONE = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A request while it lives.
+
+    tokens: the prompt and what was generated. pages: of tokens[:len(pages)], in order; those
+    of [n_computed:] are reserved for the step. tokens[:n_published] are in the tree, locked
+    up to `node`.
+    """
+
+    request: EngineRequest
+    order: int  # of arrival
+    submitted_at: float
+    tokens: IntBuffer
+    trie: ChoiceTrie | None = None
+    checker: StopChecker | None = None
+    penalties: Penalties | None = None
+    guide: Guide | None = None
+    logprobs: LogprobLog | None = None
+    n_forced: int = 0
+    ending: Update | None = None  # known before anything is run
+    state: State = State.WAITING
+    node: Node | None = None
+    pages: IntBuffer = field(default_factory=IntBuffer)
+    n_computed: int = 0
+    n_published: int = 0
+    cached_tokens: int | None = None  # None: never admitted
+    admitted_at: float | None = None
+    prefilled_at: float | None = None
+    choice_ends: list[Node] = field(default_factory=list)  # in the tree, longest paths first
+    keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
+    followers: list[tuple[int, Work]] = field(default_factory=list)
+    was_held: bool = False  # a step took longer for a prefetch since it came (`prefetch_queue.py`)
+    # While it waits (`waiting.py`):
+    group: int | None = None  # that it arrived with; None: it had its turn
+    pin: Node | None = None  # the end of what is kept in the cache for it
+    n_known: int = 0
+    known_since: int = 0
+    prompt_bytes: bytes | None = None
+    n_prompt: int = field(init=False)
+    wants_logits: bool = field(init=False)  # whether its last position must be run, cached or not
+
+    def __post_init__(self) -> None:
+        self.n_prompt = len(self.request.tokens)
+        kind = self.request.kind
+        is_generate = isinstance(kind, Generate) and kind.max_tokens > 0
+        self.wants_logits = is_generate or isinstance(kind, Score)
+
+    @property
+    def n_generated(self) -> int:
+        return len(self.tokens) - self.n_prompt
+
+    @property
+    def n_matchable(self) -> int:
+        """How many of its tokens may come from the cache."""
+        n = len(self.tokens) - self.wants_logits
+        return n if self.logprobs is None else min(n, self.logprobs.n_unneeded)
+
+    @property
+    def n_todo(self) -> int:
+        """Positions of the sequence still to run."""
+        return len(self.tokens) - self.n_computed
+
+    @property
+    def n_todo_in_all(self) -> int:
+        """Positions still to run, those of its choices included."""
+        n_todo = len(self.tokens) - self.n_computed
+        return n_todo if self.trie is None else n_todo + self.trie.n_todo
+
+    @property
+    def n_left(self) -> int:
+        """How many tokens it may still generate."""
+        kind = self.request.kind
+        return kind.max_tokens - self.n_generated if isinstance(kind, Generate) else 0
+
+    @property
+    def is_decoding(self) -> bool:
+        return self.n_computed >= self.n_prompt and self.n_todo == 1 and self.wants_logits
+
+    def private_pages(self) -> list[Ints]:
+        """What it holds outside the tree."""
+        own = [self.pages.view[self.n_published :]]
+        return own if self.trie is None else own + self.trie.all_pages()
+
+    def prompt_usage(self) -> Usage:
+        """Its prompt's share in the totals, once that is computed."""
+        cached = self.cached_tokens or 0
+        return Usage(self.n_prompt, cached, self.n_prompt - cached)
+
+    def usage_so_far(self) -> Usage:
+        """Its share in the totals when it leaves, wherever it stands; no times."""
+        if self.cached_tokens is None:
+            return Usage()
+        n_trie = 0 if self.trie is None else self.trie.n_done
+        n_prompt = self.n_prompt
+        if self.prefilled_at is None:  # else all of it was computed, once
+            n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
+        return Usage(
+            n_prompt + n_trie,
+            self.cached_tokens,
+            n_prompt + n_trie - self.cached_tokens,
+            self.n_generated,
+            forced_tokens=self.n_forced,
+        )
+
+    def usage(self, now: float) -> Usage:
+        n_trie = 0 if self.trie is None else self.trie.n_positions
+        cached = self.cached_tokens or 0
+        admitted = now if self.admitted_at is None else self.admitted_at
+        prefilled = now if self.prefilled_at is None else self.prefilled_at
+        return Usage(
+            prompt_tokens=self.n_prompt + n_trie,
+            cached_tokens=cached,
+            computed_tokens=self.n_prompt + n_trie - cached,
+            completion_tokens=self.n_generated,
+            queue_s=admitted - self.submitted_at,
+            prefill_s=prefilled - admitted,
+            decode_s=now - prefilled,
+            forced_tokens=self.n_forced,
+        )

@@ -1,0 +1,179 @@
+"""Prompts that are computed ahead of their use, while nobody waits: the engine's prefetches.
+
+They are no part of the queue. A step runs a chunk of one of them beside what it runs anyway, and
+only if every unfinished request is generating and none of these has been through such a step
+before. So whoever comes finds at most one such chunk before it or beside it, in all its life.
+
+Between steps a prefetch holds nothing, no page and no lock: what it computed is cached like
+anything else, so a request that wants it goes on from there, and memory is everybody's as before.
+Room is made only of what nobody has used since it was asked for. It gives way, which is no error,
+where there is none, where what it had computed was evicted, and to newer ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.requests.request import State, Update, Usage, Work
+from sgc.runtime.engine.scheduling.scheduler import ALIGNED, Item, Scheduler
+
+MAX_WAITING = 64
+# A prefetch's chunk is this part of a step: whoever comes meanwhile waits for the rest of it.
+SHARE = 2
+
+
+@dataclass(slots=True, eq=False)
+class _Prefetch:
+    """work: holds pages and a lock only while a step runs. since: the tree's clock as it came."""
+
+    work: Work
+    since: int
+    n_reached: int = 0
+    n_run: int = 0
+
+    def ended(self, gave_way: bool) -> Update:
+        """What to say of it at its end; a prompt is counted as far as it came."""
+        work, now = self.work, time.monotonic()
+        n_prompt = self.n_reached if gave_way else len(work.tokens)
+        begun = now if work.admitted_at is None else work.admitted_at
+        usage = Usage(
+            n_prompt,
+            n_prompt - self.n_run,
+            self.n_run,
+            queue_s=begun - work.submitted_at,
+            prefill_s=now - begun,
+        )
+        return Update(work.request.id, final=True, usage=usage, gave_way=gave_way)
+
+
+class Ahead:
+    """chunk_tokens: positions a step may run, decodes included; of a prefetch half of them.
+
+    n_ended, n_dropped, n_run: prefetches that have ended; of these, those that gave way; positions
+    run for any.
+    """
+
+    def __init__(self, cache: PrefixCache, scheduler: Scheduler, chunk_tokens: int) -> None:
+        self._cache, self._scheduler = cache, scheduler
+        self._chunk_tokens = chunk_tokens
+        self._queue: dict[int, _Prefetch] = {}  # by request id, in the order of arrival
+        self._item: Item | None = None  # of the step that is being made
+        self.has_run = False  # in the last step
+        self.n_ended = self.n_dropped = self.n_run = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def __contains__(self, request_id: int) -> bool:
+        return request_id in self._queue
+
+    def ids(self) -> Iterator[int]:
+        return iter(self._queue)
+
+    def add(self, work: Work) -> list[Update]:
+        """Takes one in; gives what is to be said of those that give way to it."""
+        if not self._cache.keeps:
+            self.n_ended, self.n_dropped = self.n_ended + 1, self.n_dropped + 1
+            return [_Prefetch(work, 0).ended(gave_way=True)]
+        dropped = []
+        if len(self._queue) >= MAX_WAITING:
+            waiting = (one for one in self._queue.values() if one.n_run == 0)
+            dropped.append(self._end(next(waiting), gave_way=True))
+        self._queue[work.request.id] = _Prefetch(work, self._cache.tree.clock)
+        return dropped
+
+    def cancel(self, request_id: int) -> None:
+        """Nobody wants it any more; what it has computed stays cached."""
+        if self._queue.pop(request_id, None) is not None:
+            self.n_ended += 1
+
+    def choose(self, items: Sequence[Item], n_live: int) -> tuple[Item | None, list[Update]]:
+        """What the step may run of one beside `items`, and those that have come to their end.
+
+        n_live: all unfinished requests, waiting or running, and answers that are to be told.
+        """
+        self.has_run, self._item = False, None
+        updates: list[Update] = []
+        if not self._queue or len(items) < n_live or not all(map(_may_be_held, items)):
+            return None, updates
+        budget = min(max(1, self._chunk_tokens // SHARE), self._chunk_tokens - len(items))
+        while self._queue and budget > 0 and self._item is None:
+            update = self._begin(next(iter(self._queue.values())), budget)
+            if update is not None:
+                updates.append(update)
+        if self._item is not None:
+            self.has_run = True
+            for item in items:
+                item.work.was_held = True
+        return self._item, updates
+
+    def commit(self) -> list[Update]:
+        """The chosen positions are computed: they are everybody's now."""
+        if self._item is None:
+            return []
+        work, n = self._item.work, self._item.n_tokens
+        one = self._queue[work.request.id]
+        work.n_computed += n
+        one.n_run, self.n_run = one.n_run + n, self.n_run + n
+        self._scheduler.publish(work)
+        one.n_reached = work.n_computed
+        self._let_go()
+        return [self._end(one, gave_way=False)] if one.n_reached == len(work.tokens) else []
+
+    def fail(self) -> int | None:
+        """The step has failed: frees what it holds; the id of the prefetch, which is forgotten."""
+        if self._item is None:
+            return None
+        request_id = self._item.work.request.id
+        self._let_go()
+        self.cancel(request_id)
+        return request_id
+
+    def _begin(self, one: _Prefetch, budget: int) -> Update | None:
+        """Chooses its next positions; else why not: it is done with, or gives way."""
+        work, tokens = one.work, one.work.tokens.view
+        match = self._cache.match(tokens, work.request.namespace)
+        if match.length < one.n_reached:
+            return self._end(one, gave_way=True)
+        one.n_reached = match.length
+        if match.length == len(tokens):
+            return self._end(one, gave_way=False)
+        n = min(len(tokens) - match.length, budget)
+        if match.length + n < len(tokens) and n >= 2 * ALIGNED:
+            n -= (match.length + n) % ALIGNED
+        node = self._cache.tree.lock(match)
+        pages = self._cache.reserve_unused(n, one.since)
+        if len(pages) == 0:
+            self._cache.tree.unlock(node)
+            return self._end(one, gave_way=True)
+        work.node, work.state = node, State.RUNNING
+        work.n_computed = work.n_published = match.length
+        work.pages = IntBuffer(self._cache.tree.path_pages(node))
+        work.pages.extend(pages)
+        work.admitted_at = work.admitted_at or time.monotonic()
+        self._item = Item(work, len(pages))
+        return None
+
+    def _let_go(self) -> None:
+        """Releases the pages that are not in the tree, and the lock on those that are."""
+        assert self._item is not None
+        work, self._item = self._item.work, None
+        assert work.node is not None
+        if len(work.pages) > work.n_published:
+            self._cache.release(work.pages.cut(work.n_published))
+        self._cache.tree.unlock(work.node)
+        work.node, work.state = None, State.WAITING
+        work.pages.clear()
+
+    def _end(self, one: _Prefetch, gave_way: bool) -> Update:
+        del self._queue[one.work.request.id]
+        self.n_ended, self.n_dropped = self.n_ended + 1, self.n_dropped + gave_way
+        return one.ended(gave_way)
+
+
+def _may_be_held(item: Item) -> bool:
+    """Whether a step may take longer for its request: for the first time, and while it decodes."""
+    return item.is_decode and not item.work.was_held

@@ -1,0 +1,411 @@
+"""Decides what runs: whom to admit, which positions the next step takes, who gives way when
+memory is short. It owns no tensors and runs nothing; who is next is `waiting.py`'s matter.
+
+A request whose uncached prefix is being computed by a running one is parked until that part is
+done, so no position is computed twice; others may pass it. When the pool is short, the youngest
+running request gives way: what it computed stays in the tree until evicted, and it goes on
+later from its prompt and what it generated.
+
+What is cached of a waiting request is pinned: room for others is made of what nobody waits for,
+if there is any. So a batch that is known computes each shared prefix once, however it is
+ordered (the offline optimum: SGLang paper, theorem 3.1). Pins give way before running requests.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+import numpy as np
+
+from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.cache.radix import Ints, Match, Node, common_prefix
+from sgc.runtime.engine.names import DEFAULT_POLICY
+from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
+from sgc.runtime.engine.requests.request import Generate, State, Work
+from sgc.runtime.engine.scheduling.inflight import InFlight
+from sgc.runtime.engine.scheduling.waiting import WaitingQueue
+
+# Where a prompt is cut, it is at a multiple of this: attention over other lengths takes up to
+# twice as long (torch's CPU kernel, bfloat16).
+ALIGNED = 32
+# So many steps the next request waits for running ones to end before others' pins give way.
+MAX_HELD_BACK = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPart:
+    """`n_tokens` positions of a choice branch, from `start`."""
+
+    branch: Branch
+    start: int
+    n_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a step runs of one request: positions of its sequence, then of its choices.
+
+    is_decode: it is one token that it has generated.
+    """
+
+    work: Work
+    n_tokens: int
+    parts: tuple[BranchPart, ...] = ()
+    is_decode: bool = False
+
+    @property
+    def n_positions(self) -> int:
+        if not self.parts:
+            return self.n_tokens
+        return self.n_tokens + sum(part.n_tokens for part in self.parts)
+
+
+class Scheduler:
+    """chunk_tokens: positions a step may run. shares_in_batch: requests whose next positions
+    are being computed wait for them. headroom_tokens: kept free for each running
+    request at first; then as many as requests came to generate."""
+
+    def __init__(
+        self,
+        cache: PrefixCache,
+        chunk_tokens: int,
+        max_running: int,
+        *,
+        policy: str = DEFAULT_POLICY,
+        shares_in_batch: bool = True,
+        headroom_tokens: int = 32,
+    ) -> None:
+        self.cache = cache
+        self.chunk_tokens = chunk_tokens
+        self.max_running = max_running
+        self.running: list[Work] = []  # in the order of arrival
+        self.waiting = WaitingQueue(policy, self._pin)
+        self._pinned: dict[Work, None] = {}
+        self._n_held_back = 0  # steps in a row in which the next one found no room
+        self.inflight = InFlight(shares_in_batch)
+        self.n_preempted = 0
+        self._headroom = float(headroom_tokens)
+
+    def add(self, work: Work) -> None:
+        self.waiting.add(work)
+
+    def admit(self, now: float) -> list[Work]:
+        """Moves waiting requests to running while memory and places last."""
+        self.waiting.begin()
+        admitted: list[Work] = []
+        promised: int | None = None
+        while len(self.running) < self.max_running:
+            work = self.waiting.peek()
+            if work is None:
+                break
+            match = self._match(work)
+            if match is None or self.waiting.has_less(work, match.length):
+                continue
+            if promised is None:
+                promised = sum(map(self._n_promised, self.running))
+            if not self._enter(work, match, promised):
+                break
+            promised += self._n_promised(work)
+            work.admitted_at = work.admitted_at or now
+            admitted.append(work)
+        return admitted
+
+    def choose(self) -> list[Item]:
+        """The next step's positions, their pages reserved: decodes first, then the oldest."""
+        items = self._wanted()
+        pages = self.cache.reserve(sum(item.n_positions for item in items))
+        if pages is None:
+            return self._choose_when_short(items)
+        at = 0
+        for item in items:
+            if item.is_decode:
+                item.work.pages.append(pages.item(at))
+                at += 1
+            else:
+                _hand_out(item, pages[at : at + item.n_positions])
+                at += item.n_positions
+        return items
+
+    def _wanted(self) -> list[Item]:
+        """What the step would run if memory were no matter."""
+        decoding: list[Work] = []
+        others: list[Work] = []
+        for work in self.running:
+            (decoding if work.is_decoding else others).append(work)
+        items = [Item(work, 1, (), True) for work in decoding[: self.chunk_tokens]]
+        budget = self.chunk_tokens - len(items)
+        for work in others:
+            if budget == 0:
+                break
+            item = self._take(work, budget)
+            items.append(item)
+            budget -= item.n_positions
+        return items
+
+    def _choose_when_short(self, wanted: list[Item]) -> list[Item]:
+        """What can be had of it, one request at a time, the youngest giving way to the others."""
+        items: dict[Work, Item] = {}
+        for item in wanted:
+            # Another may have given way to an older one just now.
+            if item.work.state is State.RUNNING and self._reserve(item, items):
+                items[item.work] = item
+        return list(items.values())
+
+    def publish(self, work: Work) -> None:
+        """Puts the computed part of the sequence into the tree, for everyone."""
+        assert work.node is not None
+        start, end = work.n_published, work.n_computed
+        if start == end or not self.cache.keeps:
+            return
+        pages = work.pages.view[start:end]
+        node, held = self.cache.insert(work.tokens.view[start:end], pages, work.node)
+        if held is not pages:
+            pages[:] = held
+        self.cache.tree.move_lock(work.node, node)
+        work.node, work.n_published = node, end
+        self.waiting.grown(work, start, end)
+
+    def publish_choices(self, work: Work) -> None:
+        """Puts what was run of the choices into the tree, below the prompt."""
+        if not self.cache.keeps:
+            return
+        assert work.trie is not None
+        assert work.node is not None
+        ends: dict[Branch | None, Node] = {None: work.node}
+        run = [branch for branch in work.trie.branches if branch.n_done]
+        for branch in run:
+            tokens, under = branch.tokens[: branch.n_done], ends[branch.parent]
+            ends[branch], _ = self.cache.insert(tokens, branch.pages.cut(0), under)
+        work.choice_ends = [ends[branch] for branch in reversed(run)]
+
+    def leave(self, work: Work) -> None:
+        """Frees what the request holds; what it computed stays cached while there is room."""
+        if work.state is State.RUNNING:
+            self.publish(work)
+            self._learn(work)
+            ends, n_reusable = [*work.choice_ends, work.node], work.request.n_reusable
+            self._let_go(work)
+            for end in ends:
+                if end is not None and n_reusable is not None:
+                    self.cache.demote(end, n_reusable)
+            work.state = State.DONE
+        else:
+            self.waiting.cancel(work)
+            self._unpin(work)
+        self._wake(work, all_of_them=True)
+
+    def commit(self, item: Item) -> None:
+        """To be called when a running request has progressed."""
+        # The second token generated, and those after it, change nothing for others to share.
+        if not item.is_decode or item.work.followers:
+            self.inflight.update(item.work)
+            self._wake(item.work)
+
+    def check(self) -> None:
+        self.cache.check(*(pages for work in self.running for pages in work.private_pages()))
+        self.inflight.check(self.running)
+        self.waiting.check()
+        self.cache.check_locks(len(self.running) + len(self._pinned))
+        orders = [work.order for work in self.running]
+        assert orders == sorted(set(orders))
+        for work in self.running:
+            assert work.state is State.RUNNING
+            assert work.n_published <= work.n_computed == len(work.pages) <= len(work.tokens)
+            assert work.node is not None
+            path = self.cache.tree.path_pages(work.node)
+            assert np.array_equal(path, work.pages.view[: work.n_published])
+            parked = [other for _, other in work.followers if other.state is State.PARKED]
+            assert not any(other.followers for other in parked), "someone follows a parked request"
+
+    def _enter(self, work: Work, match: Match, promised: int) -> bool:
+        """Admits a request if its pages can be had beside those promised to the running."""
+        tree = self.cache.tree
+        node = tree.lock(match)
+        need = len(work.tokens) - match.length
+        if work.trie is not None:
+            need += work.trie.n_todo
+        need += promised
+        self._n_held_back = self._n_held_back + 1 if self.cache.n_available < need else 0
+        while self.cache.n_available < need and self._may_unpin():
+            self._unpin_last()
+        if self.cache.n_available < need:
+            tree.unlock(node)
+            assert self.running, "a request that fits the pool was not admitted to an idle engine"
+            return False
+        work.node, work.n_published, work.n_computed = node, match.length, match.length
+        work.pages = IntBuffer(tree.path_pages(node))
+        if work.cached_tokens is None:
+            work.cached_tokens = min(match.length, work.n_prompt)  # forced text may be cached, too
+        self.waiting.admit(work)
+        self._unpin(work)
+        if not self.running or self.running[-1].order < work.order:
+            self.running.append(work)
+        else:
+            insort(self.running, work, key=_by_order)
+        self.inflight.update(work)
+        self._wake(work)  # others may have computed what its followers wait for
+        return True
+
+    def _n_promised(self, work: Work) -> int:
+        """The pages that are kept for a running request: for what it still has to compute, and
+        some for what it generates, lest another be admitted in vain."""
+        n_expected = max(1, round(self._headroom) - work.n_generated)
+        return work.n_todo_in_all + min(work.n_left, n_expected)
+
+    def _learn(self, work: Work) -> None:
+        """A request that ends: how much others of its like may generate."""
+        if isinstance(work.request.kind, Generate):
+            self._headroom += (work.n_generated - self._headroom) / 16
+
+    def _pin(self, work: Work) -> int:
+        """Keeps what is cached of a waiting request; gives how much that is."""
+        match = self.cache.match(work.tokens.view[: work.n_matchable], work.request.namespace)
+        pin = self.cache.tree.lock(match) if match.length else None
+        self._unpin(work)
+        if pin is not None:
+            work.pin = pin
+            self._pinned[work] = None
+        return match.length
+
+    def _unpin(self, work: Work) -> None:
+        if work.pin is not None:
+            self.cache.tree.unlock(work.pin)
+            work.pin = None
+            del self._pinned[work]
+
+    def _may_unpin(self) -> bool:
+        """Whether waiting for a running request to end would not do, or has been too long."""
+        is_over = self._n_held_back > MAX_HELD_BACK or not self.running or self.waiting.is_due
+        return bool(self._pinned) and is_over
+
+    def _unpin_last(self) -> None:
+        """Gives up a prefix that is wanted by requests whose turn comes late."""
+        last = max(self._pinned, key=lambda work: (-work.n_known, work.known_since)).pin
+        for work in [work for work in self._pinned if work.pin is last]:
+            self._unpin(work)
+
+    def _match(self, work: Work) -> Match | None:
+        """What the cache has of it; None if it is parked, to follow a running request that is
+        computing what it needs next."""
+        tokens = work.tokens.view[: work.n_matchable]
+        while True:
+            match = self.cache.match(tokens, work.request.namespace)
+            if match.length == len(tokens):
+                return match
+            leaders = self.inflight.at(match, tokens.item(match.length))
+            if not leaders:
+                return match
+            unpublished = [leader for leader in leaders if leader.n_published < leader.n_computed]
+            if not unpublished:
+                self._follow(work, leaders[0])
+                return None
+            for leader in unpublished:  # it generated what is asked for
+                self.publish(leader)
+                self.inflight.update(leader)
+
+    def _follow(self, work: Work, leader: Work) -> None:
+        self.waiting.park(work)
+        self._unpin(work)
+        leader.followers.append((_n_shared(work, leader), work))
+        # This leader may have all that the followers of `work` wait for; each finds that out.
+        self._wake(work, all_of_them=True)
+
+    def _wake(self, leader: Work, all_of_them: bool = False) -> None:
+        """Those whose shared part is computed go on. Of those that go on alike, the first does,
+        and the others follow it: they would find that out one by one."""
+        if not leader.followers:
+            return
+        still: list[tuple[int, Work]] = []
+        firsts: dict[tuple[int, int], Work] = {}
+        for shared, work in sorted(leader.followers, key=lambda follower: follower[1].order):
+            if work.state is not State.PARKED:
+                continue
+            if not all_of_them and shared > leader.n_computed:
+                still.append((shared, work))
+                continue
+            next_token = work.tokens.at(shared) if shared < work.n_matchable else -1 - work.order
+            first = firsts.setdefault((shared, next_token), work)
+            if first is work:
+                self.waiting.wake(work)
+            else:
+                first.followers.append((_n_shared(work, first), work))
+        leader.followers = still
+
+    def _take(self, work: Work, budget: int) -> Item:
+        """As much of a request as the budget allows."""
+        n_todo = work.n_todo
+        n_tokens = min(n_todo, budget)
+        if n_tokens < n_todo and n_tokens >= 2 * ALIGNED:
+            n_tokens -= (work.n_computed + n_tokens) % ALIGNED
+        if work.trie is None or n_tokens < n_todo:
+            return Item(work, n_tokens)
+        return Item(work, n_tokens, self._parts(work.trie, budget - n_tokens))
+
+    @staticmethod
+    def _parts(trie: ChoiceTrie, budget: int) -> tuple[BranchPart, ...]:
+        parts: list[BranchPart] = []
+        for branch in trie.pending():
+            if budget == 0:
+                break
+            n = min(branch.n_todo, budget)
+            parts.append(BranchPart(branch, branch.n_done, n))
+            budget -= n
+        return tuple(parts)
+
+    def _reserve(self, item: Item, items: dict[Work, Item]) -> bool:
+        """Gives the item its pages, taking them from the youngest if need be; False if that
+        is the item's own request."""
+        pages = self.cache.reserve(item.n_positions)
+        while pages is None:
+            if self._pinned:  # also those of who has just given way
+                self._unpin_last()
+                pages = self.cache.reserve(item.n_positions)
+                continue
+            youngest = self.running[-1]
+            items.pop(youngest, None)
+            self._preempt(youngest)
+            if youngest is item.work:
+                return False
+            pages = self.cache.reserve(item.n_positions)
+        _hand_out(item, pages)
+        return True
+
+    def _preempt(self, work: Work) -> None:
+        self.n_preempted += 1
+        self.publish(work)
+        self._let_go(work)
+        self._wake(work, all_of_them=True)
+        self.waiting.wake(work)
+
+    def _let_go(self, work: Work) -> None:
+        """Releases pages that are not in the tree, and the lock on those that are."""
+        assert work.node is not None
+        self.inflight.remove(work)
+        del self.running[bisect_left(self.running, work.order, key=_by_order)]
+        if len(work.pages) > work.n_published:
+            self.cache.release(work.pages.cut(work.n_published))
+        if work.trie is not None:
+            self.cache.release(work.trie.reset())
+        self.cache.tree.unlock(work.node)
+        work.node = None
+        work.pages.clear()
+        work.n_computed = work.n_published = 0
+
+
+def _hand_out(item: Item, pages: Ints) -> None:
+    """Gives the item's positions their pages, in order."""
+    item.work.pages.extend(pages[: item.n_tokens])
+    at = item.n_tokens
+    for part in item.parts:
+        part.branch.pages.extend(pages[at : at + part.n_tokens])
+        at += part.n_tokens
+
+
+def _n_shared(work: Work, leader: Work) -> int:
+    """How many of its tokens it may take from what the leader has or will have computed."""
+    return common_prefix(work.tokens.view[: work.n_matchable], leader.tokens.view)
+
+
+def _by_order(work: Work) -> int:
+    return work.order

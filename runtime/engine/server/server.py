@@ -1,0 +1,178 @@
+"""The engine's gRPC service (grpc.aio): sessions, info, statistics, health, reflection.
+
+Knows nothing of models: the step process is behind `WorkerLink`. Made and run by `serve.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import engine_pb2_grpc
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits
+from sgc.runtime.engine.server.listen import Security
+from sgc.runtime.engine.server.message_check import MessageCheck
+from sgc.runtime.engine.server.session import Session
+from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.server.token_check import TokenCheck
+from sgc.runtime.engine.server.tokens import Tokens
+from sgc.runtime.engine.text.template import Chat
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.engine.worker.link import WorkerDied
+
+SERVICE = "sgc.engine.v1.Engine"
+STOP_GRACE_S = 1.0
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.max_concurrent_streams", 64),
+    ("grpc.max_connection_idle_ms", 300_000),  # without a call; a client connects again
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.http2.max_ping_strikes", 3),
+    ("grpc.so_reuseport", 0),  # a second server on the same port is an error
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What GetInfo tells."""
+
+    model: str
+    ready: wpb.Ready
+    chat: Chat
+    tokenizer: Tokenizer
+    limits: ServerLimits
+
+
+class EngineServicer(engine_pb2_grpc.EngineServicer):
+    def __init__(self, facts: EngineFacts, shared: Shared, tokens: Tokens) -> None:
+        self._info = info_of(facts)
+        self._tokens = tokens
+        self._shared = shared
+
+    async def Session(
+        self, request_iterator: AsyncIterator[pb.ClientFrame], context: grpc.aio.ServicerContext
+    ) -> None:
+        domain = self._tokens.domain_given(context.invocation_metadata() or ())
+        if not self._shared.has_room(domain):
+            reason = "too many sessions with unfinished requests are open"
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
+        session = Session(self._shared, domain)
+        reading = asyncio.create_task(session.read(request_iterator))
+        try:
+            async for frame in session.frames():
+                await context.write(frame)
+        finally:
+            reading.cancel()
+            session.close()
+            await asyncio.gather(reading, return_exceptions=True)
+        if session.failure is not None:
+            raise session.failure
+        if session.ended_because:  # nothing was taken that has had no reply
+            await context.abort(grpc.StatusCode.ABORTED, session.ended_because)
+
+    async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
+        return self._info
+
+    async def GetStats(
+        self, request: pb.StatsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.Stats:
+        try:
+            return await self._shared.stats()
+        except WorkerDied as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            raise
+
+    async def FlushCache(
+        self, request: pb.FlushCacheRequest, context: grpc.aio.ServicerContext
+    ) -> pb.FlushCacheReply:
+        try:
+            return pb.FlushCacheReply(freed_tokens=await self._shared.link.flush_cache())
+        except WorkerDied as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            raise
+
+
+class EngineServer:
+    """The gRPC server around one engine; bind it with `listen.bind`, then start."""
+
+    def __init__(self, security: Security) -> None:
+        self._tokens = security.tokens
+        checks = [TokenCheck(security.tokens)] if security.tokens else []
+        self.grpc = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=OPTIONS)
+        self._health = HealthServicer()
+        self._shared: Shared | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def start(self, facts: EngineFacts, shared: Shared) -> None:
+        self._shared = shared
+        servicer = EngineServicer(facts, shared, self._tokens)
+        engine_pb2_grpc.add_EngineServicer_to_server(servicer, self.grpc)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self.grpc)
+        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self.grpc)
+        for name in ("", SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        await self.grpc.start()
+        self._sweeping = asyncio.create_task(shared.end_silent())
+
+    async def stop(self, reason: str) -> None:
+        """Ends unfinished requests with UNAVAILABLE, then the server."""
+        await self._health.enter_graceful_shutdown()
+        if self._shared is not None:
+            for session in list(self._shared.sessions):
+                session.fail_all(reason)
+        await self.grpc.stop(STOP_GRACE_S)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
+
+
+def engine_version() -> str:
+    try:
+        return importlib.metadata.version("sgc")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+source"
+
+
+def info_of(facts: EngineFacts) -> pb.Info:
+    """What the engine says of itself."""
+    ready, chat, tokenizer = facts.ready, facts.chat, facts.tokenizer
+    roles = {
+        name: pb.RoleFormat(prefix=role.prefix, suffix=role.suffix)
+        for name, role in chat.roles.items()
+    }
+    return pb.Info(
+        engine_version=engine_version(),
+        model=facts.model,
+        tokenizer_fingerprint=tokenizer.fingerprint,
+        template_fingerprint=chat.fingerprint,
+        max_context=ready.max_context,
+        pool_tokens=ready.pool_tokens,
+        vocab_size=ready.vocab_size,
+        max_in_flight=facts.limits.max_in_flight,
+        max_message_bytes=MAX_MESSAGE_BYTES,
+        chat=pb.ChatFormat(
+            roles=roles,
+            default_system=chat.default_system,
+            from_model=chat.from_model,
+            prefix_stable=chat.prefix_stable,
+        ),
+        special_tokens=tokenizer.special_tokens,
+        dtype=ready.dtype,
+        device=ready.device,
+    )

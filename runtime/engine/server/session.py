@@ -1,0 +1,281 @@
+"""One client's multiplexed stream: requests in, replies out, many of each in a frame.
+
+Holds the stream's unfinished requests. A cancelled request gets no reply. Reading pauses
+while the client does not take its replies or too much text waits to be tokenized. What all
+sessions share is in `shared.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.preparing.bounds import RequestError, invalid
+from sgc.runtime.engine.preparing.prepare import (
+    Dropped,
+    Prepared,
+    n_chars,
+    prepare_all,
+    texts_of,
+    too_long,
+)
+from sgc.runtime.engine.preparing.updates import handler
+from sgc.runtime.engine.server.message_check import Malformed
+from sgc.runtime.engine.server.outbox import Outbox
+from sgc.runtime.engine.server.shared import Shared
+from sgc.runtime.engine.text.tokenizer import GoOn, always
+
+INLINE_CHARS = 4 * 1024  # more text than this is tokenized on a thread
+MAX_PREPARING_CHARS = 32 * 1024 * 1024
+MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may have one frame beyond it
+
+
+@dataclass(slots=True, eq=False)
+class _Active:
+    """An unfinished request; worker_id is None while it is being tokenized.
+
+    preparing: the task that tokenizes it and no other.
+    """
+
+    worker_id: int | None = None
+    preparing: asyncio.Task[None] | None = None
+
+
+class Session:
+    """owner: whose it is, for sharing with others; the token's domain keeps its cache apart."""
+
+    def __init__(self, shared: Shared, domain: bytes = b"") -> None:
+        self._shared = shared
+        self._domain = domain
+        self.owner: object = domain or self
+        self.silent_since = time.monotonic()
+        self.ended_because = ""
+        self.failure: Malformed | None = None
+        self._active: dict[int, _Active] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._outbox = Outbox()
+        self._preparing_chars = 0
+        self._has_output = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._is_input_over = False
+        shared.sessions.add(self)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is asked and nothing is left to tell."""
+        return not self._active and not self._outbox
+
+    async def read(self, frames: AsyncIterator[pb.ClientFrame]) -> None:
+        """Takes the client's frames until it closes its side."""
+        try:
+            async for frame in frames:
+                self._take(frame)
+                del frame  # it may be large, and the next may be long in coming
+                while not self._can_take_more():
+                    self._has_room.clear()
+                    await self._has_room.wait()
+        except Malformed as error:
+            self.failure = error
+            raise
+        finally:
+            self._is_input_over = True
+            self._has_output.set()
+
+    async def frames(self) -> AsyncIterator[pb.ServerFrame]:
+        """The replies, all of a tick in one frame, until input is over and all are answered."""
+        while True:
+            await self._has_output.wait()
+            self._has_output.clear()
+            self._has_room.set()
+            for frame in self._outbox.drain():
+                yield frame
+            if self.ended_because or self.failure:
+                return
+            if self._is_input_over and not self._active and not self._outbox:
+                return
+
+    def fail_all(self, reason: str) -> None:
+        """Ends every unfinished request with UNAVAILABLE and the stream after that."""
+        for request_id in list(self._active):
+            self._stop_preparing(request_id)
+            self._drop(request_id)
+            self._refuse(request_id, RequestError(pb.ERROR_CODE_UNAVAILABLE, reason))
+        self._is_input_over = True
+        self._has_output.set()
+
+    def end_silent(self, reason: str) -> None:
+        """Ends the stream of a client that asks nothing, which may open another at any time."""
+        self.ended_because = reason
+        self._shared.sessions.discard(self)
+        self._has_output.set()
+
+    def close(self) -> None:
+        """Cancels whatever is unfinished."""
+        for request_id in list(self._active):
+            self._cancel(request_id)
+        for task in self._tasks:
+            task.cancel()
+        self._shared.sessions.discard(self)
+
+    # Input.
+
+    def _take(self, frame: pb.ClientFrame) -> None:
+        self.silent_since = time.monotonic()
+        accepted = [request for request in frame.requests if self._admit(request)]
+        for request_id in frame.cancels:
+            self._cancel(request_id)
+        accepted = [request for request in accepted if request.id in self._active]
+        small: list[pb.Request] = []
+        n_small = 0
+        for request in accepted:
+            texts = texts_of(request)
+            size = n_chars(request, texts)
+            if size <= INLINE_CHARS:
+                small.append(request)
+                n_small += size
+            elif problem := too_long(texts, self._shared.tokenizer, self._shared.limits):
+                self._drop(request.id)
+                self._refuse(request.id, problem)
+            else:
+                active = self._active[request.id]
+                active.preparing = self._prepare_on_thread([request], size)
+        if n_small <= INLINE_CHARS:
+            self._submit_all(small, self._prepare(small), self._actives(small))
+        else:
+            self._prepare_on_thread(small, n_small)
+
+    def _admit(self, request: pb.Request) -> bool:
+        limits = self._shared.limits
+        self._shared.tally.requests += 1
+        if request.id in self._active:
+            self._cancel(request.id)
+            reason = f"id {request.id} is used by an unfinished request; both are dropped"
+            self._refuse(request.id, invalid(reason))
+            return False
+        is_full = len(self._active) >= limits.max_in_flight
+        if is_full or self._shared.n_active >= limits.max_total_in_flight:
+            whose = "this session" if is_full else "the engine"
+            reason = f"{whose} has too many unfinished requests; try again later"
+            self._refuse(request.id, RequestError(pb.ERROR_CODE_RESOURCE_EXHAUSTED, reason))
+            return False
+        self._active[request.id] = _Active()
+        self._shared.n_active += 1
+        return True
+
+    def _prepare(
+        self, requests: Sequence[pb.Request], go_on: GoOn = always
+    ) -> list[Prepared | RequestError]:
+        shared = self._shared
+        return prepare_all(requests, shared.tokenizer, shared.limits, self._domain, go_on)
+
+    def _actives(self, requests: Sequence[pb.Request]) -> list[_Active]:
+        return [self._active[request.id] for request in requests]
+
+    def _prepare_on_thread(self, requests: list[pb.Request], size: int) -> asyncio.Task[None]:
+        self._preparing_chars += size
+        self._shared.preparing_chars += size
+        work = self._prepare_later(requests, self._actives(requests), size)
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._end_preparing(done, size))
+        return task
+
+    def _end_preparing(self, task: asyncio.Task[None], size: int) -> None:
+        self._tasks.discard(task)
+        self._preparing_chars -= size
+        self._shared.preparing_chars -= size
+        self._has_room.set()
+
+    async def _prepare_later(
+        self, requests: list[pb.Request], actives: list[_Active], size: int
+    ) -> None:
+        def prepare(is_dropped: Event) -> list[Prepared | RequestError]:
+            def go_on() -> None:
+                if is_dropped.is_set():
+                    raise Dropped
+
+            return self._prepare(requests, go_on)
+
+        lane = self._shared.lane_for(size)
+        prepared = await lane.run(self.owner, prepare)
+        for active in actives:
+            active.preparing = None
+        self._submit_all(requests, prepared, actives)
+
+    def _submit_all(
+        self,
+        requests: Sequence[pb.Request],
+        prepared: Sequence[Prepared | RequestError],
+        actives: Sequence[_Active],
+    ) -> None:
+        for request, result, active in zip(requests, prepared, actives, strict=True):
+            if self._active.get(request.id) is not active:
+                continue  # cancelled meanwhile
+            if isinstance(result, RequestError):
+                self._drop(request.id)
+                self._refuse(request.id, result)
+            else:
+                on_update = handler(self, result, self._shared.tokenizer)
+                active.worker_id = self._shared.link.submit(result.work, on_update)
+
+    def _cancel(self, request_id: int) -> None:
+        if request_id in self._active:
+            self._stop_preparing(request_id)
+            self._drop(request_id)
+            self._shared.tally.cancelled += 1
+
+    def _stop_preparing(self, request_id: int) -> None:
+        preparing = self._active[request_id].preparing
+        if preparing is not None:
+            preparing.cancel()
+
+    def _drop(self, request_id: int) -> None:
+        active = self._active.pop(request_id, None)
+        if active is None:
+            return
+        self._shared.n_active -= 1
+        if active.worker_id is not None:
+            self._shared.link.cancel(active.worker_id)
+
+    def _can_take_more(self) -> bool:
+        own, everyones = self._preparing_chars, self._shared.preparing_chars
+        has_share = everyones < MAX_ALL_PREPARING_CHARS or not own
+        has_space = len(self._outbox) < self._shared.limits.max_outbox
+        return has_space and has_share and own < MAX_PREPARING_CHARS
+
+    # Output.
+
+    def finish(self, request_id: int, kind: str, update: wpb.Update) -> pb.Reply:
+        """The final reply to a request, for the caller to fill in now; update: its last one."""
+        tally = self._shared.tally
+        tally.finished += 1
+        if tally.watch is not None:
+            tally.watch(kind, update.usage)
+        return self._last_reply(request_id)
+
+    def fail(self, request_id: int, error: pb.Error) -> None:
+        """The step process could not do it, or would not."""
+        self._shared.tally.fail(error.code)
+        self._last_reply(request_id).error.CopyFrom(error)
+
+    def _last_reply(self, request_id: int) -> pb.Reply:
+        if self._active.pop(request_id, None) is not None:
+            self._shared.n_active -= 1
+        self.silent_since = time.monotonic()
+        self._has_output.set()
+        return self._outbox.add(request_id)
+
+    def send_delta(self, request_id: int, text: str) -> None:
+        """Streams text; what a slow client has not taken yet is merged."""
+        self._has_output.set()
+        self._outbox.add_delta(request_id, text)
+
+    def _refuse(self, request_id: int, error: RequestError) -> None:
+        self._has_output.set()
+        self._shared.tally.fail(error.code)
+        self._outbox.add(request_id).error.CopyFrom(error.to_message())

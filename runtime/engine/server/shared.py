@@ -1,0 +1,97 @@
+"""What all sessions of a server use, and how many of them there may be.
+
+A client that asks nothing keeps no place from one that does: where all are taken, the session
+that has been silent for longest is ended. Its client opens another when it has something to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.server.lanes import Lane
+from sgc.runtime.engine.server.tally import Tally
+from sgc.runtime.engine.text.tokenizer import Tokenizer
+from sgc.runtime.engine.worker.link import WorkerLink
+
+LARGE_CHARS = 256 * 1024  # so much is tokenized beside the rest, not before it
+SWEEPS = 20  # in the time that a session may be silent
+
+
+class Open(Protocol):
+    """An open session (`session.py`)."""
+
+    owner: object
+    silent_since: float
+
+    @property
+    def is_silent(self) -> bool: ...
+
+    def end_silent(self, reason: str) -> None: ...
+
+    def fail_all(self, reason: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Shared:
+    tokenizer: Tokenizer
+    link: WorkerLink
+    limits: ServerLimits
+    n_active: int = 0
+    preparing_chars: int = 0
+    sessions: set[Open] = field(default_factory=set)
+    tally: Tally = field(default_factory=Tally)
+    _lane: Lane = field(default_factory=lambda: Lane("tokenize"))
+    _large_lane: Lane = field(default_factory=lambda: Lane("tokenize-large"))
+
+    async def stats(self) -> pb.Stats:
+        """The step process's counts and ours; raises `WorkerDied`. Waits for a step to end."""
+        stats = await self.link.stats()
+        self.tally.write(stats)
+        stats.in_flight_requests, stats.sessions = self.n_active, len(self.sessions)
+        return stats
+
+    def lane_for(self, n_chars: int) -> Lane:
+        """The threads on which so much text is tokenized."""
+        return self._large_lane if n_chars > LARGE_CHARS else self._lane
+
+    def close(self) -> None:
+        """Lets be what waits to be tokenized."""
+        for lane in (self._lane, self._large_lane):
+            lane.close()
+
+    def has_room(self, domain: bytes = b"") -> bool:
+        """Whether a session may be opened; a silent one is ended for it if need be.
+
+        domain: of the client's token. A token's clients have a part of the places together.
+        """
+        limits = self.limits
+        own = [session for session in self.sessions if domain and session.owner == domain]
+        if len(own) >= limits.max_sessions_of_token:
+            return _end_one_of(own)
+        return len(self.sessions) < limits.max_sessions or _end_one_of(self.sessions)
+
+    async def end_silent(self) -> None:
+        """Ends sessions that have been silent for too long, until it is cancelled."""
+        idle_s = self.limits.max_silence_s
+        while True:
+            await asyncio.sleep(idle_s / SWEEPS)
+            since = time.monotonic() - idle_s
+            for session in list(self.sessions):
+                if session.is_silent and session.silent_since < since:
+                    session.end_silent(f"nothing was asked for {idle_s:g} s; open another stream")
+
+
+def _end_one_of(sessions: Iterable[Open]) -> bool:
+    """Ends the one that has been silent for longest; whether there was any."""
+    silent = [session for session in sessions if session.is_silent]
+    if not silent:
+        return False
+    longest = min(silent, key=lambda session: session.silent_since)
+    longest.end_silent("others needed the place of a silent stream; open another")
+    return True

@@ -1,0 +1,78 @@
+"""The tokens that let clients in, and the cache domain of each.
+
+A token file holds one a line; empty lines and those that begin with `#` do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sgc.errors import UsageError
+from sgc.runtime.engine.preparing.salts import domain_of
+
+MAX_TOKEN_CHARS = 4096
+MAX_TOKENS = 1024
+MAX_FILE_BYTES = 1024 * 1024
+
+
+class Tokens:
+    """Falsy where there are none: then everybody is let in. With several each has a domain."""
+
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._headers = tuple((f"Bearer {token}".encode(), domain_of(token)) for token in tokens)
+
+    def __len__(self) -> int:
+        return len(self._headers)
+
+    def find(self, authorization: bytes) -> bytes | None:
+        """The domain of whoever presents that header, b"" where all are one; None: no token.
+
+        Takes as long for every wrong token, and whichever is the right one.
+        """
+        import hmac
+
+        found = None
+        for expected, domain in self._headers:
+            if hmac.compare_digest(authorization, expected):
+                found = domain if len(self._headers) > 1 else b""
+        return found
+
+    def domain_given(self, metadata: Iterable[tuple[str, str | bytes]]) -> bytes:
+        """The domain of a gRPC call that has been let in."""
+        return self.find_given(metadata) or b""
+
+    def find_given(self, metadata: Iterable[tuple[str, str | bytes]]) -> bytes | None:
+        """As `find`, of a gRPC call's metadata."""
+        for key, value in metadata:
+            if key == "authorization":
+                domain = self.find(value.encode() if isinstance(value, str) else value)
+                if domain is not None:
+                    return domain
+        return None
+
+
+def read_tokens(data: bytes, where: str) -> Tokens:
+    """What a token file holds; raises `UsageError`, which never says a token."""
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"the token file {where} has more than {MAX_FILE_BYTES} bytes")
+    lines = data.decode(errors="replace").splitlines()
+    found: dict[str, int] = {}
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if line and not line.startswith("#"):
+            check_token(line, f"line {number} of {where}")
+            if line in found:
+                raise UsageError(f"lines {found[line]} and {number} of {where} are one token")
+            found[line] = number
+    if not found:
+        raise UsageError(f"the token file {where} is empty")
+    if len(found) > MAX_TOKENS:
+        raise UsageError(f"{where} has {len(found)} tokens, of at most {MAX_TOKENS}")
+    return Tokens(found)
+
+
+def check_token(token: str, where: str) -> None:
+    """Raises `UsageError` for one that no client could send."""
+    if len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()):
+        raise UsageError(
+            f"a token must be up to {MAX_TOKEN_CHARS} printable ASCII characters; see {where}"
+        )

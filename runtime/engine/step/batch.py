@@ -1,0 +1,149 @@
+"""From what the scheduler chose to the flat batch, and from its logits back to each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.cache.radix import NO_INTS, Ints
+from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
+from sgc.runtime.engine.requests.choices import Target
+from sgc.runtime.engine.requests.logprobs import log_sum_exp
+from sgc.runtime.engine.requests.request import NO_TOKEN, Generate, Work
+from sgc.runtime.engine.scheduling.scheduler import BranchPart, Item
+from sgc.runtime.engine.step.faults import Faults
+
+FIRST: Ints = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class StepBatch:
+    """sampled: the requests that get a token, with the row of the logits that decides it.
+    targets: what rows of logits decide of a request's choices. logged: rows of logits, and the
+    place of the token whose log-probability they decide."""
+
+    flat: FlatBatch
+    sampled: tuple[tuple[Work, int], ...]
+    targets: tuple[tuple[int, Work, Target], ...]
+    logged: tuple[tuple[int, Work, int], ...]
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.sampled: list[tuple[Work, int]] = []
+        self.targets: list[tuple[int, Work, Target]] = []
+        self.logged: list[tuple[int, Work, int]] = []
+        self.n_logits = 0
+
+    def add_sequence(self, item: Item) -> None:
+        """The next positions of prompt or generation; logits if they reach the end."""
+        work, n = item.work, item.n_tokens
+        if item.is_decode:
+            self._add_decode(work)
+            return
+        end = work.n_computed + n
+        is_whole = end == len(work.tokens) and work.wants_logits
+        logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
+        if work.logprobs is not None:
+            logits_at = np.concatenate([self._log(work, end), logits_at])
+        tokens = work.tokens.view[work.n_computed : end]
+        self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at))
+        if not is_whole:
+            return
+        if isinstance(work.request.kind, Generate):
+            self.sampled.append((work, self.n_logits))
+        elif work.trie is not None:
+            self.targets += [(self.n_logits, work, t) for t in work.trie.first_targets()]
+        self.n_logits += 1
+
+    def _log(self, work: Work, end: int) -> Ints:
+        """Which of the row's positions decide log-probabilities of tokens that are there."""
+        assert work.logprobs is not None
+        start, last = work.n_computed, min(end, len(work.tokens) - 1)
+        wanted = [i for i in range(start, last) if work.logprobs.wants(i + 1)]
+        self.logged += [(self.n_logits + k, work, i + 1) for k, i in enumerate(wanted)]
+        self.n_logits += len(wanted)
+        return np.array(wanted, np.int64) - start
+
+    def _add_decode(self, work: Work) -> None:
+        pages = work.pages.view
+        self.rows.append(Row(work.tokens.last, len(pages) - 1, pages, FIRST))
+        self.sampled.append((work, self.n_logits))
+        self.n_logits += 1
+
+    def add_branch(self, work: Work, part: BranchPart) -> None:
+        """Positions of choices; logits wherever a token follows."""
+        assert work.trie is not None
+        branch, end = part.branch, part.start + part.n_tokens
+        wanted: list[int] = []
+        for index in range(part.start, end):
+            targets = work.trie.targets(branch, index)
+            if targets:
+                self.targets += [(self.n_logits + len(wanted), work, t) for t in targets]
+                wanted.append(index - part.start)
+        pages = np.concatenate([work.pages.view, *branch.pages_before(), branch.pages.view])
+        start = work.n_prompt + branch.depth + part.start
+        logits_at = np.array(wanted, np.int64)
+        self.rows.append(Row(branch.tokens[part.start : end], start, pages, logits_at))
+        self.n_logits += len(wanted)
+
+
+def build(items: Sequence[Item]) -> StepBatch:
+    builder = _Builder()
+    for item in items:
+        if item.n_tokens:
+            builder.add_sequence(item)
+        for part in item.parts:
+            builder.add_branch(item.work, part)
+    return StepBatch(
+        flatten(builder.rows),
+        tuple(builder.sampled),
+        tuple(builder.targets),
+        tuple(builder.logged),
+    )
+
+
+def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """[n_sampled, vocab]; without a copy where nothing else has logits."""
+    if len(batch.sampled) == len(logits):
+        return logits
+    return logits[[at for _, at in batch.sampled]]
+
+
+def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Faults) -> None:
+    """Fills in the log-probabilities (natural, of the model's own distribution)."""
+    norms: dict[int, float] = {}
+    for at, work, target in batch.targets:
+        if work in faults:
+            continue
+        try:
+            if at not in norms:
+                norms[at] = log_sum_exp(logits[at])
+            token = int(target.branch.tokens[target.index])
+            target.branch.logprobs[target.index] = float(logits[at, token]) - norms[at]
+        except Exception as error:
+            faults.note(work, error)
+
+
+def log_tokens(
+    batch: StepBatch, logits: npt.NDArray[np.float32], drawn: Mapping[Work, int], faults: Faults
+) -> None:
+    """Notes the log-probabilities that were asked for: of tokens that were there, and drawn."""
+    there = [(at, work, index, work.tokens.at(index)) for at, work, index in batch.logged]
+    new = [
+        (at, work, len(work.tokens), drawn[work])
+        for work, at in batch.sampled
+        if work.logprobs is not None and drawn.get(work, NO_TOKEN) != NO_TOKEN
+    ]
+    for at, work, index, token in [*there, *new]:
+        assert work.logprobs is not None
+        if work in faults:
+            continue
+        try:
+            work.logprobs.note(index, token, logits[at])
+        except Exception as error:
+            faults.note(work, error)

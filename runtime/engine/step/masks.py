@@ -1,0 +1,84 @@
+"""Which tokens constraints allow, found out while the model runs if that takes any time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.requests.request import Generate, Work
+from sgc.runtime.engine.step.faults import Faults
+
+Allowed = npt.NDArray[np.bool_]
+# What it costs, about, to hand work to a thread, which takes the lock from the model.
+HANDOVER_S = 0.0005
+
+
+class Masks:
+    """Call `begin` before a step's forward and `finish` after it."""
+
+    def __init__(self, vocab_size: int) -> None:
+        self._vocab_size = vocab_size
+        self._n_words = (vocab_size + 1 + 31) // 32  # one bit more, for the end of the text
+        self._threads: ThreadPoolExecutor | None = None
+        self._works: Sequence[Work] = ()
+        self._faults = Faults()
+        self._bits: Future[Allowed] | Allowed | None = None
+        self._fill_s = 0.0  # what it took last
+
+    def begin(self, works: Sequence[Work], faults: Faults) -> None:
+        """works: those that are to get a token. faults: of the step, told by `finish` at last."""
+        works = [work for work in works if work.guide is not None]
+        # A step that failed may have left some.
+        self._works, self._faults, self._bits = works, faults, None
+        if not works:
+            return
+        if self._fill_s < HANDOVER_S:
+            self._bits = self._fill(works, faults)
+            return
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(1, "masks")
+        self._bits = self._threads.submit(self._fill, works, faults)
+
+    def finish(self) -> dict[Work, Allowed]:
+        """[vocab] for each; a token that ends the text is allowed where the text may end."""
+        bits, self._bits = self._bits, None
+        if bits is None:
+            return {}
+        if isinstance(bits, Future):
+            bits = bits.result()
+        allowed: dict[Work, Allowed] = {}
+        for work, row in zip(self._works, bits, strict=True):
+            if work in self._faults:
+                continue
+            try:
+                allowed[work] = self._with_ends(work, row)
+            except BaseException as error:
+                self._faults.note(work, error)
+        return allowed
+
+    def _fill(self, works: Sequence[Work], faults: Faults) -> Allowed:
+        started_s = time.perf_counter()
+        words = np.zeros((len(works), self._n_words), np.int32)
+        for work, row in zip(works, words, strict=True):
+            assert work.guide is not None
+            try:
+                work.guide.write_mask(row)
+            except BaseException as error:
+                faults.note(work, error)
+        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+        self._fill_s = time.perf_counter() - started_s
+        return bits.view(np.bool_)
+
+    def _with_ends(self, work: Work, bits: Allowed) -> Allowed:
+        kind = work.request.kind
+        assert isinstance(kind, Generate)
+        assert work.guide is not None
+        says_so = bool(bits[self._vocab_size]) and work.guide.may_end
+        may_end = says_so and work.n_generated >= kind.min_tokens
+        allowed = bits[: self._vocab_size]
+        allowed[list(kind.stop_ids)] = may_end
+        return allowed

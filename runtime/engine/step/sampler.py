@@ -1,0 +1,166 @@
+"""Draws the next token of each row from its logits. On the host, in numpy: here it sorts
+values many times faster than torch does, and the fake model needs no torch at all.
+
+In this order, as transformers does it:
+
+* repetition penalty, over prompt and generation: a positive logit is divided by it, a negative
+  one multiplied (transformers, vLLM);
+* frequency and presence penalties, over the generation alone: the logit less
+  `frequency * count + presence * (count > 0)` (OpenAI, vLLM);
+* biases are added to the logits (OpenAI);
+* banned tokens (the ends, before `min_tokens`), and those that a constraint does not allow, can
+  not be drawn;
+* temperature; below 1e-5 the largest logit wins, and what follows does not matter;
+* top-k: the k likeliest (of equals, those with the lower ids);
+* top-p: the fewest likeliest whose share of what top-k left reaches p;
+* min-p: those at least `min_p` times as likely as the likeliest.
+
+One uniform number decides a draw: a hash of the request's seed and the number of tokens it has
+generated. It is put through the inverse of the distribution function over the tokens from
+likeliest to least. So a draw depends on nothing but its row's logits and its own request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.requests.finite import check_finite
+from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.requests.request import SamplingParams
+
+Floats = npt.NDArray[np.float32]
+_MASK = (1 << 64) - 1
+_ROWS_AT_ONCE = 16  # keeps the work of one group in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One row to sample. n_generated: tokens before this one. banned: ids not to be drawn.
+    allowed: [vocab], what else can be, at least one."""
+
+    params: SamplingParams
+    n_generated: int = 0
+    penalties: Penalties | None = None
+    banned: tuple[int, ...] = ()
+    allowed: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def is_adjusted(self) -> bool:
+        has_rules = bool(self.banned) or self.allowed is not None
+        return has_rules or self.penalties is not None or bool(self.params.logit_bias)
+
+
+def uniform(seed: int, n_generated: int) -> float:
+    """A number in [0, 1) that depends on these two alone (splitmix64)."""
+    z = (_mix(seed & _MASK) + (n_generated + 1) * 0x9E3779B97F4A7C15) & _MASK
+    return (_mix(z) >> 11) * 2.0**-53
+
+
+def _mix(z: int) -> int:
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
+    """One token a row. logits: [n_rows, vocab], left unchanged. Raises NotFinite."""
+    assert logits.shape[0] == len(draws)
+    adjusted = [i for i, draw in enumerate(draws) if draw.is_adjusted]
+    if adjusted:
+        rows = logits if len(adjusted) == len(draws) else logits[adjusted]
+        check_finite(rows.max(axis=1))  # what is wrong may be hidden by what follows
+        logits = logits.copy()
+        for i in adjusted:
+            _adjust(logits[i], draws[i])
+    greedy = [i for i, d in enumerate(draws) if d.params.is_greedy]
+    if len(greedy) == len(draws):
+        return [int(token) for token in _likeliest(logits)]
+    tokens = np.empty(len(draws), np.int64)
+    if greedy:
+        tokens[greedy] = _likeliest(logits[greedy])
+    rest = [i for i, d in enumerate(draws) if not d.params.is_greedy]
+    few = {i: ids for i in rest if (ids := _few_allowed(draws[i])) is not None}
+    for i, ids in few.items():
+        tokens[i] = ids[_draw_group(logits[i : i + 1, ids], [draws[i]])[0]]
+    rest = [i for i in rest if i not in few]
+    for at in range(0, len(rest), _ROWS_AT_ONCE):
+        group = rest[at : at + _ROWS_AT_ONCE]
+        tokens[group] = _draw_group(logits[group], [draws[i] for i in group])
+    return [int(token) for token in tokens]
+
+
+def _few_allowed(draw: Draw) -> Ints | None:
+    """The tokens to draw from, in order, if they are few: then only these need be sorted."""
+    if draw.allowed is None:
+        return None
+    ids: Ints = np.flatnonzero(draw.allowed)
+    return ids if 0 < 8 * len(ids) < len(draw.allowed) else None
+
+
+def _likeliest(logits: Floats) -> Ints:
+    tokens: Ints = logits.argmax(1)
+    check_finite(logits[np.arange(len(tokens)), tokens])
+    return tokens
+
+
+def _adjust(row: Floats, draw: Draw) -> None:
+    params, state = draw.params, draw.penalties
+    if state is not None:
+        if params.repetition_penalty != 1:
+            factor = np.where(row > 0, 1 / params.repetition_penalty, params.repetition_penalty)
+            row[state.seen] *= factor[state.seen].astype(np.float32)
+        row -= params.frequency_penalty * state.counts
+        row -= params.presence_penalty * (state.counts > 0)
+    for token, bias in params.logit_bias:
+        row[token] += bias
+    if draw.banned:
+        row[list(draw.banned)] = -np.inf
+    if draw.allowed is not None:
+        np.copyto(row, -np.inf, where=~draw.allowed)
+
+
+def _draw_group(logits: Floats, draws: Sequence[Draw]) -> Ints:
+    weights = _weights(logits, draws)
+    sorted_weights = np.ascontiguousarray(np.sort(weights, axis=1)[:, ::-1])
+    masses = np.cumsum(sorted_weights, axis=1, dtype=np.float64)
+    tokens = np.empty(len(draws), np.int64)
+    for i, draw in enumerate(draws):
+        n_kept = _n_kept(sorted_weights[i], masses[i], draw.params)
+        point = uniform(draw.params.seed, draw.n_generated) * masses[i, n_kept - 1]
+        rank = min(int(np.searchsorted(masses[i], point, side="right")), n_kept - 1)
+        tokens[i] = _token_of_rank(weights[i], sorted_weights[i], rank)
+    return tokens
+
+
+def _weights(logits: Floats, draws: Sequence[Draw]) -> Floats:
+    """[n_rows, vocab], proportional to the probabilities; the likeliest has 1."""
+    temperatures = np.array([d.params.temperature for d in draws], np.float32)[:, None]
+    best = logits.max(axis=1, keepdims=True)
+    check_finite(best)
+    weights: Floats = np.exp((logits - best) / temperatures)
+    return weights
+
+
+def _n_kept(weights: Floats, masses: npt.NDArray[np.float64], params: SamplingParams) -> int:
+    """How many of the likeliest tokens the filters leave. weights: [vocab], descending."""
+    n = len(weights)
+    if 0 < params.top_k < n:
+        n = params.top_k
+    if params.top_p < 1:
+        n = min(n, 1 + int(np.searchsorted(masses, params.top_p * masses[n - 1])))
+    if params.min_p > 0:
+        ascending = weights[::-1]
+        n = min(n, len(weights) - int(np.searchsorted(ascending, np.float32(params.min_p))))
+    return max(n, 1)
+
+
+def _token_of_rank(weights: Floats, descending: Floats, rank: int) -> int:
+    """The token at a rank of the sorted order; equal ones stand in the order of their ids."""
+    value = descending[rank]
+    n_above = len(descending) - int(np.searchsorted(descending[::-1], value, side="right"))
+    return int(np.flatnonzero(weights == value)[rank - n_above])

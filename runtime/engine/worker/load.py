@@ -1,0 +1,151 @@
+"""From the worker's configuration to a ready `EngineCore`. Imports torch only for a real model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from sgc.runtime.engine.guides.compiler import Compiler
+from sgc.runtime.engine.guides.stops import TextStops
+from sgc.runtime.engine.model.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
+from sgc.runtime.engine.model.forward import Forward
+from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
+from sgc.runtime.engine.process import garbage
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
+from sgc.runtime.engine.worker.intake import Compile
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """model_folder: None for the fake model. eos_ids: what the fake model ends with."""
+
+    tokenizer_folder: str
+    model_folder: str | None = None
+    fake: bool = False
+    pool_tokens: int | None = None
+    max_context: int | None = None
+    chunk_tokens: int = 512
+    max_running: int = 256
+    max_waiting: int = 8192
+    policy: str = DEFAULT_POLICY
+    cache: str = DEFAULT_CACHE
+    shares_in_batch: bool = True
+    jumps: bool = True
+    dtype: str = "auto"
+    check: bool = False
+    threads: int | None = None
+    eos_ids: tuple[int, ...] = ()
+
+    @classmethod
+    def from_json(cls, text: str) -> WorkerConfig:
+        values = json.loads(text)
+        unknown = values.keys() - {field.name for field in fields(cls)}
+        if unknown:
+            raise ValueError(f"unknown keys in the worker's configuration: {sorted(unknown)}")
+        values["eos_ids"] = tuple(values.get("eos_ids") or ())
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """compile: makes what a request needs compiled (`intake.py`)."""
+
+    core: EngineCore
+    compile: Compile
+    dtype: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    forward: Forward
+    vocab_size: int
+    max_context: int
+    pool_tokens: int
+    dtype: str
+    device: str
+
+
+def load(config: WorkerConfig) -> Loaded:
+    """Raises with a message for the user if the model cannot be served."""
+    for name in ("pool_tokens", "max_context", "chunk_tokens", "max_running", "max_waiting"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be 1 or more, not {value}")
+    tokenizer = load_tokenizer(config.tokenizer_folder)
+    if config.fake or config.model_folder is None:
+        model = _fake(config, tokenizer)
+    else:
+        model = _real(config, config.model_folder)
+    core = EngineCore(
+        model.forward,
+        pool_tokens=model.pool_tokens,
+        max_context=model.max_context,
+        vocab_size=model.vocab_size,
+        chunk_tokens=config.chunk_tokens,
+        max_running=config.max_running,
+        max_waiting=config.max_waiting,
+        policy=config.policy,
+        cache=config.cache,
+        shares_in_batch=config.shares_in_batch,
+        make_stop_checker=lambda stops: TextStops(tokenizer, stops),
+        check=config.check,
+        jumps=config.jumps,
+    )
+    return Loaded(core, Compiler(tokenizer, model.vocab_size), model.dtype, model.device)
+
+
+def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
+    pool_tokens = config.pool_tokens or FAKE_POOL_TOKENS
+    kinds = _text_like(tokenizer)
+    model = FakeModel(
+        pool_tokens,
+        tokenizer.vocab_size,
+        printable=[*kinds.printable, *config.eos_ids],
+        ends=config.eos_ids,
+        breaks=kinds.breaks,
+    )
+    max_context = config.max_context or FAKE_MAX_CONTEXT
+    return _Model(model, tokenizer.vocab_size, max_context, pool_tokens, "fake", "cpu")
+
+
+def _real(config: WorkerConfig, folder: str) -> _Model:
+    from sgc.runtime.engine.model.runner import load_model
+
+    garbage.collect()
+    runner = load_model(
+        folder,
+        dtype=config.dtype,
+        pool_tokens=config.pool_tokens,
+        max_context=config.max_context,
+        threads=config.threads,
+    )
+    return _Model(
+        runner,
+        runner.vocab_size,
+        runner.max_context,
+        runner.pool_tokens,
+        runner.dtype_name,
+        runner.device_name,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    printable: Sequence[int]
+    breaks: Sequence[int]
+
+
+def _text_like(tokenizer: Tokenizer) -> _Kinds:
+    """Tokens that look like text, so that fake generations have lines and sentences."""
+    printable: list[int] = []
+    found: dict[str, int] = {}
+    texts = tokenizer.backend.decode_batch([[i] for i in range(tokenizer.vocab_size)])
+    for i, text in enumerate(texts):
+        if i not in tokenizer.special_ids and text.isascii() and text.isprintable() and text:
+            printable.append(i)
+        if text in ("\n", ".", "\n\n", ","):
+            found.setdefault(text, i)
+    return _Kinds([*printable, *found.values()], list(found.values()))

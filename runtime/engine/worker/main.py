@@ -1,0 +1,179 @@
+"""The step process: `python -m sgc.runtime.engine.worker.main --fd N --config JSON`.
+
+It owns the model, the pool and the step loop, and speaks `worker.proto` over an inherited
+socket with the server process, which does gRPC and text. It ends when that socket closes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+
+from sgc.errors import SgcError
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.process import garbage
+from sgc.runtime.engine.requests.request import EngineError, Update
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.worker.intake import Intake
+from sgc.runtime.engine.worker.load import Loaded, WorkerConfig, load
+from sgc.runtime.engine.worker.wire import Channel, add_update, bounded, stats_message
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="sgc.runtime.engine.worker.main", description=__doc__)
+    parser.add_argument("--fd", type=int, required=True, help="an inherited, connected socket")
+    parser.add_argument("--config", required=True, help="JSON; see load.WorkerConfig")
+    options = parser.parse_args(arguments)
+    # An interrupt goes to the whole process group; the server ends this process in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sock = socket.socket(fileno=options.fd)
+    channel = Channel(sock)
+    # If the server is gone, so is everyone who waits.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with _ending_with_peer(sock):
+            ready, loaded = _load(options.config)
+        channel.send(ready)
+        if loaded is None:
+            return 1
+        garbage.collect_seldom()
+        intake = Intake(loaded.core, loaded.compile)
+        serve(channel, loaded.core, intake)
+        intake.close()
+    return 0
+
+
+def _load(config: str) -> tuple[wpb.Ready, Loaded | None]:
+    """What the server is told; a traceback is for those who ask for one."""
+    try:
+        loaded = load(WorkerConfig.from_json(config))
+        return _ready(loaded), loaded
+    except Exception as error:
+        if os.environ.get("SGC_DEBUG"):
+            traceback.print_exc()
+        return wpb.Ready(error=_reason(error)), None
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip()
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({text or 'for its size'})"
+    if isinstance(error, SgcError | ValueError | OSError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextlib.contextmanager
+def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
+    """While it loads, which may take long, this process ends as soon as the server is gone."""
+    is_done = threading.Event()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(sock, 0)  # a hang-up is always told
+        while not is_done.is_set():
+            if poll.poll(100) and not is_done.is_set():
+                os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        is_done.set()
+
+
+COMPILING_S = 0.001  # between looks at whether a constraint is compiled, with nothing to run
+
+
+def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
+    """Takes what has arrived, makes one step, says what came of it; until the socket ends."""
+    busy_s, started_s = 0.0, time.perf_counter()
+    while channel.is_open:
+        output = wpb.StepOutput()
+        is_idle = not core.has_work
+        wait_s = 0 if not is_idle else COMPILING_S if intake.is_waiting else None
+        messages = channel.receive(wait_s)
+        if is_idle:
+            started_s = time.perf_counter()  # to wait is not to be busy
+        for message in messages:
+            _take_in(core, intake, message, output)
+        if not channel.is_open:
+            return
+        intake.pass_on_ready()
+        updates = intake.take_refusals()
+        if core.has_work:
+            updates += _step(core)
+        for update in updates:
+            _say(output, update)
+        if output.HasField("stats"):
+            output.stats.busy_s = busy_s
+        for part in bounded(output):
+            channel.send(part)
+        ended_s = time.perf_counter()
+        busy_s, started_s = busy_s + ended_s - started_s, ended_s
+
+
+def _say(output: wpb.StepOutput, update: Update) -> None:
+    """What cannot be said ends its own request, and no other."""
+    n = len(output.updates)
+    try:
+        add_update(output, update)
+    except (ValueError, TypeError) as error:
+        traceback.print_exc()
+        del output.updates[n:]
+        failed = EngineError(pb.ERROR_CODE_INTERNAL, f"the reply cannot be sent: {error}")
+        add_update(output, Update(update.id, final=True, error=failed))
+
+
+def _take_in(
+    core: EngineCore, intake: Intake, message: wpb.StepInput, output: wpb.StepOutput
+) -> None:
+    for request in message.requests:
+        intake.submit(request)
+    for request_id in message.cancels:
+        intake.cancel(request_id)
+    if message.flush_cache:
+        output.flushed = True
+        output.flushed_tokens += core.flush_cache()
+    if message.want_stats:
+        output.stats.CopyFrom(stats_message(core.stats()))
+
+
+def _step(core: EngineCore) -> list[Update]:
+    try:
+        return core.step()
+    except Exception as error:
+        traceback.print_exc()
+        message = f"a step failed: {type(error).__name__}: {error}"
+    try:
+        core.fail(message)
+    except Exception:
+        traceback.print_exc()
+        core.reset(message)
+    return []
+
+
+def _ready(loaded: Loaded) -> wpb.Ready:
+    limits = loaded.core.limits
+    return wpb.Ready(
+        max_context=limits.max_context,
+        pool_tokens=limits.pool_tokens,
+        vocab_size=limits.vocab_size,
+        dtype=loaded.dtype,
+        device=loaded.device,
+    )
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # nothing is left to be done: to take torch down in order takes 0.1 s

@@ -1,0 +1,229 @@
+"""Framing and translation between the step process and the server process.
+
+A frame is a 4-byte big-endian length and a protobuf message of `worker.proto`. Nothing here
+evaluates or unpickles anything.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import worker_pb2 as wpb
+from sgc.runtime.engine.requests.logprobs import TokenLogprob
+from sgc.runtime.engine.requests.request import (
+    Commit,
+    Constraint,
+    EngineRequest,
+    Generate,
+    LogprobsAsked,
+    Prefetch,
+    SamplingParams,
+    Score,
+    Stops,
+    Update,
+    Usage,
+)
+from sgc.runtime.engine.step.core import Stats
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_READ_BYTES = 1 << 18
+
+
+class Channel:
+    """Length-prefixed messages over a connected socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._buffer = bytearray()
+        self.is_open = True
+
+    def receive(self, wait_s: float | None) -> list[wpb.StepInput]:
+        """Every complete message that is there; waits so long for one (or the end), forever if
+        None."""
+        messages = self._complete()
+        while self.is_open and self._is_readable(0 if messages else wait_s):
+            wait_s = 0 if wait_s is not None else None
+            data = self._sock.recv(_READ_BYTES)
+            self.is_open = bool(data)
+            self._buffer += data
+            messages += self._complete()
+        return messages
+
+    def send(self, message: wpb.Ready | wpb.StepOutput) -> None:
+        data = message.SerializeToString()
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message of {len(data)} bytes; {MAX_MESSAGE_BYTES} are allowed")
+        self._sock.sendall(len(data).to_bytes(4, "big") + data)
+
+    def _is_readable(self, wait_s: float | None) -> bool:
+        return bool(select.select([self._sock], [], [], wait_s)[0])
+
+    def _complete(self) -> list[wpb.StepInput]:
+        messages: list[wpb.StepInput] = []
+        at = 0
+        while len(self._buffer) - at >= 4:
+            size = int.from_bytes(self._buffer[at : at + 4], "big")
+            if size > MAX_MESSAGE_BYTES:
+                raise ValueError(f"a message of {size} bytes; {MAX_MESSAGE_BYTES} are allowed")
+            if len(self._buffer) - at - 4 < size:
+                break
+            messages.append(wpb.StepInput.FromString(bytes(self._buffer[at + 4 : at + 4 + size])))
+            at += 4 + size
+        del self._buffer[:at]
+        return messages
+
+
+def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
+    """The output in messages that may be sent; none if it is empty."""
+    size, n = output.ByteSize(), len(output.updates)
+    if size == 0:
+        return []
+    if size <= MAX_MESSAGE_BYTES or n < 2:
+        return [output]
+    first, second = wpb.StepOutput(), wpb.StepOutput()
+    first.CopyFrom(output)
+    del first.updates[n // 2 :]
+    second.updates.extend(output.updates[n // 2 :])
+    return bounded(first) + bounded(second)
+
+
+def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None) -> EngineRequest:
+    """constraint: what the message's grammar was compiled to."""
+    kind: Generate | Score | Commit | Prefetch
+    match message.WhichOneof("kind"):
+        case "generate":
+            kind = _generate_of(message.generate)
+            if message.grammar:
+                stop = replace(kind.stop, n_skipped=message.n_healed_chars)
+                kind = replace(kind, constraint=constraint, stop=stop)
+        case "score":
+            kind = Score(tuple(tuple(choice.ids) for choice in message.score.choices))
+        case "prefetch":
+            kind = Prefetch()
+        case _:
+            kind = Commit()
+    return EngineRequest(
+        message.id,
+        np.fromiter(message.tokens, np.int64, len(message.tokens)),
+        kind,
+        message.namespace,
+        message.n_reusable if message.HasField("n_reusable") else None,
+    )
+
+
+def _generate_of(sampling: pb.Sampling) -> Generate:
+    """What a sampling asks; one that many requests share is read once."""
+    return _read_sampling(sampling.SerializeToString())
+
+
+@lru_cache(maxsize=1024)
+def _read_sampling(data: bytes) -> Generate:
+    sampling = pb.Sampling.FromString(data)
+    params = SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        min_p=sampling.min_p,
+        frequency_penalty=sampling.frequency_penalty,
+        presence_penalty=sampling.presence_penalty,
+        repetition_penalty=sampling.repetition_penalty,
+        seed=sampling.seed,
+        logit_bias=tuple((each.id, each.bias) for each in sampling.logit_bias),
+    )
+    return Generate(
+        max_tokens=sampling.max_tokens,
+        params=params,
+        min_tokens=sampling.min_tokens,
+        stop=Stops(tuple(sampling.stop), tuple(sampling.stop_regex)),
+        stop_ids=tuple(sampling.stop_token_ids),
+        logprobs=_asked_of(sampling.logprobs) if sampling.HasField("logprobs") else None,
+    )
+
+
+def _asked_of(asked: pb.Logprobs) -> LogprobsAsked:
+    return LogprobsAsked(asked.start if asked.HasField("start") else None, asked.top)
+
+
+def add_update(output: wpb.StepOutput, update: Update) -> None:
+    """Made where it belongs: a message that is added to another one is copied by protobuf."""
+    if not update.final:
+        output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=update.matched_id)
+        return
+    message = output.updates.add(
+        id=update.id,
+        new_ids=update.new_ids,
+        final=True,
+        finish_reason=update.finish_reason,
+        matched=update.matched,
+        matched_id=update.matched_id,
+    )
+    if update.gave_way:
+        message.gave_way = True
+    if update.n_over >= 0:
+        message.by_pattern, message.n_over = True, update.n_over
+    for logprobs in update.choices:
+        message.choices.add(logprobs=logprobs)
+    for each in update.logprobs:
+        _set_logprob(message.logprobs.add(), each)
+    for each in update.prompt_logprobs:
+        _set_logprob(message.prompt_logprobs.add(), each)
+    if update.usage is not None:
+        _set_usage(message.usage, update.usage)
+    if update.error is not None:
+        message.error.code = update.error.code
+        message.error.message = update.error.message
+
+
+def _set_logprob(message: pb.TokenLogprob, found: TokenLogprob) -> None:
+    message.id = found.id
+    if found.logprob is not None:
+        message.logprob = found.logprob
+    for token, logprob in found.top:
+        message.top.add(id=token, logprob=logprob)
+
+
+def _set_usage(message: pb.Usage, usage: Usage) -> None:
+    message.SetInParent()  # a usage of zeros is one, too
+    message.prompt_tokens = usage.prompt_tokens
+    message.cached_tokens = usage.cached_tokens
+    message.computed_tokens = usage.computed_tokens
+    message.completion_tokens = usage.completion_tokens
+    message.queue_s = usage.queue_s
+    message.prefill_s = usage.prefill_s
+    message.decode_s = usage.decode_s
+    message.forced_tokens = usage.forced_tokens
+
+
+def stats_message(stats: Stats) -> pb.Stats:
+    sums = stats.counters
+    return pb.Stats(
+        requests=sums.requests,
+        prompt_tokens=sums.prompt_tokens,
+        cached_tokens=sums.cached_tokens,
+        computed_tokens=sums.computed_tokens,
+        completion_tokens=sums.completion_tokens,
+        positions_run=sums.positions_run,
+        steps=sums.steps,
+        preemptions=stats.preemptions,
+        evicted_tokens=stats.evicted_tokens,
+        pool_tokens=stats.pool_tokens,
+        free_tokens=stats.free_tokens,
+        cached_pool_tokens=stats.cached_pool_tokens,
+        running_requests=stats.running_requests,
+        waiting_requests=stats.waiting_requests,
+        evictable_tokens=stats.evictable_tokens,
+        parked_requests=stats.parked_requests,
+        sampled_tokens=sums.sampled_tokens,
+        forced_tokens=sums.forced_tokens,
+        forward_s=sums.forward_s,
+        prefetches=stats.prefetches,
+        prefetched_tokens=stats.prefetched_tokens,
+        dropped_prefetches=stats.dropped_prefetches,
+        waiting_prefetches=stats.waiting_prefetches,
+    )

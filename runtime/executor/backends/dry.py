@@ -1,0 +1,206 @@
+"""A backend that asks nobody: a dry run's requests get assumed replies, and are counted.
+
+The executor runs a program on it as on any other, so what is asked, in which order and on which
+way, is what a run would ask that got these replies. What is assumed (`Replies`) and what a request
+would cost (`Meter`) are the caller's (`sgc/predict/`). Nothing leaves the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Protocol
+
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Capabilities,
+    Generated,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
+from sgc.runtime.executor.interface.place import Place
+from sgc.runtime.executor.keep.single_flight import SingleFlight
+
+
+class Replies(Protocol):
+    """What is assumed to come back. `usage` need say no more than `completion_tokens`."""
+
+    def generated(self, place: Place, prompt: Prompt, sampling: Sampling) -> Generated: ...
+
+    def scored(
+        self, place: Place, prompt: Prompt, choices: tuple[str, ...], unconditional: bool
+    ) -> Scored: ...
+
+
+class Meter(Protocol):
+    """What requests would use. It is told of them in the order in which they are asked."""
+
+    def generate(
+        self,
+        place: Place,
+        prompt: Prompt,
+        samplings: Sequence[Sampling],
+        replies: Sequence[Generated],
+    ) -> list[Usage]:
+        """Of generations of one prompt that are asked for together."""
+        ...
+
+    def score(
+        self,
+        place: Place,
+        prompt: Prompt,
+        choices: tuple[str, ...],
+        reply: Scored,
+        unconditional: bool,
+    ) -> Usage: ...
+
+    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage: ...
+
+    def prefetch(self, prompt: Prompt) -> Usage: ...
+
+
+class DryBackend:
+    """A `Backend` (see `backend.py`) of one run, or of the rows of one batch; a run asks `at` for
+    the one of each draw. shares: equal requests that draw nothing are asked once, as they are from
+    -O1 on.
+    """
+
+    def __init__(
+        self, capabilities: Capabilities, replies: Replies, meter: Meter, shares: bool = False
+    ) -> None:
+        asked = _Asked(capabilities, replies, meter)
+        self._asked: Backend = SingleFlight(asked) if shares else asked
+
+    def at(self, place: Place) -> Backend:
+        """The backend as one draw sees it."""
+        return _Draw(self._asked, place)
+
+    async def capabilities(self) -> Capabilities:
+        return await self._asked.capabilities()
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        return await self.at(Place()).generate(prompt, sampling, on_delta)
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await self.at(Place()).generate_n(prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        return await self.at(Place()).score(prompt, choices, unconditional)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return await self.at(Place()).commit_prefix(prompt, heads)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await self.at(Place()).prefetch(prompt)
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+class _Draw(DryBackend):
+    """One draw's: its requests are numbered."""
+
+    def __init__(self, asked: Backend, place: Place) -> None:
+        self._asked = asked
+        self._place = place
+
+    def at(self, place: Place) -> Backend:
+        return self
+
+    def _begin(self, n_requests: int = 1) -> None:
+        """Says whose the next requests are; a task that asks for them takes it along."""
+        _asking.set(self._place)
+        self._place = replace(self._place, number=self._place.number + n_requests)
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        self._begin()
+        return await self._asked.generate(prompt, sampling, on_delta)
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        self._begin(len(samplings))
+        return await self._asked.generate_n(prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        self._begin()
+        return await self._asked.score(prompt, choices, unconditional)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        self._begin()
+        return await self._asked.commit_prefix(prompt, heads)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await self._asked.prefetch(prompt)
+
+
+_asking: ContextVar[Place] = ContextVar("asking")
+
+
+class _Asked:
+    """Answers and counts what is really asked."""
+
+    def __init__(self, capabilities: Capabilities, replies: Replies, meter: Meter) -> None:
+        self._capabilities = capabilities
+        self._replies = replies
+        self._meter = meter
+
+    async def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        (reply,) = await self.generate_n(prompt, (sampling,))
+        if on_delta is not None and reply.text:
+            on_delta(reply.text)
+        return reply
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        place = _asking.get()
+        replies = [
+            self._replies.generated(replace(place, number=place.number + n), prompt, sampling)
+            for n, sampling in enumerate(samplings)
+        ]
+        usages = self._meter.generate(place, prompt, samplings, replies)
+        await asyncio.sleep(0)  # what is asked beside it is asked before anything is answered
+        both = zip(replies, usages, strict=True)
+        return tuple([replace(reply, usage=usage) for reply, usage in both])
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        place = _asking.get()
+        reply = self._replies.scored(place, prompt, choices, unconditional)
+        usage = self._meter.score(place, prompt, choices, reply, unconditional)
+        await asyncio.sleep(0)
+        return replace(reply, usage=usage)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        usage = self._meter.commit(_asking.get(), prompt, heads)
+        await asyncio.sleep(0)
+        return usage
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        usage = self._meter.prefetch(prompt)
+        await asyncio.sleep(0)
+        return usage
+
+    async def close(self) -> None:
+        """Holds nothing."""

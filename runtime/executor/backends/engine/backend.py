@@ -1,0 +1,345 @@
+"""Our engine as a backend, over gRPC: one multiplexed stream, many requests in a frame.
+
+The only module of the executor that imports grpc; import it lazily. An object belongs to the
+event loop it is first used in.
+
+URIs:  grpc://host:port    plain text
+       grpcs://host:port   TLS, the server's certificate checked for that host
+       unix:/path          a Unix socket
+Environment:
+       SGC_TLS_CA          a PEM file of the certificates to trust, instead of the usual ones
+       SGC_TOKEN           the token for the engine, printable ASCII, where none is given here
+       GRPC_VERBOSITY      gRPC's own log; NONE if not set, as its errors are told by ours
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is imported
+
+import grpc
+import grpc.aio
+
+from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
+from sgc.proto import engine_pb2 as pb
+from sgc.proto import engine_pb2_grpc
+from sgc.runtime.executor.backends.engine import wire as wire
+from sgc.runtime.executor.backends.engine.prefetches import Prefetches
+from sgc.runtime.executor.backends.engine.probe import reason_unreachable
+from sgc.runtime.executor.backends.engine.stream import OnDelta, Stream
+from sgc.runtime.executor.interface.backend import (
+    Capabilities,
+    ChoiceScore,
+    Generated,
+    LogprobsAsked,
+    Prompt,
+    Sampling,
+    Scored,
+    TokenRun,
+    Usage,
+    generate_each,
+)
+from sgc.runtime.executor.run.last_use import reusable
+
+CONNECT_TIMEOUT_S = 5.0
+UNARY_TIMEOUT_S = 60.0
+MAX_TRIES = 6
+FIRST_BACKOFF_S = 0.05
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.enable_http_proxy", 0),
+]
+T = TypeVar("T")
+
+
+class EngineBackend:
+    """A `Backend` (see `backend.py`) that speaks `engine.proto`."""
+
+    def __init__(
+        self,
+        uri: str,
+        token: str | None = None,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        self._uri = uri
+        self._target, self._is_tls = _parse_uri(uri)
+        token = os.environ.get("SGC_TOKEN") if token is None else token
+        if token and not (token.isascii() and token.isprintable()):
+            raise UsageError("the engine's token (SGC_TOKEN) must be printable ASCII characters")
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._timeout_s = connect_timeout_s
+        self._channel: grpc.aio.Channel | None = None
+        self._stream: Stream | None = None
+        self._info: pb.Info | None = None
+        self._capabilities: Capabilities | None = None
+        self._opening: asyncio.Lock | None = None
+        self._asking: asyncio.Lock | None = None
+        self._ahead: Prefetches | None = None
+
+    # The Backend interface.
+
+    async def capabilities(self) -> Capabilities:
+        if self._capabilities is None:
+            self._capabilities = wire.capabilities_of(await self.info())
+        return self._capabilities
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        message = wire.generate_message(sampling, on_delta is not None)
+        request = pb.Request(prompt=wire.prompt_message(prompt), generate=message)
+        reply = await self._ask(_with_hint(request, prompt), on_delta)
+        return wire.generated_of(_expected(reply, "generated").generated)
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await generate_each(self, prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        texts = [wire.checked_text(text, "a choice") for text in choices]
+        request = pb.Request(prompt=wire.prompt_message(prompt), score=pb.Score(choices=texts))
+        reply = await self._ask(_with_hint(request, prompt))
+        scored = wire.scored_of(_expected(reply, "scored").scored)
+        return await self._with_unconditional(scored) if unconditional else scored
+
+    async def _with_unconditional(self, scored: Scored) -> Scored:
+        """With what each choice's tokens are worth by themselves: after the beginning of sequence
+        where the model has one, else the first of them is not known."""
+        asked = Sampling(max_tokens=0, temperature=0.0, logprobs=LogprobsAsked(start=0))
+        work = [self.generate((TokenRun(each.ids, ""),), asked) for each in scored.choices]
+        replies = await asyncio.gather(*work)
+        usage = scored.usage
+        choices: list[ChoiceScore] = []
+        for each, reply in zip(scored.choices, replies, strict=True):
+            assert reply.logprobs is not None
+            own = reply.logprobs.input[-len(each.ids) :]
+            choices.append(replace(each, unconditional=tuple(row[0] for row in own)))
+            usage = usage.with_more(reply.usage)
+        return Scored(tuple(choices), usage)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        texts = [wire.checked_text(text, "a head") for text in heads]
+        request = pb.Request(prompt=wire.prompt_message(prompt), commit=pb.Commit(heads=texts))
+        return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        if self._ahead is None:
+            info = await self.info()
+            self._ahead = self._ahead or Prefetches(self._prefetch, info.max_in_flight)
+        return await self._ahead.get(prompt)
+
+    async def _prefetch(self, prompt: Prompt) -> Usage:
+        request = pb.Request(prompt=wire.prompt_message(prompt), prefetch=pb.Prefetch())
+        reply = await self._ask(request, max_tries=1)
+        return wire.usage_of(_expected(reply, "committed").committed.usage)
+
+    async def close(self) -> None:
+        """Ends the stream and the connection; unfinished calls fail."""
+        stream, self._stream = self._stream, None
+        channel, self._channel = self._channel, None
+        if stream is not None:
+            await stream.close()
+        if channel is not None:
+            await channel.close()
+
+    async def __aenter__(self) -> EngineBackend:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Beyond the interface.
+
+    async def info(self) -> pb.Info:
+        """What the engine says of itself; asked once, however many want to know at once."""
+        if self._info is None:
+            if self._asking is None:
+                self._asking = asyncio.Lock()
+            async with self._asking:
+                if self._info is None:
+                    self._info = await self._unary("GetInfo", pb.InfoRequest())
+        return self._info
+
+    async def stats(self) -> pb.Stats:
+        """Counters of the engine since it started."""
+        stats: pb.Stats = await self._unary("GetStats", pb.StatsRequest())
+        return stats
+
+    async def flush_cache(self) -> int:
+        """Drops every cached prefix that no running request uses; the tokens freed."""
+        reply = await self._unary("FlushCache", pb.FlushCacheRequest())
+        if self._ahead is not None:
+            self._ahead.forget()
+        return int(reply.freed_tokens)
+
+    # Asking.
+
+    async def _ask(
+        self, request: pb.Request, on_delta: OnDelta | None = None, max_tries: int = MAX_TRIES
+    ) -> pb.Reply:
+        """The final reply; what the engine has no room for is tried again, a few times."""
+        info = self._info or await self.info()
+        size, limit = request.ByteSize(), info.max_message_bytes - 1024
+        if size > limit:
+            raise BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
+        n_deltas = 0
+
+        def count_delta(text: str) -> None:
+            nonlocal n_deltas
+            n_deltas += 1
+            assert on_delta is not None
+            on_delta(text)
+
+        for n_tries in range(1, max_tries + 1):
+            stream = self._stream
+            if stream is None or not stream.is_open:
+                stream = await self._open_stream(info.max_in_flight)
+            try:
+                return await stream.ask(request, size, count_delta if on_delta else None)
+            except Overloaded:
+                if n_deltas or n_tries == max_tries:
+                    raise
+            await asyncio.sleep(FIRST_BACKOFF_S * 2**n_tries * random.uniform(0.5, 1.0))
+        raise AssertionError("unreachable")
+
+    async def _open_stream(self, max_in_flight: int) -> Stream:
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._stream is None or not self._stream.is_open:
+                stub = await self._connected()
+                call = stub.Session(metadata=self._metadata)
+                self._stream = Stream(call, self._error_of, max(1, max_in_flight))
+            return self._stream
+
+    async def _unary(self, method: str, request: Any) -> Any:
+        stub = await self._connected()
+        call: Callable[..., Awaitable[Any]] = getattr(stub, method)
+        try:
+            return await call(request, metadata=self._metadata, timeout=UNARY_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._error_of(error) from error
+
+    async def _connected(self) -> Any:
+        """The service's stub on a channel that is ready; `EngineUnavailable` if none becomes so,
+        at once where waiting would not help."""
+        if self._channel is None:
+            self._channel = self._new_channel()
+        channel = self._channel
+        try:
+            await asyncio.wait_for(self._wait_ready(channel), self._timeout_s)
+        except TimeoutError as error:
+            raise self._unreachable(f"no answer within {self._timeout_s:g} s") from error
+        return engine_pb2_grpc.EngineStub(channel)  # type: ignore[no-untyped-call]
+
+    async def _wait_ready(self, channel: grpc.aio.Channel) -> None:
+        while True:
+            state = channel.get_state(try_to_connect=True)
+            if state is grpc.ChannelConnectivity.READY:
+                return
+            if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                tls = _trusting(_authorities()) if self._is_tls else None
+                if why := await reason_unreachable(self._target, tls):
+                    raise self._unreachable(why)
+            await channel.wait_for_state_change(state)
+
+    def _new_channel(self) -> grpc.aio.Channel:
+        if not self._is_tls:
+            return grpc.aio.insecure_channel(self._target, options=OPTIONS)
+        roots = _authorities()
+        if roots is not None:
+            _trusting(roots)  # says so if it is no certificate
+        credentials = grpc.ssl_channel_credentials(roots)
+        return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
+
+    def _error_of(self, error: grpc.RpcError | None) -> BackendError:
+        """What the end of a call or of the stream means."""
+        if not isinstance(error, grpc.aio.AioRpcError):
+            return EngineUnavailable(f"the engine at {self._uri} closed the stream")
+        code, details = error.code(), error.details() or ""
+        if code is grpc.StatusCode.UNAUTHENTICATED:
+            return BackendError(
+                f"the engine at {self._uri} wants a token: {details}", hint="set SGC_TOKEN"
+            )
+        # Of a stream it ends as ABORTED the engine has left nothing unanswered that it took.
+        if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
+            return Overloaded(f"the engine at {self._uri} refused: {details}")
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return BackendError(f"what answers at {self._uri} is no engine of this version")
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return EngineUnavailable(
+                f"the engine at {self._uri} did not answer within {UNARY_TIMEOUT_S:g} s",
+                hint="it may be in a very long step; try again, or smaller --chunk-tokens",
+            )
+        return self._unreachable(f"{code.name}: {details}")
+
+    def _unreachable(self, why: str) -> EngineUnavailable:
+        return EngineUnavailable(
+            f"no engine at {self._uri} ({why})",
+            hint="start one with `sgc serve`, or leave out --engine to start one for this run",
+        )
+
+
+def _authorities() -> bytes | None:
+    """What $SGC_TLS_CA holds."""
+    path = os.environ.get("SGC_TLS_CA")
+    try:
+        return Path(path).read_bytes() if path else None
+    except OSError as error:
+        raise UsageError(f"cannot read SGC_TLS_CA, {path}: {error.strerror}") from error
+
+
+def _trusting(roots: bytes | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cadata=None if roots is None else roots.decode())
+    except (ssl.SSLError, ValueError) as error:
+        raise UsageError("the file that SGC_TLS_CA names is not a PEM certificate") from error
+
+
+def _parse_uri(uri: str) -> tuple[str, bool]:
+    """gRPC's target and whether TLS is used."""
+    if uri.startswith("unix:") and len(uri) > len("unix:"):
+        return uri, False
+    scheme, found, target = uri.partition("://")
+    host, _, port = target.rpartition(":")
+    if not found or scheme not in ("grpc", "grpcs") or not host or not _is_port(port):
+        raise UsageError(
+            f"cannot use {uri!r} as an engine's address",
+            hint="expected grpc://host:port, grpcs://host:port or unix:/path; ports are 1 to 65535",
+        )
+    return target, scheme == "grpcs"
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 1 <= int(text) <= 65535
+
+
+def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
+    """The request, with what of its prompt may be of use to others where that is known."""
+    place = reusable(prompt)
+    if place is not None:
+        request.reusable.segment, request.reusable.offset = place
+    return request
+
+
+def _expected(reply: pb.Reply, kind: str) -> pb.Reply:
+    if reply.WhichOneof("kind") != kind:
+        raise BackendError(f"the engine answered with {reply.WhichOneof('kind')}, not {kind}")
+    return reply

@@ -1,0 +1,209 @@
+"""The executor's data to and from the messages of `engine.proto`; used by `engine/backend.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.errors import (
+    BackendError,
+    ContextExceeded,
+    EngineUnavailable,
+    Overloaded,
+    UnsupportedParameter,
+)
+from sgc.proto import engine_pb2 as pb
+from sgc.runtime.executor.interface.backend import (
+    Capabilities,
+    ChatFormat,
+    ChoiceScore,
+    FinishReason,
+    Generated,
+    Logprob,
+    Logprobs,
+    Prompt,
+    RoleFormat,
+    Sampling,
+    Scored,
+    TextRun,
+    TokenRun,
+    Usage,
+)
+
+ERRORS: dict[int, type[BackendError]] = {
+    pb.ERROR_CODE_CONTEXT_EXCEEDED: ContextExceeded,
+    pb.ERROR_CODE_RESOURCE_EXHAUSTED: Overloaded,
+    pb.ERROR_CODE_UNAVAILABLE: EngineUnavailable,
+}
+
+
+def prompt_message(prompt: Prompt) -> pb.Prompt:
+    message = pb.Prompt()
+    for run in prompt:
+        segment = message.segments.add()
+        if isinstance(run, TextRun):
+            segment.text.text = checked_text(run.text, "the prompt")
+            for start, end in run.literal:
+                segment.text.literal.add(start=start, end=end)
+        elif isinstance(run, TokenRun):
+            segment.tokens.ids.extend(run.ids)
+        else:
+            raise UnsupportedParameter("the engine takes no images")
+    return message
+
+
+def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
+    """The message of a sampling; one that many requests share is made once."""
+    found = _messages.get((id(sampling), stream))
+    if found is not None and found[0] is sampling:
+        return found[1]
+    made = _generate_message(sampling, stream)
+    if sampling.is_greedy:
+        if len(_messages) >= MAX_MESSAGES:
+            _messages.clear()
+        _messages[id(sampling), stream] = (sampling, made)
+    return made
+
+
+MAX_MESSAGES = 1024
+_messages: dict[tuple[int, bool], tuple[Sampling, pb.Generate]] = {}
+
+
+def _generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
+    stop = [checked_text(text, "a stop string") for text in sampling.stop]
+    try:
+        values = pb.Sampling(
+            max_tokens=sampling.max_tokens,
+            min_tokens=sampling.min_tokens,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            frequency_penalty=sampling.frequency_penalty,
+            presence_penalty=sampling.presence_penalty,
+            repetition_penalty=sampling.repetition_penalty,
+            seed=sampling.seed % 2**64,
+            stop=stop,
+            stop_token_ids=sampling.stop_token_ids,
+            ignore_eos=sampling.ignore_eos,
+            stop_regex=[checked_text(text, "a stop pattern") for text in sampling.stop_regex],
+            logit_bias=[pb.TokenBias(id=i, bias=bias) for i, bias in sampling.logit_bias],
+            heal=sampling.heal,
+            **_constraint(sampling),
+        )
+        if sampling.logprobs is not None:
+            asked = sampling.logprobs
+            values.logprobs.top, values.logprobs.text = asked.top, asked.text
+            if asked.start is not None:
+                values.logprobs.start = asked.start
+    except (ValueError, TypeError) as error:
+        raise BackendError(f"a sampling parameter is out of range: {error}") from error
+    return pb.Generate(sampling=values, stream=stream)
+
+
+def _constraint(sampling: Sampling) -> dict[str, Any]:
+    """The field of what the text must be."""
+    given = {
+        "regex": sampling.regex,
+        "json_schema": sampling.json_schema,
+        "grammar": sampling.ebnf,
+    }
+    found = {name: text for name, text in given.items() if text is not None}
+    if len(found) > 1:
+        raise UnsupportedParameter(f"{' and '.join(found)} are both given; a text can follow one")
+    return {name: checked_text(text, f"the {name}") for name, text in found.items()}
+
+
+def checked_text(text: str, what: str) -> str:
+    """The text, if it is Unicode that can be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BackendError(
+            f"{what} holds a lone surrogate ({text[error.start]!r} at position {error.start}), "
+            "which is no text",
+            hint='decode bytes with errors="replace", not "surrogateescape"',
+        ) from error
+    return text
+
+
+def generated_of(message: pb.Generated) -> Generated:
+    ids = tuple(message.ids)
+    is_length = message.finish_reason == pb.FINISH_REASON_LENGTH
+    by_id = message.matched_id if message.matched_id >= 0 and not is_length else None
+    return Generated(
+        text=message.text,
+        ids=ids,
+        kept_ids=ids[message.healed : message.kept],
+        head=message.head,
+        tail=message.tail,
+        finish_reason=FinishReason.LENGTH if is_length else FinishReason.STOP,
+        matched=message.matched or by_id,
+        usage=usage_of(message.usage),
+        logprobs=_logprobs_of(message),
+    )
+
+
+def _logprobs_of(message: pb.Generated) -> Logprobs | None:
+    if not message.logprobs and not message.prompt_logprobs:
+        return None
+    given, made = message.prompt_logprobs, message.logprobs
+    return Logprobs(
+        input=tuple(map(_logprob, given)),
+        output=tuple(map(_logprob, made)),
+        input_top=tuple(map(_top, given)),
+        output_top=tuple(map(_top, made)),
+    )
+
+
+def _logprob(message: pb.TokenLogprob) -> Logprob:
+    value = message.logprob if message.HasField("logprob") else None
+    return value, message.id, message.text or None
+
+
+def _top(message: pb.TokenLogprob) -> tuple[Logprob, ...] | None:
+    return tuple(map(_logprob, message.top)) or None
+
+
+def scored_of(message: pb.Scored) -> Scored:
+    return Scored(tuple(map(_choice_score, message.choices)), usage_of(message.usage))
+
+
+def _choice_score(message: pb.ChoiceScore) -> ChoiceScore:
+    before = (_logprob(message.before),) if message.HasField("before") else ()
+    ids, logprobs = tuple(message.ids), tuple(message.logprobs)
+    return ChoiceScore(ids, logprobs, tuple(message.texts), before=before)
+
+
+def usage_of(message: pb.Usage) -> Usage:
+    return Usage(
+        prompt_tokens=message.prompt_tokens,
+        cached_tokens=message.cached_tokens,
+        computed_tokens=message.computed_tokens,
+        completion_tokens=message.completion_tokens,
+        queue_s=message.queue_s,
+        prefill_s=message.prefill_s,
+        decode_s=message.decode_s,
+        forced_tokens=message.forced_tokens,
+    )
+
+
+def error_of(message: pb.Error) -> BackendError:
+    return ERRORS.get(message.code, BackendError)(message.message)
+
+
+def capabilities_of(info: pb.Info) -> Capabilities:
+    roles = {name: RoleFormat(r.prefix, r.suffix) for name, r in info.chat.roles.items()}
+    return Capabilities(
+        model=info.model,
+        chat=ChatFormat(roles, info.chat.default_system),
+        max_context=info.max_context,
+        special_tokens=tuple(info.special_tokens),
+        max_in_flight=info.max_in_flight,
+        fingerprints={
+            "tokenizer": info.tokenizer_fingerprint,
+            "template": info.template_fingerprint,
+        },
+        unconditional=True,
+        pool_tokens=info.pool_tokens or None,
+        prefetches=True,
+    )

@@ -1,0 +1,113 @@
+"""Leader first: of requests that would write the same prompt to a provider's cache, one goes ahead.
+
+What a request writes can be read only once its reply has begun. Ten at once would each pay for the
+writing; after the first they read. Forks, mapped calls and rows meet here, since all of an
+endpoint's requests do. Knows hashes of prompts only; nobody waits for ever, and a leader that fails
+or is cancelled leaves its place to the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from sgc.runtime.executor.backends.providers.models.models import Caching
+from sgc.runtime.executor.backends.providers.wire.limits import Clock
+from sgc.runtime.executor.backends.providers.wire.messages import Prefix
+
+MAX_WAIT_S = 60.0  # for a leader; then a request goes by itself
+MAX_KNOWN = 4096  # prefixes whose end is remembered; an older one is written anew
+_UNIT_S = {"m": 60.0, "h": 3600.0}
+
+
+class Leaders:
+    """Of one endpoint; lives on its loop. n_waited: requests that waited for another."""
+
+    def __init__(self, caching: Caching | None, clock: Clock) -> None:
+        self._is_needed = caching is not None and caching.readable_after == "first reply"
+        self._ttl_s = seconds(caching.ttl[0]) if caching is not None and caching.ttl else 0.0
+        self._clock = clock
+        self._until: OrderedDict[str, float] = OrderedDict()  # entries that can be read
+        self._leading: dict[str, asyncio.Event] = {}
+        self.n_waited = 0
+
+    @asynccontextmanager
+    async def turn(self, prefixes: Sequence[Prefix]) -> AsyncIterator[Callable[[], None] | None]:
+        """Waits for who writes one of the prefixes; gives what a leader calls at its first text.
+
+        None for a request that leads nobody. prefixes: from the shortest.
+        """
+        if not prefixes or not self._is_needed:
+            yield None
+            return
+        await self._wait(prefixes)
+        own = [p.digest for p in prefixes if not self._is_taken(p.digest)]
+        over = asyncio.Event()
+        self._leading.update((digest, over) for digest in own)
+
+        def begun() -> None:
+            if not over.is_set():
+                self._know(prefixes)
+                self._release(own, over)
+
+        try:
+            yield begun if own else None
+            self._know(prefixes)
+        finally:
+            self._release(own, over)
+
+    def _is_taken(self, digest: str) -> bool:
+        return digest in self._leading or self._is_known(digest)
+
+    def _is_known(self, digest: str) -> bool:
+        return self._until.get(digest, 0.0) > self._clock.now()
+
+    async def _wait(self, prefixes: Sequence[Prefix]) -> None:
+        """Until the longest that anybody writes can be read, or nobody writes it any more."""
+        has_waited = False
+        until = self._clock.now() + MAX_WAIT_S
+        while (leader := self._leader_of(prefixes)) is not None and self._clock.now() < until:
+            self.n_waited += not has_waited
+            has_waited = True
+            if not await self._within(leader, until - self._clock.now()):
+                return
+
+    def _leader_of(self, prefixes: Sequence[Prefix]) -> asyncio.Event | None:
+        for prefix in reversed(prefixes):
+            if self._is_known(prefix.digest):
+                return None  # nothing shorter is worth waiting for
+            if prefix.digest in self._leading:
+                return self._leading[prefix.digest]
+        return None
+
+    async def _within(self, over: asyncio.Event, seconds: float) -> bool:
+        """Whether it was over in time; a leader that hangs must not hold up the others."""
+        waiting = asyncio.ensure_future(over.wait())
+        timer = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({waiting, timer}, return_when=asyncio.FIRST_COMPLETED)
+            return over.is_set()
+        finally:
+            waiting.cancel()
+            timer.cancel()
+
+    def _know(self, prefixes: Sequence[Prefix]) -> None:
+        """They were written or read just now, which begins their time anew."""
+        for prefix in prefixes:
+            self._until[prefix.digest] = self._clock.now() + self._ttl_s
+            self._until.move_to_end(prefix.digest)
+        while len(self._until) > MAX_KNOWN:
+            self._until.popitem(last=False)
+
+    def _release(self, own: Sequence[str], over: asyncio.Event) -> None:
+        for digest in own:
+            if self._leading.get(digest) is over:
+                del self._leading[digest]
+        over.set()
+
+
+def seconds(ttl: str) -> float:
+    """`5m`, `1h`."""
+    return float(ttl[:-1]) * _UNIT_S[ttl[-1]]

@@ -1,0 +1,89 @@
+"""A choice taken token by token: each time only tokens that some choice goes on with are allowed.
+
+As SGLang does for models that know `logit_bias` and no structured output. Pure but for the
+tokenizer, which is OpenAI's `tiktoken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sgc.errors import SgcError
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+
+ALLOWED = 100.0  # the largest bias, which leaves no other token a chance
+
+
+class Encoding(Protocol):
+    eot_token: int
+
+    def encode(self, text: str, *, disallowed_special: Any = ...) -> list[int]: ...
+
+    def decode(self, tokens: Sequence[int]) -> str: ...
+
+
+def encoding_named(name: str) -> Encoding:
+    """OpenAI's tokenizer of that name; its package loads the vocabulary when first used."""
+    try:
+        import tiktoken  # optional
+    except ImportError as error:
+        raise SgcError(
+            "taking a choice by logit_bias needs the package tiktoken, which is not installed",
+            hint="pip install tiktoken, or use another way: #MODEL?select=check",
+        ) from error
+    found: Encoding = tiktoken.get_encoding(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where in the choices' tokens one is. ids: of each choice; alive: choices still possible."""
+
+    ids: tuple[tuple[int, ...], ...]
+    alive: tuple[int, ...]
+    depth: int = 0
+
+    @staticmethod
+    def begin(choices: Sequence[str], encoding: Encoding) -> Walk:
+        ids = tuple(tuple(encoding.encode(c, disallowed_special=())) for c in choices)
+        return Walk(ids, tuple(range(len(choices))))._skipped()
+
+    @property
+    def chosen(self) -> int | None:
+        return self.alive[0] if len(self.alive) == 1 else None
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """Tokens taken so far."""
+        return self.ids[self.alive[0]][: self.depth]
+
+    def allowed(self, encoding: Encoding) -> dict[int, str]:
+        """Tokens that may come, and their texts; the end of text where a choice ends here."""
+        tokens = {self._next(i) for i in self.alive}
+        texts = {t: encoding.decode([t]) for t in tokens if t is not None}
+        return texts | ({encoding.eot_token: ""} if None in tokens else {})
+
+    def after(self, text: str, encoding: Encoding) -> Walk:
+        """Where a reply of one token leads; raises MalformedReply for one that was not allowed."""
+        fitting = [t for t, each in self.allowed(encoding).items() if each == text]
+        if not fitting:
+            raise MalformedReply(f"the server said {text[:40]!r}, which no choice goes on with")
+        wanted = None if fitting[0] == encoding.eot_token else fitting[0]
+        alive = tuple(i for i in self.alive if self._next(i) == wanted)
+        return Walk(self.ids, alive, self.depth + 1)._skipped()
+
+    def _next(self, choice: int) -> int | None:
+        ids = self.ids[choice]
+        return ids[self.depth] if self.depth < len(ids) else None
+
+    def _skipped(self) -> Walk:
+        """Beyond the tokens that all choices share, which need not be asked."""
+        depth = self.depth
+        while len(self.alive) > 1:
+            at = {self.ids[i][depth] if depth < len(self.ids[i]) else None for i in self.alive}
+            if len(at) > 1 or None in at:
+                break
+            depth += 1
+        return Walk(self.ids, self.alive, depth)

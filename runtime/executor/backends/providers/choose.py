@@ -1,0 +1,110 @@
+"""A `select` for a model that scores no choices: how it is asked to take one. Pure.
+
+Ways, of which the table lists those that a model knows, the best first:
+
+choice       the server generates one of some texts
+regex        the same by a pattern
+structured   a JSON object with an enum
+logit_bias   token by token, with only the choices' tokens allowed (`choice_walk.py`)
+echo         log-probabilities of the choices after the prompt, which is the only way that scores
+check        the choices are told, the reply is checked, and asked again
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.wire import notes
+from sgc.runtime.executor.backends.providers.wire.lower import (
+    ROOM_FOR_JSON,
+    Lowered,
+    asked_of,
+    lower,
+    refusal,
+)
+from sgc.runtime.executor.backends.providers.wire.messages import Conversation
+from sgc.runtime.executor.backends.providers.wire.schema import of_choices
+from sgc.runtime.executor.interface.backend import Prompt, Sampling
+
+# Tokens a model that reasons may use before it takes a choice.
+ROOM_TO_REASON = 4096
+
+
+def way_of(prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> str:
+    """The first way that fits; raises UnsupportedParameter where none does."""
+    for way in facts.select:
+        if _fits(way, prompt, choices, facts):
+            return way
+    raise refusal(facts, "has no way to take one of these choices", "use gen and check its text")
+
+
+def _fits(way: str, prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> bool:
+    if way == "structured":
+        if facts.api == "completions":
+            return False
+        asked = asked_of(prompt, facts)
+        has_begun = isinstance(asked, Conversation) and bool(asked.prefill.strip())
+        return facts.structured and not (has_begun and facts.prefill in ("trailing", "rewrite"))
+    if way in ("echo", "logit_bias"):
+        return facts.api == "completions"
+    return True
+
+
+def lowered_select(
+    way: str,
+    prompt: Prompt,
+    choices: tuple[str, ...],
+    facts: Facts,
+    sampling: Sampling,
+) -> Lowered:
+    """One generation that gives a choice, for the ways that are one. The model is told of the
+    choices where nothing else is, and of what it said in the tries before.
+    """
+    found = lower(prompt, sampling, facts)
+    is_held = way != "check"
+    if way == "choice":
+        found = replace(found, params={**found.params, facts.choice: list(choices)})
+    elif way == "regex":
+        pattern = "|".join(map(re.escape, choices))
+        found = replace(found, params={**found.params, facts.regex: f"({pattern})"})
+    elif way == "structured":
+        found = replace(found, shape=of_choices(choices))
+    is_text = isinstance(found.asked, str)
+    if not sampling.refused and (is_held or is_text):
+        return found
+    subject = notes.AFTER if is_text else notes.VALUE if way == "structured" else notes.REPLY
+    note = notes.of_choices(choices, subject, sampling.refused)
+    return replace(found, asked=notes.with_note(found.asked, note))
+
+
+def select_sampling(
+    choices: tuple[str, ...], facts: Facts, refused: tuple[str, ...] = ()
+) -> Sampling:
+    """Greedy where the model can be, but for further tries; room for the longest choice."""
+    seed = len(refused)
+    longest = max(len(json.dumps(choice)) for choice in choices)
+    room = ROOM_FOR_JSON + (ROOM_TO_REASON if facts.reasoning else 0)
+    temperature = 0.0 if "temperature" in facts.params and seed == 0 else 1.0
+    return Sampling(
+        max_tokens=min(longest + room, facts.max_output),
+        temperature=temperature,
+        seed=seed,
+        refused=refused,
+    )
+
+
+def index_of(reply: str, choices: tuple[str, ...], is_completed: bool = False) -> int | None:
+    """The choice that a reply is, but for white space around it; None where it is none.
+
+    is_completed: text goes on after the choice, so the longest counts with which it begins.
+    """
+    if reply in choices:
+        return choices.index(reply)
+    said, stripped = reply.strip(), [choice.strip() for choice in choices]
+    if is_completed:
+        begun = [each for each in stripped if each and said.startswith(each)]
+        said = max(begun, key=len, default="")
+    return stripped.index(said) if said and stripped.count(said) == 1 else None

@@ -1,0 +1,210 @@
+"""Backends by a provider's name or an address: keys, the environment, and what a server serves.
+
+Keys come from the caller or the environment and stay in the SDK's client: no artifact, log or
+error has them. What is wrong with the settings is found here, before anything is asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from sgc.errors import BackendError, EngineUnavailable, UsageError
+from sgc.runtime.executor.backends.providers.backend import MAX_IN_FLIGHT, ProviderBackend
+from sgc.runtime.executor.backends.providers.models.models import (
+    Choices,
+    Facts,
+    facts_for,
+    parse_choices,
+)
+from sgc.runtime.executor.backends.providers.models.prices import read_prices
+from sgc.runtime.executor.backends.providers.wire.addresses import (
+    address_of,
+    checked_address,
+    is_trusted,
+    is_vendors,
+)
+from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
+from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings, check_settings
+
+COMPATIBLE = ("openai+http://", "openai+https://")
+SCHEMES = ("openai:", "anthropic:")
+WRONG_ADDRESS = (
+    "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
+)
+WRONG_BASE_URL = "base_url, or {}_BASE_URL, must be a URL of http or https"
+NO_SETTINGS = SdkSettings()
+NO_KEY = "no-key"  # what a server gets that wants none
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom to ask. provider: openai, anthropic or compatible; key: shown nowhere.
+
+    base_url: where requests go.
+    """
+
+    provider: str
+    model: str
+    choices: Choices
+    base_url: str
+    key: str = field(default="", repr=False)
+
+    @property
+    def is_vendors(self) -> bool:
+        """Whether the provider itself is asked, and not a server that stands in for it."""
+        return self.provider != "compatible" and is_vendors(self.provider, self.base_url)
+
+    def facts(self, owned_by: str = "") -> Facts:
+        """What is known of the model there; owned_by: as a compatible server says."""
+        return facts_for(self.provider, self.model, self.choices, owned_by, self.is_vendors)
+
+
+def is_provider(uri: str) -> bool:
+    return uri.startswith((*COMPATIBLE, *SCHEMES))
+
+
+def parse_target(uri: str, key: str | None = None) -> Target:
+    """`openai:MODEL`, `anthropic:MODEL` or `openai+http://HOST:PORT/v1#MODEL`, each with
+    `?OPTION=VALUE`; raises UsageError for anything else, and where a key is missing.
+    """
+    if uri.startswith(COMPATIBLE):
+        return _compatible(uri, key)
+    provider, _, rest = uri.partition(":")
+    model, _, query = rest.partition("?")
+    return target(provider, model, _options(query), key=key)
+
+
+def facts_of(uri: str) -> Facts:
+    """What is known of `openai:MODEL` or `anthropic:MODEL`; no key is needed, nobody is asked."""
+    _, _, rest = uri.partition(":")
+    if not uri.startswith(SCHEMES) or not rest.partition("?")[0]:
+        raise UsageError(
+            f"expected a provider's model, found {uri!r}", hint="openai:MODEL or anthropic:MODEL"
+        )
+    return parse_target(uri, NO_KEY).facts()
+
+
+def target(
+    provider: str,
+    model: str,
+    options: Mapping[str, str],
+    base_url: str | None = None,
+    key: str | None = None,
+) -> Target:
+    """A model of OpenAI or Anthropic, or of what stands in for it at base_url.
+
+    The key is the environment's where none is given (`environment_key`).
+    """
+    if not model or not isinstance(model, str):
+        raise UsageError(f"no model is named in {provider}:", hint=f"{provider}:MODEL")
+    key = key or environment_key(provider, base_url)
+    if not key:
+        raise UsageError(
+            f"no API key for {provider}",
+            hint=f"set {_key_variable(provider)}; it is read from the environment",
+        )
+    wrong = WRONG_BASE_URL.format(provider.upper())
+    address = checked_address(address_of(provider, base_url), wrong)
+    return Target(provider, model, parse_choices(options), address, checked_key(key))
+
+
+def environment_key(provider: str, base_url: str | None) -> str:
+    """A provider's key, for the provider alone or for what its _BASE_URL names; another server
+    gets SGC_TOKEN's, or no key: what a program calls a base_url is not whom the key is for.
+    """
+    if is_trusted(provider, base_url):
+        return os.environ.get(_key_variable(provider), "")
+    return os.environ.get("SGC_TOKEN", "") or NO_KEY
+
+
+def _key_variable(provider: str) -> str:
+    return f"{provider.upper()}_API_KEY"
+
+
+def _compatible(uri: str, key: str | None) -> Target:
+    address, _, rest = uri.removeprefix("openai+").partition("#")
+    base_url = checked_address(address, WRONG_ADDRESS)
+    model, _, query = rest.partition("?")
+    key = checked_key(key or os.environ.get("SGC_TOKEN", "") or environment_key("openai", base_url))
+    is_own = bool(model) and is_vendors("openai", base_url)
+    provider = "openai" if is_own else "compatible"
+    return Target(provider, model, parse_choices(_options(query)), base_url, key)
+
+
+def _options(query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError as error:
+        raise UsageError(f"{query!r} must be OPTION=VALUE&…") from error
+    if len(dict(pairs)) < len(pairs):
+        raise UsageError(f"{query!r} gives an option twice")
+    return dict(pairs)
+
+
+def checked_key(key: str) -> str:
+    is_text = isinstance(key, str) and key.isascii() and key.isprintable()
+    if not is_text or " " in key:
+        raise UsageError("an API key must be printable ASCII characters")
+    return key
+
+
+async def open_backend(
+    target: Target,
+    settings: LimitSettings,
+    prices: Path | None = None,
+    sdk: SdkSettings = NO_SETTINGS,
+) -> ProviderBackend:
+    """The backend; a compatible server is asked which models it has."""
+    check_settings(settings)
+    n_room = settings.max_concurrency or MAX_IN_FLIGHT
+    timeout_s = settings.request_timeout_s
+    if target.provider == "anthropic":
+        from sgc.runtime.executor.backends.providers.anthropic.api import AnthropicApi
+
+        own = AnthropicApi(target.base_url, target.key, timeout_s, n_room, sdk)
+        return _backend(own, target, "", settings, prices, sdk)
+    from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
+
+    is_own = target.provider == "openai"
+    is_ours = is_own and is_trusted("openai", target.base_url)
+    api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
+    if is_own:
+        return _backend(api, target, "", settings, prices, sdk)
+    try:
+        model, owner = await _served(api, target)
+        found = replace(target, model=model)
+        return _backend(api, found, owner, settings, prices, sdk)
+    except BaseException:
+        await api.close()
+        raise
+
+
+def _backend(
+    api: object,
+    target: Target,
+    owner: str,
+    settings: LimitSettings,
+    prices: Path | None,
+    sdk: SdkSettings,
+) -> ProviderBackend:
+    facts = target.facts(owner)
+    given = None if prices is None else read_prices(prices, target.model)
+    return ProviderBackend(api, facts, settings, given, beside=sdk.scope)  # type: ignore[arg-type]
+
+
+async def _served(api: object, target: Target) -> tuple[str, str]:
+    """The server's model and who owns it; a server without a list may be used by a model's name."""
+    from sgc.runtime.executor.backends.providers.openai.wire import model_of
+
+    try:
+        return model_of(await api.models(), target.model)  # type: ignore[attr-defined]
+    except EngineUnavailable:
+        raise
+    except BackendError:
+        if not target.model:
+            raise
+        return target.model, ""

@@ -1,0 +1,107 @@
+"""Takes a choice from a provider's model, in the way that `choose.py` finds for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import BackendError
+from sgc.runtime.executor.backends.providers.choice_walk import ALLOWED, Walk, encoding_named
+from sgc.runtime.executor.backends.providers.choose import (
+    index_of,
+    lowered_select,
+    select_sampling,
+    way_of,
+)
+from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+from sgc.runtime.executor.backends.providers.wire.lower import lower
+from sgc.runtime.executor.backends.providers.wire.messages import plain_text
+from sgc.runtime.executor.interface.backend import ChoiceScore, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.patterns.lowering import MAX_TRIES, excerpt
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.backends.providers.backend import ProviderBackend
+
+
+async def select(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+    """Raises BackendError where no try gave a choice."""
+    way = way_of(prompt, choices, backend.facts)
+    if way == "echo":
+        return await _score(backend, prompt, choices)
+    if way == "logit_bias":
+        return await _walk(backend, prompt, choices)
+    return await _generate(backend, prompt, choices, way)
+
+
+async def _generate(
+    backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...], way: str
+) -> Scored:
+    usage, refused = Usage(), tuple[str, ...]()
+    for seed in range(MAX_TRIES):
+        sampling = select_sampling(choices, backend.facts, refused)
+        lowered = lowered_select(way, prompt, choices, backend.facts, sampling)
+        (reply,) = await backend.send(lowered, seed)
+        usage = usage.with_more(reply.usage)
+        index = index_of(reply.text, choices, is_completed=backend.facts.api == "completions")
+        if index is not None:
+            return Scored((), usage, index, way)
+        refused = (*refused, excerpt(reply.text))
+    raise BackendError(
+        f"none of {MAX_TRIES} replies was one of the choices; the last was {refused[-1]!r}",
+        hint="ask for it in the prompt, or use a model with structured output",
+    )
+
+
+async def _walk(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+    encoding = encoding_named(backend.facts.encoding)
+    walk, usage = Walk.begin(choices, encoding), Usage()
+    start = lower(prompt, Sampling(max_tokens=1, temperature=0.0), backend.facts)
+    while walk.chosen is None:
+        allowed = walk.allowed(encoding)
+        bias = {str(token): ALLOWED for token in allowed}
+        asked: Any = start.asked
+        if isinstance(asked, str):
+            asked += encoding.decode(walk.said)
+        step = replace(start, asked=asked, params={**start.params, "logit_bias": bias})
+        (reply,) = await backend.send(step, 0)
+        usage = usage.with_more(reply.usage)
+        walk = walk.after(reply.text, encoding)
+    return Scored((), usage, walk.chosen, "logit_bias")
+
+
+async def _score(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+    """Log-probabilities of each choice's tokens, of an API that echoes the prompt with them."""
+    text = plain_text(prompt, backend.facts.model)
+    sampling = Sampling(max_tokens=1, temperature=0.0)
+    scores, usage = [], Usage()
+    for choice in choices:
+        lowered = replace(
+            lower(prompt, sampling, backend.facts),
+            asked=text + choice,
+            params={"echo": True, "logprobs": 0, "temperature": 0.0},
+        )
+        (reply,) = await backend.send(lowered, 0)
+        usage = usage.with_more(reply.usage)
+        scores.append(_choice_score(reply, len(text), len(text + choice)))
+    return Scored(tuple(scores), usage)
+
+
+def _choice_score(reply: Any, start: int, end: int) -> ChoiceScore:
+    """Of tokens that end after the prompt and begin before the choice's end."""
+    if reply.logprobs is None:
+        raise MalformedReply("the server told no log-probabilities of the prompt")
+    rows, before, at = [], [], 0
+    for logprob, _, token in reply.logprobs.output:
+        begin, at = at, at + len(token or "")
+        if at <= start:
+            before = [(None, 0, token)]
+        elif begin < end:
+            rows.append((logprob, token))
+    if not rows or any(logprob is None for logprob, _ in rows):
+        raise BackendError(
+            "the server gave no log-probability for a choice",
+            hint="the prompt may be too short; it needs a token before the choices",
+        )
+    ids = tuple(range(1, len(rows) + 1))  # the API tells none; these are places
+    logprobs, texts = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+    return ChoiceScore(ids, logprobs, texts, before=tuple(before))

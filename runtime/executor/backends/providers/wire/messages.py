@@ -1,0 +1,302 @@
+"""A prompt as the messages of a chat: roles, texts and media, and where it is to be gone on with.
+
+A program without roles is one user message. Pure; what an API makes of it is in the wire modules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sgc.errors import UnsupportedParameter
+from sgc.runtime.executor.interface.backend import CacheMark, MediaRun, Prompt, TextRun
+from sgc.runtime.executor.interface.media import Media
+
+HINT_ROLES = "put it into a role, e.g. s += sgc.user(...), or use no roles at all"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Some of a message's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The prompt is worth keeping up to the part before; ttl: for how long, "" the default."""
+
+    ttl: str = ""
+
+
+Part = Text | Media | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def media(self) -> list[Media]:
+        return [part for part in self.parts if isinstance(part, Media)]
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether it is a text that no mark cuts; one at its end cuts nothing."""
+        inner = self.parts[:-1] if self.parts and isinstance(self.parts[-1], Mark) else self.parts
+        return all(isinstance(part, Text) for part in inner)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages that have ended, and the assistant's text that a generation goes on with.
+
+    is_planned: what is worth keeping of it is marked, and nothing else is.
+    """
+
+    messages: tuple[Message, ...]
+    prefill: str = ""
+    is_planned: bool = False
+
+    def with_instruction(self, text: str) -> Conversation:
+        """The same with a last word to the model, in the last user message or one of its own."""
+        last = self.messages[-1] if self.messages else None
+        if last is not None and last.role == "user":
+            parts = (*last.parts, Text("\n\n" + text))
+            return replace(self, messages=(*self.messages[:-1], replace(last, parts=parts)))
+        return replace(self, messages=(*self.messages, Message("user", (Text(text),))))
+
+
+def conversation_of(prompt: Prompt, model: str) -> Conversation:
+    """Raises UnsupportedParameter for a prompt that no list of messages can say."""
+    reader = _Reader(model)
+    for run in prompt:
+        if isinstance(run, MediaRun):
+            reader.add(run.media)
+        elif isinstance(run, TextRun):
+            _read_run(reader, run)
+        else:
+            reader.add(Text(run.text))
+    return reader.result()
+
+
+def plain_text(prompt: Prompt, model: str) -> str:
+    """The whole prompt, for an API that completes text; raises UnsupportedParameter for images."""
+    if any(isinstance(run, MediaRun) for run in prompt):
+        raise UnsupportedParameter(
+            f"{model} completes text and takes no images", hint="use a chat model"
+        )
+    return "".join(run.text for run in prompt)
+
+
+def _read_run(reader: _Reader, run: TextRun) -> None:
+    at = 0
+    marks = deque(run.cache_marks)
+    for role in run.roles:
+        _read_text(reader, run.text, marks, at, role.start)
+        if role.is_begin:
+            reader.begin(role.role)
+        else:
+            reader.end()
+        at = role.end
+    _read_text(reader, run.text, marks, at, len(run.text))
+
+
+def _read_text(reader: _Reader, text: str, marks: deque[CacheMark], start: int, end: int) -> None:
+    """Text between two role marks. A cache mark in a template's own text stands after it."""
+    while marks and marks[0].at <= end:
+        mark = marks.popleft()
+        cut = max(mark.at, start)
+        reader.add(Text(text[start:cut]))
+        reader.mark(Mark(mark.ttl))
+        start = cut
+    reader.add(Text(text[start:end]))
+
+
+class _Reader:
+    """Messages as the prompt is read from its beginning to its end."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._messages: list[Message] = []
+        self._outside: list[Part] = []
+        self._parts: list[Part] = []
+        self._role: str | None = None
+        self._is_planned = False
+
+    def add(self, part: Text | Media) -> None:
+        if isinstance(part, Media) or part.text:
+            (self._outside if self._role is None else self._parts).append(part)
+
+    def mark(self, mark: Mark) -> None:
+        """Counts for the content before it, in the message before where this one has none yet."""
+        self._is_planned = True
+        parts = self._outside if self._role is None else self._parts
+        if _says_something(parts):
+            parts.append(mark)
+        elif self._messages:
+            self._mark_last(mark)
+
+    def _mark_last(self, mark: Mark) -> None:
+        last = self._messages[-1]
+        self._messages[-1] = replace(last, parts=tuple(merged([*last.parts, mark])))
+
+    def begin(self, role: str) -> None:
+        if self._role is not None:
+            raise UnsupportedParameter(
+                f"a message of the role {role!r} begins before that of {self._role!r} has ended",
+                hint="end each role before the next begins",
+            )
+        self._role = role
+
+    def end(self) -> None:
+        if self._role is None:
+            raise UnsupportedParameter("a role ends that has not begun", hint=HINT_ROLES)
+        self._messages.append(Message(self._role, tuple(merged(self._parts))))
+        self._parts, self._role = [], None
+
+    def result(self) -> Conversation:
+        if not self._messages and self._role is None:
+            if not _says_something(self._outside):
+                raise UnsupportedParameter(
+                    f"{self._model} is asked with an empty prompt", hint="begin with some text"
+                )
+            said = Message("user", tuple(merged(self._outside)))
+            return Conversation((said,), is_planned=self._is_planned)
+        if _says_something(self._outside):
+            shown = "".join(p.text for p in self._outside if isinstance(p, Text)).strip()[:60]
+            raise UnsupportedParameter(
+                f"{self._model} takes messages, and a text stands outside of them: {shown!r}",
+                hint=HINT_ROLES,
+            )
+        if self._role != "assistant":
+            where = "outside of roles" if self._role is None else f"in the role {self._role!r}"
+            raise UnsupportedParameter(
+                f"{self._model} generates the assistant's messages only, and is asked {where}",
+                hint="s += sgc.assistant(sgc.gen(...))",
+            )
+        prefill = Message("assistant", tuple(self._parts))
+        if prefill.media:
+            raise UnsupportedParameter(f"{self._model} takes no images in its own messages")
+        for part in prefill.parts:
+            if isinstance(part, Mark) and self._messages:
+                self._mark_last(part)
+        return Conversation(tuple(self._messages), prefill.text, self._is_planned)
+
+
+def _says_something(parts: list[Part]) -> bool:
+    return any(
+        isinstance(part, Media) or (isinstance(part, Text) and part.text.strip()) for part in parts
+    )
+
+
+def merged(parts: Iterable[Part]) -> list[Part]:
+    """Neighbouring texts as one, but for where a mark is between them.
+
+    A mark is left out that has nothing to keep, or would leave a text of white space by itself,
+    which APIs refuse.
+    """
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, Text):
+            _add_text(found, part)
+        elif isinstance(part, Media):
+            _join_blank(found)
+            found.append(part)
+        elif found and not _is_blank(found[-1]):
+            if isinstance(found[-1], Mark):
+                found.pop()
+            found.append(part)
+    _join_blank(found)
+    return found
+
+
+def _add_text(found: list[Part], text: Text) -> None:
+    last = found[-1] if found else None
+    if isinstance(last, Text):
+        found[-1] = Text(last.text + text.text)
+    else:
+        found.append(text)
+
+
+def _join_blank(found: list[Part]) -> None:
+    """White space after a mark joins the text before it."""
+    if len(found) < 3 or not _is_blank(found[-1]) or not isinstance(found[-2], Mark):
+        return
+    if isinstance(found[-3], Text):
+        blank = found.pop()
+        found.pop()
+        assert isinstance(blank, Text)
+        _add_text(found, blank)
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, Text) and not part.text.strip()
+
+
+# Where a mark stands: message by number, part by number.
+Spot = tuple[int, int]
+
+
+def marks_of(messages: Sequence[Message]) -> list[tuple[Spot, Mark]]:
+    return [
+        ((i, j), part)
+        for i, message in enumerate(messages)
+        for j, part in enumerate(message.parts)
+        if isinstance(part, Mark)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A prompt up to a mark, known by its hash. n_bytes: of its texts and media."""
+
+    digest: str
+    n_bytes: int
+
+
+def marked_prefixes(messages: Sequence[Message], also: str = "") -> tuple[Prefix, ...]:
+    """What each mark keeps, from the shortest. also: what else must be equal, such as a schema."""
+    running, n_bytes = hashlib.sha256(also.encode()), 0
+    found = []
+    for message in messages:
+        running.update(json.dumps(["message", message.role]).encode())
+        for part in message.parts:
+            if isinstance(part, Mark):
+                found.append(Prefix(running.hexdigest(), n_bytes))
+                continue
+            said = part.text if isinstance(part, Text) else part.digest
+            running.update(json.dumps([type(part).__name__, said]).encode())
+            n_bytes += len(said.encode("utf-8", "surrogatepass"))
+    return tuple(found)
+
+
+def frames_of(media: Media) -> list[Media]:
+    """An image itself, or the frames of a video, each a PNG."""
+    if not media.n_frames:
+        return [media]
+    found, start = [], 0
+    while start < len(media.data):
+        end = _end_of_png(media.data, start)
+        found.append(Media(media.data[start:end], "image/png", f"{media.digest}:{start}"))
+        start = end
+    return found
+
+
+def _end_of_png(data: bytes, start: int) -> int:
+    """A PNG is a signature of 8 bytes, then chunks: length, name, content, checksum."""
+    at = start + 8
+    while at + 12 <= len(data):
+        length, name = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        at += 12 + length
+        if name == b"IEND":
+            return min(at, len(data))
+    raise UnsupportedParameter("a video's frames are no PNG images", hint="use sgc.video(path, n)")

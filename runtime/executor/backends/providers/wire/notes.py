@@ -1,0 +1,76 @@
+"""What a model is told of a constraint that its API does not hold it to, and of replies that did
+not meet it. Pure; the words are in the request only, never in the program's text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sgc.runtime.executor.backends.providers.wire.messages import Conversation
+from sgc.runtime.executor.backends.providers.wire.schema import alternatives
+from sgc.runtime.executor.interface.backend import Sampling
+from sgc.runtime.executor.patterns.lowering import EXCERPT, MAX_TRIES
+from sgc.runtime.executor.run.options import DTYPES, REGEX_BOOL, REGEX_FLOAT, REGEX_INT
+
+# What a constraint is of.
+REPLY = "Your reply"
+ADDED = "What you add to your last message"
+VALUE = 'The "value" of your reply'
+AFTER = "What comes after the text below"
+_KINDS = {
+    REGEX_INT: "a whole number in digits, such as -12",
+    REGEX_FLOAT: "a number in digits, such as 3.5",
+    REGEX_BOOL: "True or False",
+    DTYPES["str"][0]: "a text in double quotes",
+}
+
+
+def of_constraint(sampling: Sampling, subject: str = REPLY) -> str:
+    """What a generation must be; "" where nothing is asked of it."""
+    if sampling.regex is not None:
+        kind = _KINDS.get(sampling.regex) or _words(sampling.regex) or "a text of the form below"
+        form = f"As a whole it must match this regular expression:\n{sampling.regex}"
+    elif sampling.json_schema is not None:
+        kind, form = "JSON", f"It must be valid under this JSON schema:\n{sampling.json_schema}"
+    else:
+        return ""
+    return f"{subject} must be {kind}, and nothing else. {form}{of_refused(sampling.refused)}"
+
+
+def of_choices(choices: Sequence[str], subject: str, refused: Sequence[str] = ()) -> str:
+    listed = json.dumps(list(choices), ensure_ascii=False)
+    told = f"{subject} must be exactly one of these texts and nothing else: {listed}"
+    if subject == REPLY:
+        told = f"Reply with exactly one of these texts and nothing else: {listed}"
+    return told + of_refused(refused)
+
+
+def of_refused(refused: Sequence[str]) -> str:
+    """What the try before said, and which try this is: no two are asked alike."""
+    if not refused:
+        return ""
+    said = json.dumps(refused[-1], ensure_ascii=False)
+    return f"\nTry {len(refused) + 1} of {MAX_TRIES}: before you said {said}, which is not that."
+
+
+def with_note(asked: Conversation | str, note: str) -> Conversation | str:
+    """A chat's last word; before a text that is completed, so that this goes on where it ended."""
+    if isinstance(asked, str):
+        return f"({note})\n\n{asked}"
+    return asked.with_instruction(note)
+
+
+# At most; JSON writes a character with six bytes, or in UTF-8 with four.
+LONGEST_REFUSED = len(of_refused([""] * (MAX_TRIES - 1))) + 6 * (EXCERPT + 1)
+
+
+def longest_note(sampling: Sampling) -> int:
+    """Bytes that a try of a generation under a constraint has more than its prompt, at most."""
+    said = max(len(of_constraint(sampling, each).encode()) for each in (REPLY, ADDED, VALUE, AFTER))
+    return said + LONGEST_REFUSED + len(str(with_note("", "")))
+
+
+def _words(pattern: str) -> str:
+    words = alternatives(pattern)
+    return "" if words is None else f"exactly one of {json.dumps(words, ensure_ascii=False)}"

@@ -1,0 +1,90 @@
+"""A provider's reply as it came, and the generation it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sgc.errors import BackendError
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logprobs, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens as a provider counts them. prompt: with the cached and the written ones.
+
+    output: with the reasoning; is_known is False where the reply did not tell.
+    """
+
+    prompt: int = 0
+    cached: int = 0
+    written_5m: int = 0
+    written_1h: int = 0
+    output: int = 0
+    reasoning: int = 0
+    is_known: bool = True
+
+    def usage(self, cost_usd: float | None) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt,
+            cached_tokens=self.cached,
+            computed_tokens=max(self.prompt - self.cached, 0),
+            completion_tokens=self.output,
+            cache_written_tokens=self.written_5m + self.written_1h,
+            reasoning_tokens=self.reasoning,
+            cost_usd=cost_usd,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One completion, and what ended it."""
+
+    text: str
+    finish_reason: FinishReason
+    matched: str | int | None = None
+    logprobs: Logprobs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """The completions of one request, and what they used together."""
+
+    replies: tuple[Reply, ...]
+    spent: Spent
+
+
+def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
+    """What a reply gives: unwrapped, cut at its stop, without what the prompt has already."""
+    text = reply.text
+    if not text and reply.finish_reason is FinishReason.LENGTH and usage.reasoning_tokens:
+        raise BackendError(
+            f"all of max_tokens={lowered.max_tokens} went into the model's reasoning, and no text "
+            "was left",
+            hint="give it more max_tokens, or less to reason with: ?effort=low",
+        )
+    stop = lowered.local_stop
+    if lowered.shape is not None:
+        try:
+            text = lowered.shape.text_of(reply.text)
+        except ValueError:
+            stop = ()  # cut off, or the API did not hold it to its shape: the check will say so
+    text = without_cut(text, lowered.cut)
+    matched, finish_reason = reply.matched, reply.finish_reason
+    found = first_stop(text, stop)
+    if found is not None:
+        at, matched = found
+        text, finish_reason = text[:at], FinishReason.STOP
+    return Generated(text, (), (), text, finish_reason, matched, usage, reply.logprobs)
+
+
+def without_cut(text: str, cut: str) -> str:
+    """The text without as much of `cut` as it repeats at its beginning."""
+    n = next((n for n in range(len(cut), 0, -1) if text.startswith(cut[len(cut) - n :])), 0)
+    return text[n:]
+
+
+def first_stop(text: str, stop: tuple[str, ...]) -> tuple[int, str] | None:
+    """Where the stop string begins that is the first to be complete, and which it is."""
+    begins = [(text.index(each), each) for each in stop if each in text]
+    return min(begins, key=lambda found: (found[0] + len(found[1]), found[0]), default=None)

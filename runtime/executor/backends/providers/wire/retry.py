@@ -1,0 +1,140 @@
+"""One request until it has a reply: paced, within the budget, and tried again where that helps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+
+from sgc.errors import ContextExceeded
+from sgc.runtime.executor.backends.providers.wire.errors import (
+    KeyRefused,
+    MalformedReply,
+    ProviderUnavailable,
+    RateLimited,
+)
+from sgc.runtime.executor.backends.providers.wire.limits import Limits
+from sgc.runtime.executor.backends.providers.wire.reply import Replies
+from sgc.runtime.executor.interface.seeds import draw_seed
+
+MAX_ATTEMPTS = 8
+MAX_WAITING_S = 600.0
+FIRST_BACKOFF_S = 0.5
+LONGEST_BACKOFF_S = 60.0
+# Nothing was made, so nothing is paid.
+REFUSED = (RateLimited, KeyRefused, ContextExceeded)
+RETRYABLE = (RateLimited, ProviderUnavailable, MalformedReply)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a request may use: tokens as guessed, and the most dollars it can cost."""
+
+    tokens: int
+    ceiling_usd: float = 0.0
+
+
+class _Patience:
+    """How long one request may yet wait, for its own faults and for what holds all back."""
+
+    def __init__(self) -> None:
+        self._left_s = MAX_WAITING_S
+
+    def allows(self, wait_s: float) -> bool:
+        """Takes the wait from what is left, if there is so much."""
+        self._left_s -= wait_s
+        return self._left_s >= 0
+
+
+class Attempts:
+    """Sends requests of one endpoint. n_retries: tries that failed and were made again."""
+
+    def __init__(self, limits: Limits, cost_of: Callable[[Replies], float]) -> None:
+        self._limits = limits
+        self._cost_of = cost_of
+        self._n_requests = 0
+        self.n_retries = 0
+
+    async def send(
+        self,
+        once: Callable[[], Awaitable[Replies]],
+        estimate: Estimate,
+        seed: int,
+        may_retry: Callable[[], bool] = lambda: True,
+    ) -> Replies:
+        """The reply of `once`. may_retry: asked after a failure, False ends it.
+
+        Raises the last error; BudgetExceeded before a try that might pass the cap.
+        """
+        backoff = _backoff(seed, self._n_requests)
+        self._n_requests += 1
+        patience = _Patience()
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                return await self._try(once, estimate, patience)
+            except RETRYABLE as error:
+                wait_s = max(error.retry_after_s or 0.0, backoff(attempt))
+                if error.retry_after_s:
+                    self._limits.hold(error.retry_after_s)
+                is_last = attempt + 1 == MAX_ATTEMPTS or not patience.allows(wait_s)
+                if is_last or not may_retry():
+                    error.hint = error.hint or f"given up after {attempt + 1} tries"
+                    raise
+                self.n_retries += 1
+            await self._limits.clock.sleep(wait_s)
+        raise AssertionError("unreachable")
+
+    async def _try(
+        self, once: Callable[[], Awaitable[Replies]], estimate: Estimate, patience: _Patience
+    ) -> Replies:
+        """One try. What one costs that failed midway is not known: its ceiling counts as spent."""
+        limits = self._limits
+        async with limits.room:
+            await limits.budget.hold(estimate.ceiling_usd)
+            cost = 0.0
+            try:
+                await limits.pace(estimate.tokens)
+                await self._while_held(patience)
+                cost = estimate.ceiling_usd
+                replies = await self._within_time(once)
+                if replies.spent.is_known:
+                    cost = self._cost_of(replies)
+                    limits.correct(estimate.tokens, replies.spent.prompt + replies.spent.output)
+                return replies
+            except REFUSED:
+                cost = 0.0
+                raise
+            finally:
+                limits.budget.settle(estimate.ceiling_usd, cost)
+
+    async def _while_held(self, patience: _Patience) -> None:
+        """Waits as long as the provider wants no requests; raises RateLimited where that is long.
+
+        While one waits, others under way may be told to wait longer.
+        """
+        while (held_s := self._limits.held_s) > 0:
+            if not patience.allows(held_s):
+                error = RateLimited(f"the provider takes no requests for {held_s:.0f} s more")
+                error.retry_after_s = held_s
+                raise error
+            await self._limits.clock.sleep(held_s)
+
+    async def _within_time(self, once: Callable[[], Awaitable[Replies]]) -> Replies:
+        timeout_s = self._limits.settings.request_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await once()
+        except TimeoutError as error:
+            raise ProviderUnavailable(f"no reply within {timeout_s:g} s") from error
+
+
+def _backoff(seed: int, number: int) -> Callable[[int], float]:
+    """Exponential with full jitter, a function of the generation's seed and the request."""
+
+    def wait_s(attempt: int) -> float:
+        longest = min(FIRST_BACKOFF_S * 2**attempt, LONGEST_BACKOFF_S)
+        drawn = draw_seed(seed, "", f"backoff/{attempt}", number % 2**32)
+        return Random(drawn).uniform(0, longest)
+
+    return wait_s

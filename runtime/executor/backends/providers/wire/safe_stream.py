@@ -1,0 +1,57 @@
+"""A streamed text as a program may see it: without what may yet be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.backends.providers.wire.reply import first_stop, without_cut
+
+
+class Shown:
+    """Passes on text as it comes, and holds back what may be the beginning of a stop, or white
+    space that the prompt has already. What was shown is never taken back.
+    """
+
+    def __init__(self, on_delta: Callable[[str], None], lowered: Lowered) -> None:
+        self._on_delta = on_delta
+        self._lowered = lowered
+        self._raw = ""
+        self._shown = ""
+
+    @property
+    def has_shown(self) -> bool:
+        return bool(self._shown)
+
+    def add(self, piece: str) -> None:
+        self._raw += piece
+        if self._lowered.cut.startswith(self._raw):
+            return  # it may still repeat all of the cut
+        text = without_cut(self._raw, self._lowered.cut)
+        stop = self._lowered.local_stop
+        found = first_stop(text, stop)
+        if found is not None:
+            text = text[: found[0]]
+        else:
+            text = text[: len(text) - max((_n_begun(text, each) for each in stop), default=0)]
+        self._show(text)
+
+    def begin_anew(self) -> None:
+        """The request is sent again; nothing was shown of it."""
+        assert not self._shown
+        self._raw = ""
+
+    def finish(self, text: str) -> None:
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        assert text.startswith(self._shown), "shown text is never taken back"
+        delta, self._shown = text[len(self._shown) :], text
+        if delta:
+            self._on_delta(delta)
+
+
+def _n_begun(text: str, stop: str) -> int:
+    """Length of the longest end of the text with which a stop string begins."""
+    longest = min(len(stop) - 1, len(text))
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

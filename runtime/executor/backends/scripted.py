@@ -1,0 +1,93 @@
+"""A backend of scripted replies: no model, no engine, every reply a function of the request.
+
+For the tracer's check and for tests. Replies are chosen by a user function of the whole
+request, so that equal requests get equal replies in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sgc.runtime.executor.interface.backend import (
+    Capabilities,
+    ChatFormat,
+    ChoiceScore,
+    FinishReason,
+    Generated,
+    Prompt,
+    RoleFormat,
+    Sampling,
+    Scored,
+    Usage,
+    generate_each,
+)
+
+PLAIN_CHAT = ChatFormat(
+    roles={
+        role: RoleFormat(f"<|{role}|>", "<|end|>")
+        for role in ("system", "user", "assistant", "tool")
+    },
+    image_token="<image>",
+)
+
+CAPABILITIES = Capabilities(
+    "scripted", PLAIN_CHAT, max_context=2**31 - 1, unconditional=True, images=True
+)
+
+
+class ScriptedBackend:
+    """Replies with `reply(prompt, sampling)` and prefers the choice `prefer(prompt, choices)`."""
+
+    def __init__(
+        self,
+        reply: Callable[[Prompt, Sampling], str],
+        prefer: Callable[[Prompt, tuple[str, ...]], int] = lambda prompt, choices: 0,
+    ) -> None:
+        self._reply = reply
+        self._prefer = prefer
+
+    async def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        text = self._reply(prompt, sampling)
+        matched = None
+        for stop in sampling.stop:
+            if stop in text:
+                text, matched = text[: text.index(stop)], stop
+        if on_delta is not None and text:
+            on_delta(text)
+        # One token a code point, all kept: the text decides what a prompt is.
+        ids = tuple(map(ord, text))
+        return Generated(text, ids, ids, "", FinishReason.STOP, matched, Usage())
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await generate_each(self, prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        best = self._prefer(prompt, choices)
+        scores = tuple(
+            ChoiceScore(
+                (index,),
+                (0.0 if index == best else -1.0 - index,),
+                unconditional=(None,) if unconditional else (),
+            )
+            for index in range(len(choices))
+        )
+        return Scored(scores, Usage())
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return Usage()
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Nothing: replies are scripted."""
+        return Usage()
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,247 @@
+"""API speculative execution: one reply answers several generations (paper, section 5; at providers
+each request is paid for with its whole prompt).
+
+A generation that is marked asks for more than it needs, past its stop strings. What the reply says
+beyond is kept: while the program appends just that, the generations that come next are answered
+from it, and where it appends something else they are asked for as ever. So what is given is what
+the model says of the same prompt, in fewer requests; a reply that does not follow the template
+costs the tokens it was ahead. Of a prompt that is cut into other tokens a model says other things,
+so what was said counts only up to where a token ends (`said.py`).
+
+A chat model that cannot go on with a message is asked for the whole message instead, which must
+begin as the program has it: there is no other way to ask, so any border counts there, and a reply
+that does not follow is asked for anew, a few times.
+
+One object a run, and each stream has its own: nothing is shared between rows, forks or threads.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sgc.errors import BudgetExceeded, ContextExceeded, SgcWarning, UnsupportedParameter
+from sgc.runtime.executor.backends.said import (
+    Said,
+    begun_message,
+    bindings,
+    difference,
+    said_by,
+    whole_message,
+)
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Capabilities,
+    Generated,
+    LogprobsAsked,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+    generate_each,
+)
+from sgc.runtime.executor.patterns.lowering import ConstraintFailed, OnThrown, Try, retried
+
+MAX_MESSAGES = 3  # of a message that must begin as the program has it
+_ANSWERED = Usage(from_ahead=True)
+# Why more than was wanted is not given, though what was wanted may be.
+_TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
+
+
+class Speculation:
+    """What the replies of one run have said ahead, by stream."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, Said] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def backend(
+        self,
+        backend: Backend,
+        capabilities: Capabilities,
+        path: str,
+        ahead: int,
+        on_thrown: OnThrown,
+        where: str = "",
+    ) -> Backend:
+        """The backend for one generation of a stream, that may ask for `ahead` tokens at once.
+
+        on_thrown: gets replies that were of no use; they cost what they cost. where: the
+        generation's line, for what cannot be done.
+        """
+        if capabilities.speculates and (ahead or path in self._said):
+            return _Speculating(self, backend, capabilities, path, ahead, on_thrown, where)
+        if ahead and capabilities.takes_messages:
+            self.tell(where, "asked to go on with its message, the model gets another prompt")
+        return backend
+
+    def said(self, path: str) -> Said | None:
+        return self._said.get(path)
+
+    def keep(self, path: str, said: Said | None) -> None:
+        if said is None:
+            self._said.pop(path, None)
+        else:
+            self._said[path] = said
+
+    def tell(self, where: str, why: str) -> None:
+        """Warns, once a line and reason, that a generation is asked for by itself."""
+        if (where, why) not in self._told:
+            self._told.add((where, why))
+            message = f"{where or 'a generation'}: asked for by itself, without speculation: {why}"
+            warnings.warn(message, SgcWarning, stacklevel=2)
+
+
+class _Speculating:
+    """A backend for one generation."""
+
+    def __init__(
+        self,
+        speculation: Speculation,
+        backend: Backend,
+        capabilities: Capabilities,
+        path: str,
+        ahead: int,
+        on_thrown: OnThrown,
+        where: str,
+    ) -> None:
+        self._speculation, self._backend, self._capabilities = speculation, backend, capabilities
+        self._path, self._ahead, self._on_thrown, self._where = path, ahead, on_thrown, where
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        found = self._answered(prompt, sampling)
+        if found is not None:
+            return replace(found, usage=_ANSWERED)
+        self._speculation.keep(self._path, None)
+        if not self._ahead or not self._may_ask_more(prompt, sampling):
+            return await self._backend.generate(prompt, sampling, on_delta)
+        begun = begun_message(prompt)
+        if begun is not None and begun[1].strip() and not self._capabilities.goes_on:
+            return await self._whole_message(*begun, prompt, sampling)
+        return await self._speculate(prompt, sampling)
+
+    async def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await generate_each(self, prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        return await self._backend.score(prompt, choices, unconditional)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return await self._backend.commit_prefix(prompt, heads)
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return await self._backend.prefetch(prompt)
+
+    async def close(self) -> None:
+        """The backend is its run's to close."""
+
+    def _tell(self, why: str) -> None:
+        """Of marked generations only; a pass marks the first of a row."""
+        if self._ahead:
+            self._speculation.tell(self._where, why)
+
+    def _answered(self, prompt: Prompt, sampling: Sampling) -> Generated | None:
+        """What an earlier reply has said of it; None where it said something else."""
+        said = self._speculation.said(self._path)
+        appended = said.appended(prompt) if said is not None else None
+        if said is None or appended is None or bindings(sampling):
+            return None
+        other = difference(said.sampling, sampling)
+        if other:
+            self._tell(f"its {other} is not that of the generation before")
+            return None
+        if not said.is_border(len(appended)):
+            self._tell(
+                "the text before it ends inside what the model made one token, or may have; let "
+                "it end where a word does"
+            )
+            return None
+        found = said.answer(len(appended), sampling)
+        if found is None and len(appended) < len(said.text):
+            self._tell(_cut_off(said))
+        return found
+
+    def _may_ask_more(self, prompt: Prompt, sampling: Sampling) -> bool:
+        bound = bindings(sampling)
+        if bound:
+            self._tell(f"it has {', '.join(bound)}")
+        elif self._capabilities.takes_messages and begun_message(prompt) is None:
+            self._tell("to a chat model a text without roles is a message; use sgc.assistant(…)")
+        else:
+            return True
+        return False
+
+    def _more(self, sampling: Sampling) -> Sampling:
+        """Past the stop strings, and so many tokens as all that follows may have."""
+        can_count = "logprobs" not in self._capabilities.refuses
+        can_count = can_count and self._capabilities.offers_logprobs
+        return replace(
+            sampling,
+            stop=self._capabilities.chat.stop,
+            max_tokens=max(self._ahead, sampling.max_tokens),
+            logprobs=LogprobsAsked(text=True) if can_count else None,
+        )
+
+    async def _speculate(self, prompt: Prompt, sampling: Sampling) -> Generated:
+        """What was asked for is the beginning of what comes, unless that is too long, or so much
+        is not given: then it is asked for as it should be.
+        """
+        asked = self._more(sampling)
+        start_s = time.monotonic()
+        try:
+            reply = await self._backend.generate(prompt, asked, None)
+        except _TOO_MUCH as error:
+            self._tell(f"{asked.max_tokens} tokens at once are refused: {error.message}")
+            return await self._backend.generate(prompt, sampling, None)
+        said = said_by(reply, prompt, sampling, asked.max_tokens)
+        found = said.answer(0, sampling)
+        if found is None:
+            self._tell(_cut_off(said))
+            self._on_thrown(Try(asked, reply, start_s, time.monotonic()))
+            return await self._backend.generate(prompt, sampling, None)
+        is_whole = not self._capabilities.goes_on
+        self._speculation.keep(self._path, replace(said, is_whole_message=is_whole))
+        return replace(found, usage=reply.usage, extra=reply.extra)
+
+    async def _whole_message(
+        self, head: Prompt, begun: str, prompt: Prompt, sampling: Sampling
+    ) -> Generated:
+        """head: the prompt up to where the message begins. Raises ConstraintFailed where no reply
+        begins as the message has."""
+        asked, text = self._more(sampling), ""
+        for number in range(MAX_MESSAGES):
+            tried = retried(asked, number)
+            start_s = time.monotonic()
+            reply = await self._backend.generate(head, tried, None)
+            said = whole_message(said_by(reply, head, sampling, asked.max_tokens), begun)
+            found = None if said is None else said.answer(len(begun), sampling)
+            if found is not None:
+                self._speculation.keep(self._path, said)
+                return replace(found, usage=reply.usage, extra=reply.extra)
+            self._on_thrown(Try(tried, reply, start_s, time.monotonic()))
+            text = reply.text
+        raise ConstraintFailed(
+            f"{self._capabilities.model} cannot go on with a message that has begun, and none of "
+            f"{MAX_MESSAGES} whole messages began with {begun[-40:]!r}; the last was {text[:60]!r}",
+            hint="ask for this form in the prompt, with an example, or raise num_api_spec_tokens",
+        )
+
+
+def _cut_off(said: Said) -> str:
+    if said.ends is None:
+        return (
+            "the API does not tell how many tokens a text has, so that it may be longer than "
+            "max_tokens, or the reply was cut off; raise max_tokens or num_api_spec_tokens"
+        )
+    return "the reply was cut off before its stop string; raise num_api_spec_tokens"

@@ -1,0 +1,110 @@
+"""Checks a run's arguments against a program's parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from sgc.errors import ArgumentError
+from sgc.ir.graph import Graph, Lit, Operand, Param
+from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.interface.media import Media
+
+_PYTHON: Mapping[Kind, tuple[type, ...]] = {
+    Kind.TEXT: (str,),
+    Kind.CHOICE: (str,),
+    Kind.INT: (int,),
+    Kind.FLOAT: (int, float),
+    Kind.BOOL: (bool,),
+}
+
+
+def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of all parameters, defaults filled in.
+
+    Raises ArgumentError that lists every missing, surplus and wrongly typed argument.
+    """
+    names = [param.value.name for param in graph.params]
+    problems = [
+        f"missing argument {p.value.name!r} ({p.value.type})" for p in _missing(graph, given)
+    ]
+    fixed = {guard.name for guard in graph.guards if guard.kind == "static"}
+    problems += [
+        f"argument {name!r} was fixed when compiling (compile with --bind {name}=…)"
+        if name in fixed
+        else f"unknown argument {name!r}"
+        for name in given
+        if name not in names
+    ]
+    values: dict[str, Any] = {}
+    for param in graph.params:
+        name, expected = param.value.name, param.value.type
+        if name in given:
+            if not fits(given[name], expected):
+                problems.append(
+                    f"argument {name!r} must be {expected}, found {_describe(given[name])}"
+                )
+            values[name] = given[name]
+        elif param.default is not None:
+            values[name] = _literal(param.default)
+    if problems:
+        wrong = [p for p in graph.params if p.value.name in given
+                 and not fits(given[p.value.name], p.value.type)]  # fmt: skip
+        takes = ", ".join(_signature(param) for param in graph.params) or "no arguments"
+        raise ArgumentError(
+            f"cannot run {graph.name}: " + "; ".join(problems),
+            hint=f"{graph.name} takes: {takes}" + "".join(_other(p, given) for p in wrong),
+        )
+    return values
+
+
+def _other(param: Param, given: Mapping[str, Any]) -> str:
+    """What to write for a program to take another type of argument, if it can."""
+    name = param.value.name
+    type_ = _annotation(given[name])
+    return f"; for a program that takes {type_}, annotate `{name}: {type_}`" if type_ else ""
+
+
+def _annotation(value: Any) -> str:
+    if isinstance(value, list):
+        items = {_annotation(item) for item in value}
+        item = items.pop() if len(items) == 1 else ""
+        return f"list[{item}]" if item else ""
+    return type(value).__name__ if type(value) in (str, int, float, bool) else ""
+
+
+def _missing(graph: Graph, given: Mapping[str, Any]) -> list[Param]:
+    return [p for p in graph.params if p.default is None and p.value.name not in given]
+
+
+def fits(value: Any, expected: Type) -> bool:
+    """Whether a Python value is of a type; True is no int."""
+    if expected.kind is Kind.LIST:
+        assert expected.item is not None
+        item = expected.item
+        return isinstance(value, (list, tuple)) and all(fits(element, item) for element in value)
+    if expected.kind is Kind.JSON:
+        return True
+    if expected.kind is Kind.MEDIA:
+        is_named = isinstance(value, (str, os.PathLike, bytes, bytearray, memoryview, Media))
+        return is_named or callable(getattr(value, "save", None))
+    types = _PYTHON.get(expected.kind, ())
+    return isinstance(value, types) and (isinstance(value, bool) == (expected.kind is Kind.BOOL))
+
+
+def _describe(value: Any) -> str:
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+def _signature(param: Param) -> str:
+    default = "" if param.default is None else f" = {_literal(param.default)!r}"
+    return f"{param.value.name}: {param.value.type}{default}"
+
+
+def _literal(operand: Operand) -> Any:
+    if isinstance(operand, tuple):
+        return [_literal(item) for item in operand]
+    assert isinstance(operand, Lit)
+    return operand.value

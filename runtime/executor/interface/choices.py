@@ -1,0 +1,142 @@
+"""Which choice a select takes, from the log-probabilities of the choices' tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sgc.errors import UsageError
+from sgc.runtime.executor.interface.backend import GREEDY_BELOW, ChoiceScore
+
+Scores = Sequence[ChoiceScore]
+
+
+def token_length_normalized(scores: Scores) -> list[float]:
+    """Mean log-probability of a token; prefers long, self-predictable choices."""
+    return [math.fsum(score.logprobs) / len(score.logprobs) for score in scores]
+
+
+def joint(scores: Scores) -> list[float]:
+    """Log-probability of the whole choice."""
+    return [math.fsum(score.logprobs) for score in scores]
+
+
+def greedy_token_selection(scores: Scores) -> list[float]:
+    """0 for the choice that wins token by token, -inf for the others.
+
+    A choice that has ended goes on with the mean of its own tokens.
+    """
+    rows = _matrix(scores)
+    alive = list(range(len(rows)))
+    for column in range(len(rows[0])):
+        at = [rows[i][column] for i in alive]
+        best = max(at)
+        alive = [i for i, value in zip(alive, at, strict=True) if value == best]
+        if len(alive) == 1:
+            break
+    return [0.0 if i == alive[0] else -math.inf for i in range(len(rows))]
+
+
+def unconditional_likelihood_normalized(scores: Scores) -> list[float]:
+    """Mean of what the prompt adds to each token's log-probability; 0 for what is unknown."""
+    return [
+        math.fsum(
+            given - (alone or 0.0)
+            for given, alone in zip(score.logprobs, score.unconditional, strict=True)
+        )
+        / len(score.logprobs)
+        for score in scores
+    ]
+
+
+METHODS: dict[str, Callable[[Scores], list[float]]] = {
+    "token_length_normalized": token_length_normalized,
+    "greedy_token_selection": greedy_token_selection,
+    "unconditional_likelihood_normalized": unconditional_likelihood_normalized,
+    "joint": joint,
+}
+DEFAULT = "token_length_normalized"
+NEEDS_UNCONDITIONAL = frozenset({"unconditional_likelihood_normalized"})
+
+
+def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int:
+    """Index of the choice taken: the best, or one drawn by `uniform` in [0, 1).
+
+    Ties go to the first. Above greedy the scores, divided by the temperature, are the
+    logits of the draw.
+    """
+    values = METHODS[method](scores)
+    if temperature < GREEDY_BELOW:
+        return values.index(max(values))
+    best = max(values)
+    weights = [math.exp((value - best) / temperature) for value in values]
+    at = uniform * math.fsum(weights)
+    for index, weight in enumerate(weights):
+        at -= weight
+        if at < 0:
+            return index
+    return len(weights) - 1
+
+
+def decide(
+    method: Any, choices: Sequence[str], scores: Scores
+) -> tuple[int, Mapping[str, Any] | None]:
+    """The choice that a method of the user's takes, and what it says of it.
+
+    method: an object called as SGLang calls its own.
+    """
+    unconditional = [_rows(score, score.unconditional) for score in scores]
+    found = method(
+        choices=list(choices),
+        **_token_logprobs(scores),
+        unconditional_token_logprobs=unconditional if scores[0].unconditional else None,
+    )
+    decision = found.decision
+    if decision not in choices:
+        raise UsageError(f"choices_method took {decision!r}, which is not among the choices")
+    return list(choices).index(decision), getattr(found, "meta_info", None)
+
+
+def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
+    """What `get_meta_info` tells of a select: SGLang's keys, and each choice's probability."""
+    joint_logprobs = joint(scores)
+    best = max(joint_logprobs)
+    weights = [math.exp(value - best) for value in joint_logprobs]
+    found: dict[str, Any] = {
+        **_token_logprobs(scores),
+        "joint_logprobs": joint_logprobs,
+        "probabilities": [weight / math.fsum(weights) for weight in weights],
+    }
+    if method == "greedy_token_selection":
+        found["greedy_logprob_matrix"] = _matrix(scores)
+    if method == "unconditional_likelihood_normalized":
+        found["unconditional_token_logprobs"] = [_rows(s, s.unconditional) for s in scores]
+        found["normalized_unconditional_prompt_logprobs"] = METHODS[method](scores)
+    return found
+
+
+def _token_logprobs(scores: Scores) -> dict[str, Any]:
+    """What SGLang's methods are told, and tell."""
+    return {
+        "normalized_prompt_logprobs": token_length_normalized(scores),
+        "input_token_logprobs": [_rows(score, score.logprobs) for score in scores],
+        "output_token_logprobs": [list(map(list, score.after)) for score in scores],
+    }
+
+
+def _rows(score: ChoiceScore, logprobs: Sequence[float | None]) -> list[list[Any]]:
+    """As SGLang's servers tell them: first the token before, which has no log-probability."""
+    texts = score.texts or (None,) * len(score.ids)
+    rows = zip(logprobs, score.ids, texts, strict=False)
+    return [*map(list, score.before), *map(list, rows)]
+
+
+def _matrix(scores: Scores) -> list[list[float]]:
+    """Log-probabilities by choice and place; a choice that has ended goes on with its mean."""
+    width = max(len(score.logprobs) for score in scores)
+    means = token_length_normalized(scores)
+    return [
+        [*score.logprobs, *[mean] * (width - len(score.logprobs))]
+        for score, mean in zip(scores, means, strict=True)
+    ]

@@ -1,0 +1,225 @@
+"""Recordings: what a backend was asked and replied, so that the same can be run without one.
+
+A recording knows requests, not programs: whoever asks for the same gets the same, in any order, and
+equal requests get their replies in the order in which they were recorded; further ones the last
+again. A draw by another seed gets the next reply to the same request that nobody has got. The file
+is JSON lines, a reply each, and is made readable for its owner only: it holds prompts and replies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from sgc.errors import RunLogError, UsageError
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Capabilities,
+    Generated,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
+from sgc.runtime.executor.interface.wrapping import Wrapping
+from sgc.runtime.executor.keep.not_recorded import not_recorded
+from sgc.runtime.executor.keep.request_keys import generation_key, score_key
+from sgc.runtime.executor.log.file import Form, Json, Key, LogFile
+from sgc.runtime.executor.log.records import (
+    capabilities_json,
+    capabilities_of,
+    generated_json,
+    generated_of,
+    sampling_parts,
+    scored_json,
+    scored_of,
+    shown_prompt,
+)
+
+FORM = Form(
+    "sgc_recording", 1, "a recording",
+    {"backend": (), "run": (), "reply": ("fingerprint", "number")},
+)  # fmt: skip
+
+R = TypeVar("R", Generated, Scored)
+
+
+class Recorder(Wrapping):
+    """A backend whose replies are written to a new file."""
+
+    def __init__(self, backend: Backend, file: LogFile) -> None:
+        super().__init__(backend)
+        self._file = file
+        self._counts: Counter[str] = Counter()
+
+    @staticmethod
+    def begin(path: str | os.PathLike[str]) -> LogFile:
+        """A new file. Raises UsageError where there is a recording already."""
+        file = LogFile.open(os.fspath(path), FORM)
+        if any(key[0] == "reply" for key in file.places()):
+            file.close()
+            raise UsageError(f"{file.path} is a recording already", hint="name another file")
+        return file
+
+    def note_seed(self, seed: int) -> None:
+        """Writes down the seed of the run that is recorded."""
+        self._file.append({"kind": "run", "seed": seed})
+
+    async def capabilities(self) -> Capabilities:
+        found = await self.inner.capabilities()
+        if self._file.find(("backend",)) is None:
+            self._file.append({"kind": "backend", "capabilities": capabilities_json(found)})
+        return found
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        reply = await self.inner.generate(prompt, sampling, on_delta)
+        self._write_generated(prompt, sampling, reply)
+        return reply
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        replies = await self.inner.generate_n(prompt, samplings)
+        for sampling, reply in zip(samplings, replies, strict=True):
+            self._write_generated(prompt, sampling, reply)
+        return replies
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        reply = await self.inner.score(prompt, choices, unconditional)
+        key = score_key(prompt, choices, unconditional)
+        asked = {"choices": choices, "unconditional": unconditional}
+        self._write("score", key, key, prompt, asked, scored_json(reply))
+        return reply
+
+    async def close(self) -> None:
+        """The backend is its endpoint's to close."""
+        self._file.close()
+
+    def _write_generated(self, prompt: Prompt, sampling: Sampling, reply: Generated) -> None:
+        keys = _generation_keys(prompt, sampling)
+        asked = {"sampling": sampling_parts(sampling)}
+        self._write("generate", *keys, prompt, asked, generated_json(reply))
+
+    def _write(
+        self, of: str, key: str, unseeded: str, prompt: Prompt, asked: Json, reply: Json
+    ) -> None:
+        number = self._counts[key]
+        self._counts[key] += 1
+        told = {"of": of, "fingerprint": key, "number": number, "unseeded": unseeded}
+        shown = {"prompt": shown_prompt(prompt), **asked}
+        self._file.append({"kind": "reply", **told, **shown, "reply": reply})
+
+
+class Replayer:
+    """No backend at all: replies are those of a recording, and what it does not have is an error.
+
+    seed: of the run that was recorded, where that is known.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = LogFile.read(os.fspath(path), FORM)
+        try:
+            self._by_key, self._unseeded = self._indexed()
+            run = self._file.find(("run",)) or {}
+        except BaseException:
+            self._file.close()
+            raise
+        seed = run.get("seed")
+        self.seed = seed if isinstance(seed, int) else None
+        self._asked: Counter[str] = Counter()
+        self._used: set[Key] = set()
+
+    def _indexed(self) -> tuple[dict[str, list[Key]], dict[str, list[Key]]]:
+        """The places of replies by their requests, and by these without their seeds."""
+        by_key: dict[str, list[Key]] = {}
+        unseeded: dict[str, list[Key]] = {}
+        for place in self._file.places():
+            if place[0] == "reply":
+                by_key.setdefault(place[1], []).append(place)
+                record = self._file.find(place) or {}
+                unseeded.setdefault(str(record.get("unseeded")), []).append(place)
+        return by_key, unseeded
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
+    def n_replies(self) -> int:
+        return sum(map(len, self._by_key.values()))
+
+    @property
+    def n_unused(self) -> int:
+        """Recorded replies that nobody has asked for."""
+        return self.n_replies - len(self._used)
+
+    async def capabilities(self) -> Capabilities:
+        found = self._file.find(("backend",)) or {}
+        try:
+            return capabilities_of(found["capabilities"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunLogError(f"{self.path}: what the backend was is not told: {error}") from error
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        keys = _generation_keys(prompt, sampling)
+        record = self._next("generate", *keys, prompt, {"sampling": sampling_parts(sampling)})
+        reply = self._decoded(record, generated_of)
+        if on_delta is not None and reply.text:
+            on_delta(reply.text)
+        return reply
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return tuple([await self.generate(prompt, sampling) for sampling in samplings])
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        key = score_key(prompt, choices, unconditional)
+        asked = {"choices": list(choices), "unconditional": unconditional}
+        return self._decoded(self._next("score", key, key, prompt, asked), scored_of)
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return Usage()
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        return Usage()
+
+    async def close(self) -> None:
+        self._file.close()
+
+    def _next(self, of: str, key: str, unseeded: str, prompt: Prompt, asked: Json) -> Json:
+        place = self._place(key, unseeded)
+        if place is None:
+            raise not_recorded(self._file, of, shown_prompt(prompt), asked)
+        self._used.add(place)
+        return self._file.find(place) or {}
+
+    def _place(self, key: str, unseeded: str) -> Key | None:
+        if key in self._by_key:
+            places = self._by_key[key]
+            self._asked[key] += 1
+            return places[min(self._asked[key], len(places)) - 1]
+        return next((p for p in self._unseeded.get(unseeded, ()) if p not in self._used), None)
+
+    def _decoded(self, record: Json, decode: Callable[[Json], R]) -> R:
+        try:
+            reply = decode(record["reply"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunLogError(f"{self.path}: a reply is malformed: {error}") from error
+        return replace(reply, usage=replace(reply.usage, from_cache=False, from_shared=False))
+
+
+def _generation_keys(prompt: Prompt, sampling: Sampling) -> tuple[str, str]:
+    """What a generation is known by, with its seed and without."""
+    return generation_key(prompt, sampling), generation_key(prompt, replace(sampling, seed=0))

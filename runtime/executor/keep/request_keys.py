@@ -1,0 +1,33 @@
+"""Requests by what they ask for: equal keys, equal requests, wherever and by whom they are made.
+
+Unlike the fingerprints of a run's log, whose records have a place in a program, they hold the roles
+of messages too, for those backends that take messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sgc.runtime.executor.interface.backend import Prompt, Sampling, TextRun
+from sgc.runtime.executor.log.records import fingerprint, prompt_parts, sampling_parts
+
+
+def generation_key(prompt: Prompt, sampling: Sampling) -> str:
+    """A greedy generation has no use for its seed."""
+    asked = replace(sampling, seed=0) if sampling.is_greedy else sampling
+    return _key("generate", prompt, sampling_parts(asked))
+
+
+def score_key(prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> str:
+    return _key("score", prompt, [choices, unconditional])
+
+
+def _key(kind: str, prompt: Prompt, asked: Any) -> str:
+    roles = [
+        [n, mark.start, mark.end, mark.role, mark.is_begin]
+        for n, segment in enumerate(prompt)
+        if isinstance(segment, TextRun)
+        for mark in segment.roles
+    ]
+    return fingerprint(kind, prompt_parts(prompt), roles, asked)

@@ -1,0 +1,217 @@
+"""A backend as one draw of a program sees it through the run's log.
+
+What the log has is not asked again; what is asked is written when it comes. Tries that a constraint
+throws away are requests like others: the requests of a draw are numbered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeVar
+
+from sgc.errors import RunLogError
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Capabilities,
+    Generated,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
+from sgc.runtime.executor.interface.place import Place
+from sgc.runtime.executor.interface.wrapping import Wrapping
+from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.log.records import (
+    fingerprint,
+    generated_json,
+    generated_of,
+    prompt_parts,
+    sampling_parts,
+    scored_json,
+    scored_of,
+    shown_prompt,
+    usage_json,
+    usage_of,
+)
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.record import Request
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A backend behind a run's log."""
+
+    backend: Backend
+    log: RunLog
+
+    def at(self, place: Place) -> Backend:
+        return LoggedBackend(self.backend, self.log, place)
+
+
+class LoggedBackend(Wrapping):
+    """The backend for one draw, or one commit.
+
+    A prefetch is not written: a hint changes nothing that a log keeps.
+    """
+
+    def __init__(self, backend: Backend, log: RunLog, place: Place) -> None:
+        super().__init__(backend)
+        self._log = log
+        self._place = {"row": place.row, "path": place.path, "ordinal": place.ordinal}
+        self._told = {"name": place.name, "line": place.line}
+        self._number = 0
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        request = self._generation(prompt, sampling)
+        found = self._found(request, generated_of)
+        if found is not None:
+            if on_delta is not None and found.text:
+                on_delta(found.text)
+            return found
+        start_s = time.monotonic()
+        reply = await self.inner.generate(prompt, sampling, on_delta)
+        self._write(request, generated_json(reply), start_s)
+        return reply
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        requests = [self._generation(prompt, sampling) for sampling in samplings]
+        replies = [self._found(request, generated_of) for request in requests]
+        missing = [i for i, reply in enumerate(replies) if reply is None]
+        if missing:
+            start_s = time.monotonic()
+            asked = await self.inner.generate_n(prompt, [samplings[i] for i in missing])
+            for i, reply in zip(missing, asked, strict=True):
+                self._write(requests[i], generated_json(reply), start_s)
+                replies[i] = reply
+        return tuple(reply for reply in replies if reply is not None)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        asked = {"choices": choices, "unconditional": unconditional}
+        request = self._request("score", prompt, asked)
+        found = self._found(request, scored_of)
+        if found is not None:
+            return found
+        start_s = time.monotonic()
+        reply = await self.inner.score(prompt, choices, unconditional)
+        self._write(request, scored_json(reply), start_s)
+        return reply
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        request = self._request("commit", prompt, {"heads": heads})
+        found = self._found(request, usage_of)
+        if found is not None:
+            return found
+        start_s = time.monotonic()
+        usage = await self.inner.commit_prefix(prompt, heads)
+        self._write(request, usage_json(usage), start_s)
+        return usage
+
+    def _generation(self, prompt: Prompt, sampling: Sampling) -> Json:
+        return self._request("generate", prompt, {"sampling": sampling_parts(sampling)})
+
+    def _request(self, kind: str, prompt: Prompt, asked: Json) -> Json:
+        """The record of a request, but for its reply; the next of this draw."""
+        number, self._number = self._number, self._number + 1
+        return {
+            "kind": kind,
+            **self._place,
+            "number": number,
+            **self._told,
+            "fingerprint": fingerprint(kind, prompt_parts(prompt), asked),
+            "prompt": shown_prompt(prompt),
+            **asked,
+        }
+
+    def _found(self, request: Json, decode: Callable[[Json], T]) -> T | None:
+        names = ("kind", "row", "path", "ordinal", "number")
+        what = f"{request['kind']} {request['name']}".rstrip()
+        found = self._log.find_same(
+            tuple(request[name] for name in names), request["fingerprint"], what, request["line"]
+        )
+        if found is None:
+            if self._log.is_replay and request["kind"] != "commit":  # which changes no result
+                raise not_in_log(self._log, what, request["line"])
+            return None
+        try:
+            return decode(found["reply"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunLogError(f"{self._log.path}: the reply to {what} is malformed") from error
+
+    def _write(self, request: Json, reply: Any, start_s: float) -> None:
+        if self._log.is_replay:
+            return
+        times = {"start_s": start_s, "end_s": time.monotonic()}
+        walls = {name: self._log.wall_s(seconds) for name, seconds in times.items()}
+        self._log.append({**request, **walls, "reply": reply})
+
+
+def log_as(log: RunLog, row: str, drawn: Request, shared: Request) -> None:
+    """Writes a draw's records down for another draw too, which shares its replies: a run that asks
+    for each finds them. All its tries are among them.
+    """
+    if log.is_replay or log.find(shared.kind, row, shared.path, shared.ordinal, 0) is not None:
+        return
+    told = {"name": shared.name, "line": str(shared.loc or "")}
+    place = {"path": shared.path, "ordinal": shared.ordinal}
+    for number in count():
+        found = log.find(drawn.kind, row, drawn.path, drawn.ordinal, number)
+        if found is None:
+            return
+        reply = found["reply"]
+        reply = {**reply, "usage": {**reply["usage"], "from_shared": True}}
+        log.append({**found, **place, **told, "reply": reply})
+
+
+def not_in_log(log: RunLog, what: str, where: str) -> RunLogError:
+    return RunLogError(
+        f"the log {log.path} does not have {what}: the run that wrote it did not come so far",
+        where=where,
+        hint="go on with it on a backend: sgc run … --resume " + log.path,
+    )
+
+
+class ReplayBackend:
+    """No backend at all: everything is in the log, and what is not is an error."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+
+    async def capabilities(self) -> Capabilities:
+        return self._log.capabilities()
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+    ) -> Generated:
+        raise not_in_log(self._log, "a generation", "")
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        raise not_in_log(self._log, "a generation", "")
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        raise not_in_log(self._log, "a choice", "")
+
+    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
+        return Usage()
+
+    async def prefetch(self, prompt: Prompt) -> Usage:
+        """Nothing: all is in the log."""
+        return Usage()
+
+    async def close(self) -> None:
+        """Holds nothing."""

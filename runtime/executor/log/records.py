@@ -1,0 +1,311 @@
+"""What a run's log holds, as JSON: requests, replies and what a backend is.
+
+Replies come back exactly as they were. A fingerprint is the SHA-256 of a whole request: two
+requests that have the same ask for the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from sgc.runtime.executor.interface.backend import (
+    Capabilities,
+    ChatFormat,
+    ChoiceScore,
+    FinishReason,
+    Generated,
+    Logprob,
+    Logprobs,
+    MediaRun,
+    Prompt,
+    RoleFormat,
+    Sampling,
+    Scored,
+    TextRun,
+    Usage,
+)
+from sgc.runtime.executor.interface.plain import canonical
+from sgc.runtime.executor.log.file import Json
+
+MAX_PROMPT_CHARS = 20_000  # of a prompt's end, kept for people; the fingerprint is of all of it
+_MAX_TOKENS = 1 << 48
+_MAX_SPENT = 1e11  # seconds, dollars
+
+T = TypeVar("T")
+
+
+def fingerprint(*parts: Any) -> str:
+    """SHA-256 of plain data, in hex."""
+    return hashlib.sha256(canonical(parts).encode("ascii")).hexdigest()
+
+
+def prompt_parts(prompt: Prompt) -> list[list[Any]]:
+    """A prompt as plain data; media by their hash."""
+    return [_segment(segment) for segment in prompt]
+
+
+def _segment(segment: Any) -> list[Any]:
+    if isinstance(segment, TextRun):
+        return ["text", segment.text, *segment.literal]
+    if isinstance(segment, MediaRun):
+        return ["media", segment.media.digest, segment.media.n_frames, segment.text]
+    return ["tokens", segment.ids, segment.text]
+
+
+def shown_prompt(prompt: Prompt) -> str:
+    """The end of a prompt's text."""
+    return "".join(segment.text for segment in prompt)[-MAX_PROMPT_CHARS:]
+
+
+def sampling_parts(sampling: Sampling) -> Json:
+    """What of a sampling is not as it is without being given."""
+    found = _given(sampling)
+    if sampling.logprobs is not None:
+        found["logprobs"] = _given(sampling.logprobs)
+    return found
+
+
+def _given(record: Any) -> Json:
+    """The fields of a record that are not their defaults, so that new ones change nothing."""
+    asked = [row for row in fields(record) if row.compare]
+    values = {row.name: getattr(record, row.name) for row in asked}
+    return {row.name: values[row.name] for row in asked if values[row.name] != row.default}
+
+
+# -- replies ----------------------------------------------------------------------------------
+
+
+def usage_json(usage: Usage) -> Json:
+    return _given(replace(usage, from_log=False))
+
+
+def usage_of(found: Json) -> Usage:
+    """Marked as from the log: it was spent when that was written."""
+    usage = Usage(**found, from_log=True)
+    for row in fields(usage):
+        _check_spent(row.name, row.default, getattr(usage, row.name))
+    return usage
+
+
+def _check_spent(name: str, default: Any, value: Any) -> None:
+    """Sums are made of what a usage says, and what is no number would end the run in them."""
+    if isinstance(default, bool):
+        is_one = isinstance(value, bool)
+    elif isinstance(default, int):
+        is_one = type(value) is int and 0 <= value < _MAX_TOKENS
+    else:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_one = value is default or (is_number and 0 <= value <= _MAX_SPENT)
+    if not is_one:
+        raise TypeError(f"expected a usage's {name}, found {value!r}")
+
+
+def generated_json(reply: Generated) -> Json:
+    logprobs = reply.logprobs
+    return {
+        "text": reply.text,
+        "ids": reply.ids,
+        "kept_ids": reply.kept_ids,
+        "head": reply.head,
+        "tail": reply.tail,
+        "finish_reason": reply.finish_reason.value,
+        "matched": reply.matched,
+        "usage": usage_json(reply.usage),
+        "logprobs": None if logprobs is None else _logprobs_json(logprobs),
+        "extra": dict(reply.extra),
+        "tells_all": reply.tells_all,
+    }
+
+
+def generated_of(found: Json) -> Generated:
+    logprobs = found["logprobs"]
+    return Generated(
+        text=_text(found["text"]),
+        ids=_ids(found["ids"]),
+        kept_ids=_ids(found["kept_ids"]),
+        tail=_text(found["tail"]),
+        finish_reason=FinishReason(found["finish_reason"]),
+        matched=_matched(found["matched"]),
+        usage=usage_of(found["usage"]),
+        logprobs=None if logprobs is None else _logprobs_of(logprobs),
+        extra=instance_of(found["extra"], dict),
+        head=_text(found["head"]),
+        tells_all=_flag(found.get("tells_all", False)),
+    )
+
+
+def instance_of(value: Any, kind: type[T]) -> T:
+    """The value; raises TypeError where a log has something else."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"expected {kind.__name__}, found {str(value)[:80]!r}")
+    return value
+
+
+def _matched(value: Any) -> str | int | None:
+    return value if value is None or isinstance(value, str) else instance_of(value, int)
+
+
+def _text(value: Any) -> str:
+    return instance_of(value, str)
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(map(_text, instance_of(values, list)))
+
+
+def _flag(value: Any) -> bool:
+    return instance_of(value, bool)
+
+
+def _ids(value: Any) -> tuple[int, ...]:
+    ids = tuple(value)
+    if not all(type(each) is int and each >= 0 for each in ids):
+        raise TypeError("expected token ids")
+    return ids
+
+
+def scored_json(reply: Scored) -> Json:
+    choices = [
+        {
+            "ids": choice.ids,
+            "logprobs": list(map(_number_json, choice.logprobs)),
+            "texts": choice.texts,
+            "unconditional": list(map(_number_json, choice.unconditional)),
+            "before": _rows_json(choice.before),
+            "after": _rows_json(choice.after),
+        }
+        for choice in reply.choices
+    ]
+    found: Json = {"choices": choices, "usage": usage_json(reply.usage)}
+    if reply.chosen is not None:
+        found |= {"chosen": reply.chosen, "how": reply.how}
+    if reply.meta is not None:
+        found["meta"] = dict(reply.meta)
+    return found
+
+
+def scored_of(found: Json) -> Scored:
+    choices = tuple(
+        ChoiceScore(
+            _ids(choice["ids"]),
+            tuple(map(_known_number, choice["logprobs"])),
+            tuple(choice["texts"]),
+            tuple(map(_number_of, choice["unconditional"])),
+            _rows_of(choice.get("before", ())),  # of older logs, none
+            _rows_of(choice.get("after", ())),
+        )
+        for choice in found["choices"]
+    )
+    chosen = found.get("chosen")
+    if chosen is not None and instance_of(chosen, int) < 0:
+        raise ValueError(f"there is no choice {chosen}")
+    how, meta = _text(found.get("how", "")), found.get("meta")
+    meta = None if meta is None else dict(meta)
+    return Scored(choices, usage_of(found["usage"]), chosen, how, meta)
+
+
+def _number_json(value: float | None) -> float | str | None:
+    """JSON has no infinities: they stand as texts."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _number_of(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _known_number(value: Any) -> float:
+    return float(value)
+
+
+Rows = Iterable[Logprob]
+
+
+def _rows_json(rows: Rows) -> list[list[Any]]:
+    return [[_number_json(logprob), token, text] for logprob, token, text in rows]
+
+
+def _rows_of(rows: Any) -> tuple[Logprob, ...]:
+    return tuple((_number_of(logprob), token, text) for logprob, token, text in rows)
+
+
+def _logprobs_json(logprobs: Logprobs) -> Json:
+    return {
+        "input": _rows_json(logprobs.input),
+        "output": _rows_json(logprobs.output),
+        "input_top": [None if rows is None else _rows_json(rows) for rows in logprobs.input_top],
+        "output_top": [None if rows is None else _rows_json(rows) for rows in logprobs.output_top],
+    }
+
+
+def _logprobs_of(found: Json) -> Logprobs:
+    tops = [
+        tuple(None if rows is None else _rows_of(rows) for rows in found[name])
+        for name in ("input_top", "output_top")
+    ]
+    return Logprobs(_rows_of(found["input"]), _rows_of(found["output"]), *tops)
+
+
+# -- backends -----------------------------------------------------------------------------------
+
+
+def capabilities_json(found: Capabilities) -> Json:
+    chat = found.chat
+    return {
+        "model": found.model,
+        "chat": {
+            "roles": {name: [role.prefix, role.suffix] for name, role in chat.roles.items()},
+            "default_system": chat.default_system,
+            "stop": chat.stop,
+            "system_in_user": chat.system_in_user,
+            "image_token": chat.image_token,
+        },
+        "max_context": found.max_context,
+        "special_tokens": found.special_tokens,
+        "max_in_flight": found.max_in_flight,
+        "fingerprints": dict(found.fingerprints),
+        "refuses": sorted(found.refuses),
+        "unconditional": found.unconditional,
+        "images": found.images,
+        "checked": sorted(found.checked),
+        "scores": found.scores,
+        "tells_stop": found.tells_stop,
+        "speculates": found.speculates,
+        "takes_messages": found.takes_messages,
+        "goes_on": found.goes_on,
+        "pool_tokens": found.pool_tokens,
+        "offers_logprobs": found.offers_logprobs,
+    }
+
+
+def capabilities_of(found: Json) -> Capabilities:
+    chat: Mapping[str, Any] = found["chat"]
+    pool_tokens = found.get("pool_tokens")
+    return Capabilities(
+        model=_text(found["model"]),
+        chat=ChatFormat(
+            roles={name: RoleFormat(*_texts(role)) for name, role in chat["roles"].items()},
+            default_system=_text(chat["default_system"]),
+            stop=_texts(chat["stop"]),
+            system_in_user=_flag(chat["system_in_user"]),
+            image_token=_text(chat["image_token"]),
+        ),
+        max_context=instance_of(found["max_context"], int),
+        special_tokens=_texts(found["special_tokens"]),
+        max_in_flight=instance_of(found["max_in_flight"], int),
+        fingerprints={name: _text(each) for name, each in found["fingerprints"].items()},
+        refuses=frozenset(_texts(found["refuses"])),
+        unconditional=_flag(found["unconditional"]),
+        images=_flag(found["images"]),
+        checked=frozenset(_texts(found.get("checked", []))),  # of older logs, none
+        scores=_flag(found.get("scores", True)),
+        tells_stop=_flag(found.get("tells_stop", True)),
+        speculates=_flag(found.get("speculates", False)),
+        takes_messages=_flag(found.get("takes_messages", False)),
+        goes_on=_flag(found.get("goes_on", True)),
+        pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
+        offers_logprobs=_flag(found.get("offers_logprobs", True)),
+    )

@@ -1,0 +1,238 @@
+"""A run's log: what was asked and what came back, so that it need not be asked again.
+
+Its records (`log/file.py`) are what the program and the backend are, each row's arguments, and
+every request and tool call with its reply, by row and place in the program. The places are those
+that interpreted and compiled runs share, so either can go on from the other's log. What is written
+outlives the process; before a call with an effect, and after it, it also outlives the machine.
+It holds prompts, replies and arguments: only its owner may read it. One process writes it at a
+time. Reading one executes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageError
+from sgc.ir.graph import Guard
+from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.plain import plain_copy
+from sgc.runtime.executor.log.file import Json, Key, LogFile
+from sgc.runtime.executor.log.records import (
+    capabilities_json,
+    capabilities_of,
+    fingerprint,
+    instance_of,
+)
+from sgc.runtime.executor.run.options import RunOptions
+
+ON_UNKNOWN = ("stop", "retry", "skip")
+_HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The program that a log is of. fingerprint: of its source; options: all but the defaults."""
+
+    program: str
+    fingerprint: str
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Header:
+    """What the log of a run is of; the same for a program compiled and interpreted."""
+    sources = sorted((guard.name, guard.value) for guard in guards if guard.kind == "source")
+    return Header(program, fingerprint(*sources), options.seed, plain_copy(options.given()))
+
+
+class RunLog:
+    """An open log; rows of a batch share it.
+
+    on_unknown: what is done about a call with an effect whose outcome it does not tell: `stop` the
+    row, `retry` the call, or `skip` it. is_replay: what it does not have is not asked for.
+    """
+
+    def __init__(self, file: LogFile, on_unknown: str = "stop") -> None:
+        if on_unknown not in ON_UNKNOWN:
+            raise UsageError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}")
+        self.path = file.path
+        self.on_unknown = on_unknown
+        self.is_replay = file.is_read_only
+        self._file = file
+        self._checked: tuple[Header, Capabilities] | None = None
+        self._changed: dict[str, str] = {}  # arguments that are not as they were, by row
+        # Times in a log are of the wall clock: the monotonic one ends with the machine.
+        self._clock_s = time.time() - time.monotonic()
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], on_unknown: str = "stop") -> RunLog:
+        """Opens a log to go on with, or begins it where there is none.
+
+        Raises RunLogError for a file that is no log, is damaged, or is being written by another
+        process.
+        """
+        return RunLog(LogFile.open(os.fspath(path)), on_unknown)
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> RunLog:
+        """Opens a log to replay it: nothing is written, and what it does not have is an error."""
+        log = RunLog(LogFile.read(os.fspath(path)))
+        if log.header is None:
+            log.close()
+            raise RunLogError(f"{log.path} is the log of no run: nothing was begun in it")
+        return log
+
+    @staticmethod
+    def temporary() -> RunLog:
+        """A log that nobody else sees, gone when it is closed."""
+        return RunLog(LogFile.temporary())
+
+    def close(self) -> None:
+        """Lets go of the file; closing it again does nothing."""
+        self._file.close()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- reading --------------------------------------------------------------------------
+
+    def find(self, *key: Any) -> Json | None:
+        """The last record of a kind and place; None where there is none."""
+        return self._file.find(key)
+
+    def find_same(self, key: Key, fingerprint: str, what: str, where: str) -> Json | None:
+        """The record of a place; raises NonDeterministicProgram if it is of another request."""
+        found = self._file.find(key)
+        if found is not None and found.get("fingerprint") != fingerprint:
+            logged = f"{found['kind']} {found.get('name') or ''}".rstrip()
+            changed = self._changed.get(str(found.get("row")))
+            raise NonDeterministicProgram(
+                f"the program comes to {what}, where its log has another request: {logged} at "
+                f"{found.get('line') or 'an unknown line'}",
+                where=where,
+                hint=f"arguments of this row are not those of the log: {changed}; begin a new log, "
+                "or give them as they were"
+                if changed
+                else "it depends on what changes from run to run (time, randomness, files, its own "
+                "text); begin a new log, or undo the change",
+            )
+        return found
+
+    def records(self) -> Iterator[Json]:
+        """All records in order, the last one of each place."""
+        places = self._file.places()
+        return (found for key in places if (found := self._file.find(key)) is not None)
+
+    @property
+    def header(self) -> Header | None:
+        """What the log is of; None where no run has begun."""
+        found = self.find("program")
+        if found is None:
+            return None
+        try:
+            return Header(*(instance_of(found[name], kind) for name, kind in _HEADER.items()))
+        except (KeyError, TypeError) as error:
+            raise RunLogError(f"{self.path}: the program's record is malformed: {error}") from error
+
+    def capabilities(self) -> Capabilities:
+        """What the backend was that the log's replies came from."""
+        found = self.find("backend") or {}
+        try:
+            return capabilities_of(found["capabilities"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunLogError(f"{self.path}: what the backend was is not told: {error}") from error
+
+    def rows(self) -> list[str]:
+        """The keys of the rows that were begun, in order."""
+        return [key[1] for key in self._file.places() if key[0] == "row"]
+
+    def arguments(self, row: str) -> Json | None:
+        """A row's arguments; None where they were no plain data."""
+        found = self.find("row", row)
+        arguments = None if found is None else found.get("arguments")
+        if arguments is not None and not isinstance(arguments, dict):
+            raise RunLogError(f"{self.path}: the arguments of row {row} are no object")
+        return arguments
+
+    # -- writing --------------------------------------------------------------------------
+
+    def begin(
+        self, header: Header, row: str, arguments: Mapping[str, Any], capabilities: Capabilities
+    ) -> None:
+        """Begins a row. Raises GuardError where the log is of another program or model, UsageError
+        where it was written with other options.
+        """
+        if self._checked != (header, capabilities):
+            before = self.header
+            if before is None:
+                self._begin_program(header, capabilities)
+            else:
+                self._check_program(before, header, capabilities)
+            self._checked = (header, capabilities)
+        self._note_changes(row, self.arguments(row) or {}, _plain_or_none(arguments) or {})
+        if self.find("row", row) is None and not self.is_replay:
+            self.append({"kind": "row", "row": row, "arguments": _plain_or_none(arguments)})
+
+    def _note_changes(self, row: str, before: Json, now: Json) -> None:
+        """Keeps which arguments are not as they were, to be told where a request differs."""
+        both = before.keys() & now.keys()  # a compiled program does not have those it fixed
+        changed = sorted(name for name in both if before[name] != now[name])
+        if changed:
+            self._changed[row] = ", ".join(changed)
+
+    def _begin_program(self, header: Header, capabilities: Capabilities) -> None:
+        self.append({"kind": "backend", "capabilities": capabilities_json(capabilities)})
+        self.append(
+            {
+                "kind": "program",
+                "name": header.program,
+                "fingerprint": header.fingerprint,
+                "seed": header.seed,
+                "options": dict(header.options),
+            }
+        )
+
+    def _check_program(self, before: Header, now: Header, capabilities: Capabilities) -> None:
+        if (before.program, before.fingerprint) != (now.program, now.fingerprint):
+            raise GuardError(
+                f"{self.path} is the log of {before.program} as it was then "
+                f"({before.fingerprint[:12]}), not of this {now.program} ({now.fingerprint[:12]})",
+                hint="begin a new log: the program, or something it reads, has changed",
+            )
+        if (before.seed, before.options) != (now.seed, now.options):
+            raise UsageError(
+                f"{self.path} was written with seed={before.seed} {dict(before.options)}, and this "
+                f"run has seed={now.seed} {dict(now.options)}",
+                hint="leave the options out: a run that goes on takes those of its log",
+            )
+        model = self.capabilities().model
+        if model != capabilities.model:
+            raise GuardError(f"{self.path} was written on {model}, not on {capabilities.model}")
+
+    def append(self, record: Json) -> None:
+        """Adds a record; when this returns, it outlives the process."""
+        self._file.append(record)
+
+    async def append_durably(self, record: Json) -> None:
+        """The same; when this returns, it also outlives the machine."""
+        self._file.append(record)
+        await asyncio.to_thread(self._file.sync)
+
+    def wall_s(self, monotonic_s: float) -> float:
+        """A time of the monotonic clock as the log writes it: seconds since 1970."""
+        return round(self._clock_s + monotonic_s, 6)
+
+
+def _plain_or_none(arguments: Mapping[str, Any]) -> Any:
+    try:
+        return plain_copy(dict(arguments))
+    except (TypeError, ValueError):
+        return None

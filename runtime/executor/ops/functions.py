@@ -1,0 +1,88 @@
+"""What the functions of `ir/functions.py` do: handlers of `compute` and `attempt`.
+
+Each function is Python's own operation, within the limits of `limits.py`. The tracer uses
+`evaluate` too, where all arguments are known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import ProgramError, SgcError
+from sgc.ir.functions import FUNCTIONS
+from sgc.ir.graph import Node
+from sgc.runtime.executor.ops.number_functions import NUMBER_EVALUATORS
+from sgc.runtime.executor.ops.regex_functions import REGEX_EVALUATORS
+from sgc.runtime.executor.ops.text_functions import TEXT_EVALUATORS
+from sgc.runtime.executor.ops.value_functions import VALUE_EVALUATORS
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.instance import Instance
+
+EXCEPTIONS: dict[str, type[Exception]] = {
+    "AttributeError": AttributeError,
+    "IndexError": IndexError,
+    "JSONDecodeError": json.JSONDecodeError,
+    "KeyError": KeyError,
+    "OverflowError": OverflowError,
+    "TypeError": TypeError,
+    "ValueError": ValueError,
+    "ZeroDivisionError": ZeroDivisionError,
+}
+
+
+def evaluate(fn: str, *args: Any) -> Any:
+    """The value of a function; raises what Python would, or LimitExceeded."""
+    return EVALUATORS[fn](*args)
+
+
+def failure(fn: str, *args: Any) -> Exception | None:
+    """The exception of the function's row that it raises, if it does."""
+    try:
+        evaluate(fn, *args)
+    except SgcError:
+        raise
+    except Exception as error:
+        if type(error).__name__ not in FUNCTIONS[fn].errors:
+            raise
+        return error
+    return None
+
+
+def _raises(error: str, fn: str, *args: Any) -> bool:
+    if fn not in EVALUATORS or fn == "raises":
+        raise ProgramError(f"there is no function {fn!r} that could raise {error}")
+    found = failure(fn, *args)
+    return found is not None and type(found).__name__ == error
+
+
+EVALUATORS: dict[str, Callable[..., Any]] = {
+    **TEXT_EVALUATORS,
+    **NUMBER_EVALUATORS,
+    **VALUE_EVALUATORS,
+    **REGEX_EVALUATORS,
+    "raises": _raises,
+}
+
+
+def _compute(run: Instance, node: Node) -> tuple[Any, ...]:
+    fn = node.text("fn")
+    try:
+        return (evaluate(fn, *run.field(node, "args")),)
+    except SgcError:
+        raise
+    except Exception as error:
+        raise ProgramError(f"{fn} failed: {type(error).__name__}: {error}") from error
+
+
+def _attempt(run: Instance, node: Node) -> tuple[Any, ...]:
+    error = failure(node.text("fn"), *run.field(node, "args"))
+    return (True, "") if error is None else (False, str(error))
+
+
+FUNCTION_HANDLERS: dict[str, Callable[[Instance, Node], tuple[Any, ...]]] = {
+    "compute": _compute,
+    "attempt": _attempt,
+}

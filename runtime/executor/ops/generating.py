@@ -1,0 +1,187 @@
+"""Generations at run time: how they are asked for, shown, and taken from an equal one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import UnsupportedParameter
+from sgc.ir.graph import Node, Ref, operand_refs
+from sgc.ir.sampling import SAMPLING
+from sgc.runtime.executor.interface.backend import Generated, Prompt, Sampling
+from sgc.runtime.executor.patterns.lowering import Plan, Try, plan_constraint
+from sgc.runtime.executor.prompts.reasoning import split_reasoning
+from sgc.runtime.executor.run.last_use import last_use
+from sgc.runtime.executor.run.options import check_parameter, decide_sampling, own_seed_of, seed_of
+from sgc.runtime.executor.run.record import Request
+from sgc.runtime.executor.run.showing import Shown
+from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_gate
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.instance import Instance
+
+
+_SAMPLING = frozenset(row.name for row in SAMPLING)
+
+
+async def gen(run: Instance, node: Node) -> tuple[Any, ...]:
+    n = 1 if run.field(node, "single") else run.options.n
+    return await _generate(run, node, n, is_list=n > 1)
+
+
+async def gen_n(run: Instance, node: Node) -> tuple[Any, ...]:
+    n = run.field(node, "n")
+    check_parameter("n", n)
+    return await _generate(run, node, n, is_list=True)
+
+
+async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> tuple[Any, ...]:
+    state: StreamState = run.field(node, "stream")
+    given, sampling, plan = _decided(run, node)
+    if not sampling.is_greedy:
+        seed = seed_of(given, run.options, run.row, state.path, state.n_draws)
+        is_repeatable = given.get("seed") is not None or not run.options.is_seed_drawn
+        sampling = replace(plan.sampling, seed=seed, is_repeatable=is_repeatable)
+        plan = replace(plan, sampling=sampling)
+    if given.get("seed") is not None:
+        plan = replace(plan, sampling=replace(plan.sampling, own_seed=own_seed_of(given)))
+    if state.gate is not None:
+        await pass_gate(state)
+    prompt = run.prompt(state)
+    backend = run.backend_of(node, state.path, state.n_draws)
+    if given.get("keep_stop") and sampling.stop and not run.capabilities.tells_stop:
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} does not tell which stop string ended a text, as keep_stop "
+            "needs",
+            hint="leave it out, and append the text yourself",
+        )
+    shown = Shown(run, node, state.path)
+    is_hidden = node.op == "gen" and run.field(node, "hidden")
+
+    def on_thrown(tried: Try) -> None:
+        request = _request_of(node, state, prompt, tried)
+        run.requests.append(replace(request, is_used=False))
+
+    tries: tuple[Try, ...]
+    if n == 1:
+        ahead = run.field(node, "ahead") if node.op == "gen" else 0
+        where = str(node.loc or "")
+        if plan.check is None:
+            backend = run.speculation.backend(
+                backend, run.capabilities, state.path, ahead, on_thrown, where
+            )
+        elif ahead and run.capabilities.speculates:
+            run.speculation.tell(where, f"its {plan.check.field} is checked here")
+        can_stream = run.on_text is not None and plan.can_stream and not is_hidden
+        on_delta = shown.add if can_stream else None
+        with last_use(node, state, prompt):
+            tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
+    else:
+        # As where one text is drawn: of greedy ones a seed would only make equal requests differ.
+        seeds = [(0, own_seed_of(given))] * n
+        if not sampling.is_greedy:
+            place = (run.options, run.row, state.path, state.n_draws)
+            seeds = [(seed_of(given, *place, i), own_seed_of(given, i)) for i in range(n)]
+        with last_use(node, state, prompt):
+            tries = await plan.generate_n(backend, prompt, seeds, on_thrown)
+    if given.get("keep_stop"):
+        tries = tuple([replace(tried, reply=_with_stop(tried.reply)) for tried in tries])
+    texts = [tried.reply.text for tried in tries]
+    value = texts if is_list else texts[0]
+    for tried in tries:
+        run.asked(node, replace(_request_of(node, state, prompt, tried), value=value))
+    if not is_hidden:
+        shown.finish(texts[0])
+    return state.draw(_generated_pieces(tries[0].reply), prompt, run.special), value
+
+
+def _request_of(node: Node, state: StreamState, prompt: Prompt, tried: Try) -> Request:
+    return Request(
+        "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
+        tried.start_s, tried.end_s, tried.reply.usage, sampling=tried.sampling, reply=tried.reply,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a node's parameters come to, but for the seed. of: what decided it, kept alive."""
+
+    of: tuple[object, ...]
+    given: Mapping[str, Any]
+    sampling: Sampling
+    plan: Plan
+
+
+# Of nodes whose parameters are all literals, by the identity of what decides them.
+_decisions: dict[tuple[int, int, int], Decision] = {}
+MAX_DECISIONS = 4096
+
+
+def _decided(run: Instance, node: Node) -> tuple[Mapping[str, Any], Sampling, Plan]:
+    """A generation's own parameters, all of them decided, and how to ask for it."""
+    key = (id(node), id(run.options), id(run.capabilities))
+    found = _decisions.get(key)
+    if found is None:
+        given = {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
+        sampling = decide_sampling(given, run.options, run.capabilities.chat.stop)
+        plan = plan_constraint(sampling, run.capabilities)
+        found = Decision((node, run.options, run.capabilities), given, sampling, plan)
+        is_literal = not any(any(operand_refs(o)) for name, o in node.fields if name in _SAMPLING)
+        if is_literal:
+            if len(_decisions) >= MAX_DECISIONS:
+                _decisions.clear()
+            _decisions[key] = found  # its parts live while it does, so their ids stay theirs
+    return found.given, found.sampling, found.plan
+
+
+def _with_stop(reply: Generated) -> Generated:
+    """The reply with the stop string that ended it, which joins the next run."""
+    if not isinstance(reply.matched, str):
+        return reply
+    text, tail = reply.text + reply.matched, reply.tail + reply.matched
+    return replace(reply, text=text, tail=tail)
+
+
+def _generated_pieces(reply: Generated) -> list[Piece]:
+    """Kept ids stay as generated; text before and after them joins the runs beside them."""
+    kept = reply.text[len(reply.head) : len(reply.text) - len(reply.tail)]
+    pieces = []
+    if reply.head:
+        pieces.append(Piece(PieceKind.GENERATED, reply.head))
+    if reply.kept_ids:
+        pieces.append(Piece(PieceKind.GENERATED, kept, ids=reply.kept_ids))
+    if reply.tail:
+        pieces.append(Piece(PieceKind.GENERATED, reply.tail))
+    return pieces
+
+
+def separate_reasoning(run: Instance, node: Node) -> tuple[Any, ...]:
+    state: StreamState = run.field(node, "stream")
+    start: StreamState = run.field(node, "start")
+    reasoning, answer = split_reasoning(state.text(since=start), node.text("model_type"))
+    Shown(run, node, state.path).finish(answer)
+    return state.rewound(start, [Piece(PieceKind.GENERATED, answer)]), answer, reasoning
+
+
+def share(run: Instance, node: Node) -> tuple[Any, ...]:
+    """Pieces of the equal generation, ids and all: it was asked with the very same prompt."""
+    state: StreamState = run.field(node, "stream")
+    value, end = run.field(node, "value"), run.field(node, "end")
+    pieces = end.pieces(since=run.field(node, "start"))
+    shared = node.get("value")
+    assert isinstance(shared, Ref)
+    prompt, now_s = run.prompt(state), time.monotonic()
+    for drawn in run.draws_of(shared.name):
+        usage = replace(drawn.usage, from_shared=True)
+        request = replace(
+            drawn, name=node.text("name"), path=state.path, ordinal=state.n_draws, prompt=prompt,
+            loc=node.loc, start_s=now_s, end_s=now_s, usage=usage,
+        )  # fmt: skip
+        run.asked(node, request)
+        run.log_shared(request, drawn)
+    Shown(run, node, state.path).finish("".join(piece.text for piece in pieces))
+    # A list is its reader's own, who may change it.
+    value = list(value) if isinstance(value, list) else value
+    return state.draw(pieces, prompt, run.special), value

@@ -1,0 +1,72 @@
+"""The op `prefetch` at run time: a hint, asked for beside the run, that the run never waits for.
+
+What it asks is no request of the program's: it stands in the run's timeline and sums, apart. One
+that fails fails nothing; it is counted, and told at log level DEBUG. One that is under way when its
+run ends is cancelled, which frees it at the backend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from sgc.ir.graph import Lit, Node
+from sgc.runtime.executor.prompts.roles import begin_role, end_role
+from sgc.runtime.executor.run.record import Request
+from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.instance import Instance
+
+log = logging.getLogger("sgc.prefetch")
+
+
+def prefetch(run: Instance, node: Node) -> tuple[Any, ...]:
+    """The handler; does nothing where the backend does not prefetch."""
+    if run.capabilities.prefetches:
+        run.background(_ask(run, node))
+    return ()
+
+
+async def _ask(run: Instance, node: Node) -> None:
+    start_s = time.monotonic()
+    try:
+        state = _state(run, node)
+        if state.gate is not None:
+            await asyncio.shield(state.gate)
+        prompt = run.prompt(state)
+        usage = await run.backend.prefetch(prompt)
+    except Exception as error:  # a hint: whatever is wrong with it, the program goes on
+        run.failed_prefetches += 1
+        log.debug("the prefetch of %s failed: %s", node.loc or "a line unknown", error)
+        return
+    run.prefetches.append(
+        Request(
+            "prefetch", "", state.path, state.n_draws, prompt, node.loc,
+            start_s, time.monotonic(), usage,
+        )
+    )  # fmt: skip
+
+
+def _state(run: Instance, node: Node) -> StreamState:
+    """The stream as it will be when it has got the pieces; shows nobody anything."""
+    has_stream = node.get("stream") != Lit(None)
+    state: StreamState = run.field(node, "stream") if has_stream else StreamState("")
+    for kind, value in zip(run.field(node, "kinds"), run.field(node, "pieces"), strict=True):
+        for piece in _pieces(run, state, kind, value):
+            state = state.append(piece)
+    return state
+
+
+def _pieces(run: Instance, state: StreamState, kind: str, value: Any) -> Iterator[Piece]:
+    if kind == "role_begin":
+        yield from begin_role(run.capabilities, state, value)
+    elif kind == "role_end":
+        yield end_role(run.capabilities, value)
+    elif kind == "const":
+        yield Piece(PieceKind.CONSTANT, value)
+    else:
+        yield Piece(PieceKind.VALUE, value if isinstance(value, str) else format(value, ""))

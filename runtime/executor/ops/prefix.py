@@ -1,0 +1,36 @@
+"""The text that every run of a graph begins with, whatever its arguments are."""
+
+from __future__ import annotations
+
+from sgc.ir.graph import Graph, Ref
+from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.interface.backend import Backend, Prompt
+from sgc.runtime.executor.ops.handlers import HANDLERS
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.stream import StreamState
+
+_CONSTANT = ("const", "role_begin", "role_end")
+
+
+async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
+    """Has a backend compute and keep the constant beginning of the main stream, if any."""
+    prompt = await constant_prefix(graph, backend)
+    if prompt:
+        await backend.commit_prefix(prompt)
+
+
+async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
+    """That beginning, in the backend's chat template."""
+    run = Instance(graph.name, backend, await backend.capabilities(), RunOptions(), {})
+    state: StreamState | None = None
+    at = ""
+    for node in graph.blocks[0].nodes:
+        if node.op == "prefetch":
+            continue
+        is_first = state is None and node.op == "stream"
+        if not is_first and (node.op not in _CONSTANT or node.get("stream") != Ref(at)):
+            break
+        (state,) = HANDLERS[node.op](run, node)
+        at = node.results[0].name
+        run.define(at, state)
+    return () if state is None else run.prompt(state)

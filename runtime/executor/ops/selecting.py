@@ -1,0 +1,109 @@
+"""Selections at run time: which of the choices a method takes, of their log-probabilities."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import BackendError, UnsupportedParameter, UsageError
+from sgc.ir.graph import Node
+from sgc.runtime.executor.interface import choices as choice_methods
+from sgc.runtime.executor.interface.backend import Scored
+from sgc.runtime.executor.interface.seeds import SEED_BITS
+from sgc.runtime.executor.run.last_use import last_use
+from sgc.runtime.executor.run.options import check_choices, check_parameter, seed_of
+from sgc.runtime.executor.run.record import Request
+from sgc.runtime.executor.run.showing import Shown
+from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_gate
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.instance import Instance
+
+
+def _check_scored(scored: Scored, n_choices: int) -> None:
+    """A log, a recording or a cache may hold the reply to other choices."""
+    chosen, n_scored = scored.chosen, len(scored.choices)
+    hint = "where replies are kept, in a log, a recording or a cache, begin a new one"
+    if chosen is not None and not 0 <= chosen < n_choices:
+        message = f"the reply names choice {chosen}, of {n_choices} that were asked for"
+        raise BackendError(message, hint=hint)
+    if chosen is None and n_scored != n_choices:
+        message = f"the reply scores {n_scored} choices, not the {n_choices} asked for"
+        raise BackendError(message, hint=hint)
+
+
+async def select(run: Instance, node: Node) -> tuple[Any, ...]:
+    state: StreamState = run.field(node, "stream")
+    choices: tuple[str, ...] = run.field(node, "choices")
+    method = run.field(node, "method")
+    temperature, uniform = _select_draw(run, node, state)
+    needs_unconditional = _check_method(run, method)
+    if not run.capabilities.scores:
+        _refuse_scoring(run, method, temperature)
+    check_choices(choices, method)
+    if state.gate is not None:
+        await pass_gate(state)
+    prompt = run.prompt(state)
+    start_s = time.monotonic()
+    backend = run.backend_of(node, state.path, state.n_draws)
+    with last_use(node, state, prompt):
+        scored = await backend.score(prompt, choices, needs_unconditional)
+    end_s = time.monotonic()
+    _check_scored(scored, len(choices))
+    meta = None
+    if scored.chosen is not None:
+        index = scored.chosen
+    elif isinstance(method, str):
+        index = choice_methods.pick(scored.choices, method, temperature, uniform)
+    else:
+        index, meta = choice_methods.decide(method, choices, scored.choices)
+    run.asked(
+        node,
+        Request(
+            "score", node.text("name"), state.path, state.n_draws, prompt, node.loc,
+            start_s, end_s, scored.usage, choices=choices, reply=scored,
+            method=method if isinstance(method, str) else "", value=choices[index], meta=meta,
+        ),
+    )  # fmt: skip
+    Shown(run, node, state.path).finish(choices[index])
+    chosen = Piece(PieceKind.CHOSEN, choices[index])
+    return state.draw([chosen], prompt, run.special), choices[index]
+
+
+def _refuse_scoring(run: Instance, method: Any, temperature: float) -> None:
+    """A backend that only says which choice it takes draws none, and knows no other methods."""
+    if temperature or method != choice_methods.DEFAULT:
+        what = "a temperature" if temperature else "this choices_method"
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} tells no log-probabilities of choices, as {what} of a "
+            "select needs",
+            hint="leave it out, or run on a backend that tells them",
+        )
+
+
+def _check_method(run: Instance, method: Any) -> bool:
+    """Whether the method wants the choices' log-probabilities without the prompt too."""
+    if isinstance(method, str):
+        if method not in choice_methods.METHODS:
+            known = ", ".join(choice_methods.METHODS)
+            raise UsageError(f"there is no choices_method {method!r}", hint=f"use one of: {known}")
+        needs = method in choice_methods.NEEDS_UNCONDITIONAL
+    else:
+        needs = bool(getattr(method, "requires_unconditional_logprobs", False))
+    if needs and not run.capabilities.unconditional:
+        known = ", ".join(set(choice_methods.METHODS) - choice_methods.NEEDS_UNCONDITIONAL)
+        raise UnsupportedParameter(
+            f"{run.capabilities.model} cannot score choices without the prompt, as the "
+            "choices_method wants",
+            hint=f"use one of: {known}",
+        )
+    return needs
+
+
+def _select_draw(run: Instance, node: Node, state: StreamState) -> tuple[float, float]:
+    """Temperature (0 unless the select asks; the run's is for generations) and a uniform."""
+    temperature = run.field(node, "temperature") or 0.0
+    check_parameter("temperature", temperature)
+    given = {"seed": run.field(node, "seed")}
+    drawn = seed_of(given, run.options, run.row, state.path, state.n_draws)
+    return float(temperature), drawn / 2**SEED_BITS

@@ -1,0 +1,137 @@
+"""Python's patterns, matched in time linear in the text: who wrote either need not be trusted.
+
+A pattern is read by Python's own parser, and what each of its sets of characters matches is asked
+of Python's own matcher. Characters that no set tells apart become one byte; RE2 then matches the
+bytes, so that Unicode, case and word boundaries are Python's and positions are those of the text.
+What a linear matcher cannot do, or does otherwise, is an UnsupportedPattern: references back,
+looking around, atomic groups, repeats of what may be empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from re import _constants as sre  # type: ignore[attr-defined]
+from typing import Any
+
+from sgc.errors import SgcError
+from sgc.runtime.executor.interface.limits import LimitExceeded, check_length
+from sgc.runtime.executor.patterns.regex_classes import (
+    NEWLINE,
+    Node,
+    UnsupportedPattern,
+    translated,
+)
+
+Span = tuple[int, int] | None
+
+MAX_WORK = 10**9  # characters looked at by one search for all matches
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of a pattern without a text. sure: the groups that take part in each match."""
+
+    n_groups: int
+    names: dict[str, int]
+    sure: frozenset[int]
+    may_be_empty: bool
+
+
+@lru_cache(maxsize=512)
+def shape_of(pattern: str, flags: int = 0) -> Shape:
+    """Raises re.error for a pattern that is none, UnsupportedPattern for one not supported."""
+    compiled = re.compile(pattern, flags)
+    tree = translated(pattern, flags).tree
+    return Shape(
+        compiled.groups,
+        dict(compiled.groupindex),
+        frozenset({0, *_sure(tree)}),
+        tree.getwidth()[0] == 0,
+    )
+
+
+class LinearPattern:
+    """A compiled pattern. Spans are of group 0 and each group, None for one that took no part."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        made = translated(pattern, flags)
+        self._bytes_of, self._ends_at_newline = made.bytes_of, made.ends_at_newline
+        self._search = _re2(made.source)
+        self._match = _re2(rb"\A(?:" + made.source + rb")")
+        self._fullmatch = _re2(rb"\A(?:" + made.source + rb")\z")
+
+    def search(self, text: str) -> list[Span] | None:
+        return _spans(self._search.search(self._encoded(text)))
+
+    def match(self, text: str) -> list[Span] | None:
+        return _spans(self._match.search(self._encoded(text)))
+
+    def fullmatch(self, text: str) -> list[Span] | None:
+        return _spans(self._fullmatch.search(self._encoded(text)))
+
+    def all(self, text: str) -> Iterator[list[Span]]:
+        """Matches from left to right that do not overlap; the pattern may match no empty text."""
+        encoded = self._encoded(text)
+        at, work = 0, 0
+        while (found := _spans(self._search.search(encoded, at))) is not None:
+            yield found
+            assert found[0] is not None
+            at = found[0][1]
+            work += len(text) - at
+            if work > MAX_WORK:
+                raise LimitExceeded("a text is too long for all matches of a pattern in it")
+
+    def _encoded(self, text: str) -> bytes:
+        check_length(len(text))
+        encoded = text.translate(self._bytes_of).encode("latin-1")
+        if self._ends_at_newline and text.endswith("\n"):
+            return encoded[:-1] + bytes([NEWLINE])
+        return encoded
+
+
+@lru_cache(maxsize=256)
+def linear_pattern(pattern: str, flags: int = 0) -> LinearPattern:
+    """The compiled pattern; raises what `shape_of` does."""
+    return LinearPattern(pattern, flags)
+
+
+def _spans(match: Any) -> list[Span] | None:
+    if match is None:
+        return None
+    spans = [match.span(group) for group in range(match.re.groups + 1)]
+    return [None if span == (-1, -1) else span for span in spans]
+
+
+def _re2(source: bytes) -> Any:
+    try:
+        import re2
+    except ImportError as error:
+        raise SgcError(
+            "matching a pattern needs the package google-re2, which is not installed",
+            hint="pip install google-re2",
+        ) from error
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    try:
+        return re2.compile(source, options)
+    except re2.error as error:
+        raise UnsupportedPattern(
+            f"the pattern is too large: {error}", hint="repeat less, or use several patterns"
+        ) from error
+
+
+def _sure(tree: Iterable[Node]) -> set[int]:
+    """The groups that take part whenever the pattern matches."""
+    found: set[int] = set()
+    for op, arg in tree:
+        if op is sre.SUBPATTERN:
+            found |= _sure(arg[3]) | ({arg[0]} - {None})
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and arg[0] > 0:
+            found |= _sure(arg[2])
+        elif op is sre.BRANCH:
+            found |= set.intersection(*(_sure(each) for each in arg[1]))
+    return found

@@ -1,0 +1,220 @@
+"""Runs a program of several blocks: goes from one to the next as their tests are decided.
+
+A block's nodes are submitted at once, so that what a block started goes on while later ones
+begin; only a test is waited for. Each time round, a block's values get names of their own: the
+generations of one turn of a loop may still be running in the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded, UnknownVariable
+from sgc.ir.graph import Block, Graph, Node, Operand, Ref
+from sgc.runtime.executor.interface.failures import Failed
+
+if TYPE_CHECKING:
+    from sgc.runtime.executor.instance import Instance
+
+MAX_BLOCKS = 1_000_000  # that one run goes through
+YIELD_EVERY = 64  # blocks: a loop that waits for nothing must not keep others from running
+MAX_KEPT = 2048  # renamed blocks of one program
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """The value of a name that was not set on the way that the run took."""
+
+    name: str
+
+
+def unset_error(value: Unset) -> UnknownVariable:
+    return UnknownVariable(
+        f"no variable {value.name!r} has been set on the way that the program took",
+        hint="set it on every way, or read it only where it is set",
+    )
+
+
+class Flow:
+    """A program's blocks by name, and the renamed ones that runs before have used."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.entry = graph.blocks[0].name
+        self.blocks = {block.name: _Shape.of(block) for block in graph.blocks}
+        self._kept: dict[tuple[Any, ...], tuple[Node, ...]] = {}
+
+    def renamed(self, shape: _Shape, names: Mapping[str, str], turn: int) -> tuple[Node, ...]:
+        """The block's nodes under their present names; the same objects for equal names."""
+        if not turn and not any(name in names for name in shape.uses):
+            return shape.block.nodes
+        key = (shape.block.name, turn, *(names.get(name) for name in shape.uses))
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            found = tuple(_renamed(node, names) for node in shape.block.nodes)
+            self._kept[key] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A block with the names it uses from outside and those that it defines."""
+
+    block: Block
+    uses: tuple[str, ...]
+    defines: tuple[str, ...]
+    params: tuple[str, ...] = field(default=())
+
+    @staticmethod
+    def of(block: Block) -> _Shape:
+        defines = tuple(value.name for node in block.nodes for value in node.results)
+        inside = frozenset(defines)
+        used = dict.fromkeys(name for node in block.nodes for name in node.refs())
+        uses = tuple(name for name in used if name not in inside)
+        return _Shape(block, uses, defines, tuple(param.name for param in block.params))
+
+
+class _Key:
+    """Graphs by identity: comparing two would cost what keeping the flow saves."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.graph is other.graph
+
+    def __hash__(self) -> int:
+        return id(self.graph)
+
+
+def flow_of(graph: Graph) -> Flow:
+    """The flow of a program, kept while it is used."""
+    return _flow(_Key(graph))
+
+
+@lru_cache(maxsize=64)
+def _flow(key: _Key) -> Flow:
+    return Flow(key.graph)
+
+
+async def walk(run: Instance, flow: Flow) -> None:
+    """Runs the blocks from the entry to a `return`; an error ends the run."""
+    try:
+        await _walk(run, flow)
+    except BaseException as error:
+        run.fail_unless_stopped(None, error)
+
+
+async def _walk(run: Instance, flow: Flow) -> None:
+    names: dict[str, str] = {}
+    turns: Counter[str] = Counter()
+    taken: Counter[int] = Counter()
+    shape = flow.blocks[flow.entry]
+    for number in range(MAX_BLOCKS):
+        turn = turns[shape.block.name]
+        turns[shape.block.name] += 1
+        if turn:
+            names.update((name, f"{name}#{turn}") for name in shape.defines)
+        nodes = flow.renamed(shape, names, turn)
+        last = nodes[-1]
+        if last.op == "return":
+            run.submit(nodes)
+            return
+        run.submit(nodes[:-1])
+        if number % YIELD_EVERY == YIELD_EVERY - 1:
+            await asyncio.sleep(0)
+        if last.op == "jump":
+            original = shape.block.nodes[-1]
+            taken[id(original)] += 1
+            _check_turns(run, original, taken[id(original)])
+            shape = flow.blocks[last.text("target")]
+            _bind(run, shape, last, names, turns[shape.block.name])
+        else:
+            shape = flow.blocks[await _decided(run, last)]
+    raise ProgramError(f"the program went through {MAX_BLOCKS} blocks without an end")
+
+
+def _check_turns(run: Instance, jump: Node, n_taken: int) -> None:
+    bound = run.field(jump, "bound")
+    if bound and n_taken > bound:
+        raise TurnsExceeded(
+            f"a loop went round more than {bound} times, its bound",
+            where=str(jump.loc or ""),
+            hint="raise max_turns of its @sgc.function, or end it earlier",
+        )
+
+
+def _bind(run: Instance, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
+    """The parameters become other names of what the jump hands on."""
+    args = jump.get("args")
+    assert isinstance(args, tuple)
+    bound = {}
+    for name, arg in zip(shape.params, args, strict=True):
+        if isinstance(arg, Ref):
+            bound[name] = arg.name  # the jump has its present names already
+        else:
+            bound[name] = f"{name}#{turn}="
+            run.define(bound[name], run.operand(arg))
+    names.update(bound)
+
+
+async def _decided(run: Instance, last: Node) -> str:
+    """The block that a terminator goes on with; waits for what it tests."""
+    if last.op == "branch":
+        is_true = await _awaited(run, last.get("test"))
+        return last.text("then" if is_true else "orelse")
+    if last.op == "switch":
+        value = await _awaited(run, last.get("value"))
+        cases, targets = run.field(last, "cases"), run.field(last, "targets")
+        return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
+    if last.op == "fail":
+        for name in run.maps.values:  # an error of theirs comes first, as it does interpreted
+            await run.value(name)
+        of = last.get("failed")
+        if isinstance(of, Ref) and type(failed := await run.value(of.name)) is Failed:
+            raise failed.error()
+        message = await _awaited(run, last.get("message"))
+        raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
+    raise DeoptReached(
+        f"the program went a way that was not compiled: {last.text('reason')}",
+        where=str(last.loc or ""),
+        hint="continue it from its source with --source PROG.py, or run it with --interpret",
+    )
+
+
+def _default(last: Node, value: Any) -> str:
+    name = last.text("default")
+    if not name:
+        raise ProgramError(f"no case of a switch is {value!r}", where=str(last.loc or ""))
+    return name
+
+
+async def _awaited(run: Instance, operand: Operand) -> Any:
+    if isinstance(operand, Ref):
+        await run.value(operand.name)
+    return run.operand(operand)
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    results = tuple(
+        replace(value, name=names[value.name]) if value.name in names else value
+        for value in node.results
+    )
+    fields = tuple((key, _renamed_operand(operand, names)) for key, operand in node.fields)
+    return replace(node, results=results, fields=fields)
+
+
+def _renamed_operand(operand: Operand, names: Mapping[str, str]) -> Operand:
+    if isinstance(operand, Ref):
+        return Ref(names[operand.name]) if operand.name in names else operand
+    if isinstance(operand, tuple):
+        return tuple(_renamed_operand(item, names) for item in operand)
+    return operand

@@ -1,0 +1,56 @@
+"""Last uses: how much of a prompt later requests may begin with, as a hint to the backend.
+
+A generation marked `last` (`hints/mark_last.py`) is one that nothing goes on from. What comes
+before the stream's first draw, or before its last fork, other rows and streams may begin with too;
+from there on it is this stream's alone. The hint goes beside the request, not in it: requests are
+equal with it and without, and a backend that keeps no prompts never sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from sgc.ir.graph import Lit, Node
+from sgc.runtime.executor.interface.backend import MediaRun, Prompt, TextRun, TokenRun
+from sgc.runtime.executor.run.stream import StreamState
+
+_reusable: ContextVar[Prompt | None] = ContextVar("sgc_reusable", default=None)
+
+
+@contextmanager
+def last_use(node: Node, state: StreamState, prompt: Prompt) -> Iterator[None]:
+    """While a node's request is made; does nothing for one that is not marked."""
+    if node.get("last") != Lit(True):
+        yield
+        return
+    token = _reusable.set(prompt if state.first is None else state.first)
+    try:
+        yield
+    finally:
+        _reusable.reset(token)
+
+
+def reusable(prompt: Prompt) -> tuple[int, int] | None:
+    """For a request that is being made with a prompt: later ones may begin with it up to this
+    segment and code point, or id, and with no more. None if nothing is known, or if it is another
+    prompt than the one the hint is of."""
+    kept = _reusable.get()
+    if kept is None:
+        return None
+    if not kept:
+        return 0, 0
+    index, n_kept = len(kept) - 1, _length(kept[-1])
+    is_of_it = len(prompt) > index and prompt[:index] == kept[:index]
+    return (index, n_kept) if is_of_it and _begins_with(prompt[index], kept[index]) else None
+
+
+def _length(run: TextRun | TokenRun | MediaRun) -> int:
+    return len(run.ids if isinstance(run, TokenRun) else run.text)
+
+
+def _begins_with(run: TextRun | TokenRun | MediaRun, start: TextRun | TokenRun | MediaRun) -> bool:
+    if isinstance(run, TextRun) and isinstance(start, TextRun):
+        return run.text.startswith(start.text)
+    return run == start

@@ -1,0 +1,272 @@
+"""What a run asked and what came back, and what it amounts to.
+
+Records are facts for statistics, traces and tests; nothing is executed from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sgc.ir.graph import Loc
+from sgc.runtime.executor.interface.backend import (
+    FinishReason,
+    Generated,
+    Logprob,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+    sum_costs,
+)
+from sgc.runtime.executor.interface.choices import select_meta
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request and its reply. Times in seconds of the monotonic clock.
+
+    kind: generate, score, commit or prefetch; path and ordinal say which draw of which stream.
+    is_used: a generation whose reply did not meet its constraint is asked again, which gives
+    another one.
+    """
+
+    kind: str
+    name: str
+    path: str
+    ordinal: int
+    prompt: Prompt
+    loc: Loc | None
+    start_s: float
+    end_s: float
+    usage: Usage
+    sampling: Sampling | None = None
+    choices: tuple[str, ...] = ()
+    reply: Generated | Scored | None = None
+    method: str = ""
+    value: Any = None  # what it gave: a text, or a list of them where several were drawn
+    meta: Mapping[str, Any] | None = None  # what a method of the user's says of its choice
+    is_used: bool = True
+
+    def identity(self) -> tuple[object, ...]:
+        """What must be equal for two runs to have asked the same."""
+        return (self.path, self.ordinal, self.kind, self.prompt, self.sampling, self.choices)
+
+    def meta_info(self) -> dict[str, Any] | None:
+        """What `get_meta_info` tells of it, in SGLang's shape; None for a commit."""
+        if isinstance(self.reply, Generated):
+            return generated_meta(self.reply, self.sampling)
+        if self.meta is not None:
+            return dict(self.meta)
+        if isinstance(self.reply, Scored) and self.reply.meta is not None:
+            return dict(self.reply.meta)
+        if isinstance(self.reply, Scored) and self.reply.chosen is not None:
+            return {"chosen_by": self.reply.how}
+        if isinstance(self.reply, Scored):
+            return select_meta(self.method, self.reply.choices)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool. ordinal: among those of its run, in the program's order, or of the mapped
+    call at `path` that it is made in; arguments: as JSON, by place and by name; error: what it
+    failed with, where `on_error` stood in for it.
+    """
+
+    name: str
+    ordinal: int
+    effect: str
+    arguments: str
+    loc: Loc | None
+    start_s: float
+    end_s: float
+    error: str = ""
+    is_logged: bool = False
+    path: str = ""
+
+    def identity(self) -> tuple[object, ...]:
+        """What must be equal for two runs to have called the same."""
+        return (self.path, self.ordinal, self.name, self.effect, self.arguments)
+
+
+def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[str, Any]:
+    """A generation's meta info: `finish_reason`, token counts, and log-probabilities if asked."""
+    if reply.tells_all:
+        return dict(reply.extra)
+    finish: dict[str, Any] = {"type": reply.finish_reason.value}
+    if reply.matched is not None:
+        finish["matched"] = reply.matched
+    elif reply.finish_reason is FinishReason.LENGTH and sampling is not None:
+        finish["length"] = sampling.max_tokens
+    found: dict[str, Any] = {
+        "finish_reason": finish,
+        "prompt_tokens": reply.usage.prompt_tokens,
+        "completion_tokens": reply.usage.completion_tokens,
+        "cached_tokens": reply.usage.cached_tokens,
+    }
+    for name in ("forced_tokens", "cache_written_tokens", "reasoning_tokens", "cost_usd"):
+        if getattr(reply.usage, name):
+            found[name] = getattr(reply.usage, name)
+    if reply.logprobs is not None:
+        # SGLang's servers tell of the tokens after the first one that was asked for.
+        found["input_token_logprobs"] = _rows(reply.logprobs.input)
+        for row in found["input_token_logprobs"][:1]:
+            row[0] = None
+        found["output_token_logprobs"] = _rows(reply.logprobs.output)
+        tops = reply.logprobs.input_top
+        found["input_top_logprobs"] = _top_rows([None, *tops[1:]] if tops else tops)
+        found["output_top_logprobs"] = _top_rows(reply.logprobs.output_top)
+    return {**found, **reply.extra}
+
+
+def _rows(logprobs: Sequence[Logprob]) -> list[list[Any]]:
+    return [list(row) for row in logprobs]
+
+
+def _top_rows(logprobs: Sequence[Sequence[Logprob] | None]) -> list[list[list[Any]] | None]:
+    return [None if rows is None else _rows(rows) for rows in logprobs]
+
+
+def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
+    """Meta info of the last draw of that name in that stream: a list where it drew several."""
+    found = [r for r in requests if r.name == name and r.path == path and r.is_used]
+    last = [r.meta_info() for r in found if r.ordinal == found[-1].ordinal]
+    return None if not last else last[0] if len(last) == 1 else last
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too.
+
+    queue_s, prefill_s, decode_s: the engine's, of requests that may have run side by side.
+    forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
+    logged_requests: of requests, those whose replies came from the run's log and cost nothing.
+    cache_written_tokens, reasoning_tokens, cost_usd: of providers, as in `Usage`; the cost is that
+    of this run, without what came from the log. requests: without those that an earlier reply had
+    answered ahead, which are answered_ahead, and without shared_requests, which have the reply of
+    an equal one. cached_requests: of requests, those that the result cache had the replies of.
+    Tokens, times and cost of neither are counted again. prefetches: those that were done;
+    prefetched_tokens: what these had computed, which is in no other sum.
+    """
+
+    requests: int
+    commits: int
+    prompt_tokens: int
+    cached_tokens: int
+    computed_tokens: int
+    completion_tokens: int
+    wall_s: float
+    queue_s: float = 0.0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    forced_tokens: int = 0
+    logged_requests: int = 0
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
+    answered_ahead: int = 0
+    shared_requests: int = 0
+    cached_requests: int = 0
+    prefetches: int = 0
+    prefetched_tokens: int = 0
+    failed_prefetches: int = 0
+
+    @staticmethod
+    def of(
+        requests: tuple[Request, ...],
+        wall_s: float,
+        prefetches: Sequence[Request] = (),
+        failed_prefetches: int = 0,
+    ) -> Stats:
+        everything = requests
+        shared = [request for request in everything if request.usage.from_shared]
+        requests = tuple(r for r in everything if not (r.usage.from_shared or r.usage.from_cache))
+        n_cached = len(everything) - len(shared) - len(requests)
+        return Stats(
+            requests=n_cached + sum(not request.usage.from_ahead for request in requests),
+            answered_ahead=sum(request.usage.from_ahead for request in requests),
+            shared_requests=len(shared),
+            cached_requests=n_cached,
+            prefetches=len(prefetches),
+            prefetched_tokens=sum(each.usage.computed_tokens for each in prefetches),
+            failed_prefetches=failed_prefetches,
+            commits=sum(request.kind == "commit" for request in requests),
+            prompt_tokens=sum(request.usage.prompt_tokens for request in requests),
+            cached_tokens=sum(request.usage.cached_tokens for request in requests),
+            computed_tokens=sum(request.usage.computed_tokens for request in requests),
+            completion_tokens=sum(request.usage.completion_tokens for request in requests),
+            wall_s=wall_s,
+            queue_s=sum(request.usage.queue_s for request in requests),
+            prefill_s=sum(request.usage.prefill_s for request in requests),
+            decode_s=sum(request.usage.decode_s for request in requests),
+            forced_tokens=sum(request.usage.forced_tokens for request in requests),
+            logged_requests=sum(request.usage.from_log for request in requests),
+            cache_written_tokens=sum(request.usage.cache_written_tokens for request in requests),
+            reasoning_tokens=sum(request.usage.reasoning_tokens for request in requests),
+            cost_usd=sum_costs(
+                request.usage.cost_usd for request in requests if not request.usage.from_log
+            ),
+        )
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of prompt tokens that were cached."""
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResult:
+    """A finished stream: its text, variables, and pieces as (kind, text) for display."""
+
+    name: str
+    path: str
+    text: str
+    variables: Mapping[str, Any]
+    pieces: tuple[tuple[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run gave. streams: in order of creation, the main one first; none, if the program
+    was compiled to give its return value alone. prefetches: what was computed ahead of its use,
+    hints that are no requests.
+    """
+
+    program: str
+    streams: tuple[StreamResult, ...]
+    ret_value: Any
+    stats: Stats
+    seed: int
+    requests: tuple[Request, ...] = field(repr=False, default=())
+    tool_calls: tuple[ToolCall, ...] = field(repr=False, default=())
+    prefetches: tuple[Request, ...] = field(repr=False, default=())
+
+    @property
+    def main(self) -> StreamResult:
+        nothing = StreamResult(self.program, self.program, "", {}, ())
+        return self.streams[0] if self.streams else nothing
+
+    def text(self) -> str:
+        return self.main.text
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        return self.main.variables
+
+    def __getitem__(self, name: str) -> Any:
+        from sgc.errors import UnknownVariable
+
+        if name not in self.main.variables:
+            known = ", ".join(self.main.variables) or "none"
+            raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")
+        return self.main.variables[name]
+
+    def messages(self) -> list[dict[str, Any]]:
+        return [dict(message) for message in self.main.messages]
+
+    def get_meta_info(self, name: str) -> Any:
+        """What is known of how a variable was generated; None where nothing is."""
+        return meta_of(self.requests, self.main.path, name)

@@ -1,0 +1,270 @@
+"""Stream states at run time: immutable prompts that share their beginnings.
+
+A state is a link to the state before it and the piece appended since, so that a fork
+costs nothing and every state can be read at any time. Nothing here talks to a backend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from sgc.runtime.executor.interface.backend import (
+    CacheMark,
+    MediaRun,
+    Prompt,
+    RoleMark,
+    TextRun,
+    TokenRun,
+)
+from sgc.runtime.executor.interface.media import Media
+
+
+class PieceKind(Enum):
+    CONSTANT = "constant"  # the program's own text
+    VALUE = "value"  # an argument or a computed text
+    CHOSEN = "chosen"  # what a select took
+    GENERATED = "generated"  # sampled tokens, with their text
+    ROLE_BEGIN = "role_begin"  # what a chat template puts before a role's content
+    ROLE_END = "role_end"
+    MEDIA = "media"  # an image or a video, and what stands for it in the text
+    MARK = "mark"  # nothing: where a provider is told to keep the prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something appended to a stream.
+
+    role: of the two role kinds; ids: of GENERATED; media: of MEDIA; ttl: of MARK.
+    """
+
+    kind: PieceKind
+    text: str
+    role: str = ""
+    ids: tuple[int, ...] = ()
+    media: Media | None = None
+    ttl: str = ""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether special tokens in its text mean what they say."""
+        return self.kind not in (PieceKind.VALUE, PieceKind.CHOSEN, PieceKind.GENERATED)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamState:
+    """One state of a stream.
+
+    path: place among calls and forks, unique in a run; n_draws: sampling ops so far and
+    n_forks: forks so far, both in this stream; roles: of the messages begun so far, at most two
+    of them; gate: done once the trunk is committed; first: what the stream's first draw was asked
+    with, since it began or forked.
+    """
+
+    path: str
+    prev: StreamState | None = None
+    piece: Piece | None = None
+    n_draws: int = 0
+    n_forks: int = 0
+    roles: tuple[str, ...] = ()
+    gate: asyncio.Future[None] | None = None
+    closed: Prompt | None = None  # segments up to here that nothing can change any more
+    first: Prompt | None = None
+
+    def append(self, piece: Piece) -> StreamState:
+        """The state after `piece`."""
+        roles = self.roles
+        if piece.kind is PieceKind.ROLE_BEGIN:
+            roles = (*roles, piece.role)[:2]
+        return StreamState(
+            self.path, self, piece, self.n_draws, self.n_forks, roles, self.gate, None, self.first
+        )
+
+    def rewound(self, start: StreamState, pieces: list[Piece]) -> StreamState:
+        """The state in which `pieces` stand in place of all that was appended since `start`."""
+        state = replace(
+            self, prev=start, piece=None, roles=start.roles, gate=start.gate, closed=start.closed,
+            first=start.first,
+        )  # fmt: skip
+        for piece in pieces:
+            state = state.append(piece)
+        return state
+
+    def draw(
+        self, pieces: list[Piece], prompt: Prompt, special: re.Pattern[str] | None
+    ) -> StreamState:
+        """The state after a sampling op, asked with `prompt`, that appended `pieces`.
+
+        Its gate has been passed. Generated tokens close the prompt before them for good.
+        """
+        roles, n_draws, first = self.roles, self.n_draws + 1, self.first
+        first = prompt if first is None else first
+        state = StreamState(self.path, self, None, n_draws, self.n_forks, roles, None, None, first)
+        for piece in pieces:
+            closed = None
+            if piece.ids:
+                # Text before the tokens is of a healed border: it joins the run that was asked
+                # with, whose special tokens may be others with it.
+                before = prompt if state.piece is None else state.prompt(special)
+                closed = (*before, TokenRun(piece.ids, piece.text))
+            state = StreamState(
+                self.path, state, piece, n_draws, self.n_forks, roles, None, closed, first
+            )
+        return state
+
+    def prompt(self, special: re.Pattern[str] | None) -> Prompt:
+        """Maximal text runs and generated ids; what was asked before is not looked at again."""
+        found: list[Piece] = []
+        state: StreamState | None = self
+        while state is not None and state.closed is None:
+            if state.piece is not None:
+                found.append(state.piece)
+            state = state.prev
+        found.reverse()
+        closed = () if state is None or state.closed is None else state.closed
+        return closed + make_prompt(found, special)
+
+    def fork(self, n: int, gate: asyncio.Future[None] | None) -> tuple[StreamState, ...]:
+        """The trunk and n children; all wait for `gate` before they ask a backend."""
+        n_forks = self.n_forks + 1
+        trunk = replace(
+            self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None, first=None
+        )
+        children = (
+            StreamState(f"{self.path}/:{self.n_forks}.{i}", self, None, 0, 0, self.roles, gate)
+            for i in range(n)
+        )
+        return (trunk, *children)
+
+    def pieces(self, since: StreamState | None = None) -> list[Piece]:
+        """What was appended, in order; all of it, or after the earlier state `since`."""
+        found: list[Piece] = []
+        state: StreamState | None = self
+        while state is not None and state is not since:
+            if state.piece is not None:
+                found.append(state.piece)
+            state = state.prev
+        found.reverse()
+        return found
+
+    def text(self, since: StreamState | None = None) -> str:
+        return "".join(piece.text for piece in self.pieces(since))
+
+
+def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
+    """Maximal text runs and generated ids, so that how text was cut cannot matter."""
+    segments: list[TextRun | TokenRun | MediaRun] = []
+    run: list[Piece] = []
+    for piece in pieces:
+        if piece.ids:
+            segments.extend(_close_run(run, special))
+            segments.append(TokenRun(piece.ids, piece.text))
+            run = []
+        elif piece.media is not None:
+            segments.extend(_close_run(run, special))
+            segments.append(MediaRun(piece.media, piece.text))
+            run = []
+        elif piece.text or piece.role or piece.kind is PieceKind.MARK:  # a role may be empty
+            run.append(piece)
+    segments.extend(_close_run(run, special))
+    return tuple(segments)
+
+
+def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[TextRun]:
+    if run:
+        text = "".join(piece.text for piece in run)
+        if text:
+            spans = _literal_spans(run, text, special)
+            yield TextRun(text, spans, _role_marks(run), _cache_marks(run))
+
+
+def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
+    """Where the text is a chat template's."""
+    marks = []
+    offset = 0
+    for piece in run:
+        end = offset + len(piece.text)
+        if piece.role:
+            is_begin = piece.kind is PieceKind.ROLE_BEGIN
+            marks.append(RoleMark(offset, end, piece.role, is_begin))
+        offset = end
+    return tuple(marks)
+
+
+def _cache_marks(run: list[Piece]) -> tuple[CacheMark, ...]:
+    marks = []
+    offset = 0
+    for piece in run:
+        if piece.kind is PieceKind.MARK:
+            marks.append(CacheMark(offset, piece.ttl))
+        offset += len(piece.text)
+    return tuple(marks)
+
+
+def _literal_spans(
+    run: list[Piece], text: str, special: re.Pattern[str] | None
+) -> tuple[tuple[int, int], ...]:
+    """Where a special token's text touches a value, and so must stay plain text."""
+    if special is None or special.search(text) is None:
+        return ()
+    values = []
+    offset = 0
+    for piece in run:
+        if not piece.is_trusted:
+            values.append((offset, offset + len(piece.text)))
+        offset += len(piece.text)
+    found = [match.span() for match in special.finditer(text)]
+    return tuple(
+        (start, end)
+        for start, end in found
+        if any(start < value_end and value_start < end for value_start, value_end in values)
+    )
+
+
+def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Matches any special token, the longest first; None where there is none."""
+    if not special_tokens:
+        return None
+    longest_first = sorted(special_tokens, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)))
+
+
+def messages(pieces: list[Piece]) -> list[dict[str, Any]]:
+    """A chat as role and content pairs, in OpenAI's form.
+
+    Text outside roles and a message that has not ended are no part of it. As in SGLang, white
+    space before a message's text is left out, and with images the content is a list of the
+    text and the images, called JPEG whatever they are.
+    """
+    found: list[dict[str, Any]] = []
+    inside: list[Piece] | None = None
+    for piece in pieces:
+        if piece.kind is PieceKind.ROLE_BEGIN:
+            inside = []
+        elif piece.kind is PieceKind.ROLE_END and inside is not None:
+            found.append({"role": piece.role, "content": _content(inside)})
+            inside = None
+        elif inside is not None:
+            inside.append(piece)
+    return found
+
+
+def _content(pieces: list[Piece]) -> Any:
+    text = "".join(piece.text for piece in pieces).lstrip()
+    images = [piece.media for piece in pieces if piece.media is not None]
+    if not images:
+        return text
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    for image in images:
+        url = f"data:image/jpeg;base64,{image.base64()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
+
+
+async def pass_gate(state: StreamState) -> None:
+    if state.gate is not None:
+        await asyncio.shield(state.gate)

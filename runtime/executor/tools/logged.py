@@ -1,0 +1,157 @@
+"""Tool calls through a run's log: what it tells was done is not done again.
+
+A call with an effect is written down before it begins, so that a run that ends in the middle of it
+is known to have begun it. Whether it was done is then for the user to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sgc.errors import RunLogError, ToolError, UnknownOutcome
+from sgc.ir.graph import Node
+from sgc.ir.types import Kind
+from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.interface.plain import checked
+from sgc.runtime.executor.log.backend import not_in_log
+from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.log.records import fingerprint
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.tools.calls import to_its_end
+
+GRACE_S = 5.0  # for a call with an effect to end in, when its run has ended
+
+_EMPTY: dict[Kind, Any] = {
+    Kind.TEXT: "", Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.LIST: [],
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the program sees of a call, and the error that it stands for, if it does."""
+
+    value: Any
+    error: str = ""
+    is_logged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """One call of a run. ordinal: among its tool calls, in the program's order, or among those of
+    the mapped call at `path`; on_error: what it gives where it fails, None where it then fails the
+    run.
+    """
+
+    log: RunLog
+    row: str
+    path: str
+    ordinal: int
+    node: Node
+    args: Any
+    on_error: Any
+
+    async def outcome(self, make: Callable[[], Awaitable[tuple[Any, str]]]) -> Outcome:
+        """What the log has, else what `make` gives, which is then in the log."""
+        found = self._find("tool")
+        if found is not None:
+            return self._decoded(found)
+        if self.log.is_replay:
+            raise not_in_log(self.log, f"the tool call {self._name!r}", self._line)
+        if self._find("intent") is not None and self.log.on_unknown != "retry":
+            return await self._unknown()
+        if not self._has_effect:
+            return await self._made(make)
+        # A run that ends while the call is under way would else leave it unknown what came of it.
+        return await to_its_end(self._made(make), GRACE_S)
+
+    async def _made(self, make: Callable[[], Awaitable[tuple[Any, str]]]) -> Outcome:
+        has_effect = self._has_effect
+        start_s = time.monotonic()
+        if has_effect:
+            await self._write("intent", start_s, is_durable=True)
+        try:
+            value, error = await make()
+        except ToolError as failed:
+            await self._write("failure", start_s, is_durable=False, error=failed.message)
+            raise
+        told: Json = {"value": value}
+        if type(value) is Failed:
+            told = {"value": None, "failed": value.encoded()}
+        await self._write("tool", start_s, is_durable=has_effect, error=error, **told)
+        return Outcome(value, error)
+
+    async def _unknown(self) -> Outcome:
+        """A call that was begun, and of which the log does not tell that it ended well."""
+        failure = self.log.find("failure", self.row, self.path, self.ordinal)
+        if self.log.on_unknown == "stop":
+            how = f"failed: {failure['error']}" if failure else "was begun, and not seen to end"
+            raise UnknownOutcome(
+                f"whether the tool {self._name!r} was done is not known: in the log it {how}",
+                where=self._line,
+                hint="look, and go on with --retry-effect (it is called again) or --skip-effect "
+                "(it counts as done)",
+            )
+        value = self.on_error if self.on_error is not None else self._empty()
+        error = "skipped: whether it was done is not known"
+        await self._write("tool", time.monotonic(), is_durable=True, value=value, error=error)
+        return Outcome(value, error)
+
+    def _empty(self) -> Any:
+        return _EMPTY.get(self.node.results[0].type.kind)
+
+    def _find(self, kind: str) -> Json | None:
+        what = f"the tool {self._name!r}"
+        key = (kind, self.row, self.path, self.ordinal)
+        return self.log.find_same(key, self._fingerprint, what, self._line)
+
+    def _decoded(self, found: Json) -> Outcome:
+        try:
+            if "failed" in found:
+                value = Failed.decoded(self._name, found["failed"], self._line)
+            else:
+                value = checked(found["value"], self.node.results[0].type)
+            return Outcome(value, str(found["error"]), is_logged=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunLogError(
+                f"{self.log.path}: what the tool {self._name!r} gave is malformed: {error}",
+                where=self._line,
+            ) from error
+
+    async def _write(self, kind: str, start_s: float, is_durable: bool, **told: Any) -> None:
+        record = {
+            "kind": kind,
+            "row": self.row,
+            "path": self.path,
+            "ordinal": self.ordinal,
+            "name": self._name,
+            "line": self._line,
+            "fingerprint": self._fingerprint,
+            "effect": self.node.text("effect"),
+            "args": self.args,
+            "start_s": self.log.wall_s(start_s),
+            "end_s": self.log.wall_s(time.monotonic()),
+            **told,
+        }
+        if is_durable:
+            await self.log.append_durably(record)
+        else:
+            self.log.append(record)
+
+    @property
+    def _has_effect(self) -> bool:
+        return self.node.text("effect") == "effect"
+
+    @property
+    def _name(self) -> str:
+        return self.node.text("name")
+
+    @property
+    def _line(self) -> str:
+        return str(self.node.loc or "")
+
+    @property
+    def _fingerprint(self) -> str:
+        return fingerprint("tool", self._name, self.args)

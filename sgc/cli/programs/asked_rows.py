@@ -1,0 +1,98 @@
+"""For what rows something is predicted: one of `--args`, those of `--rows`, or those of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from sgc.cli.programs.loading import Given
+from sgc.cli.programs.source import check_texts
+from sgc.cli.running.rows import checked
+from sgc.errors import UsageError
+from sgc.ir.graph import Graph
+from sgc.predict.dry.dry_run import Row
+from sgc.predict.dry.samples import Samples
+from sgc.predict.targets import EngineTarget, ProviderTarget, Target
+from sgc.programs.program import Program
+from sgc.runs.options import make_options
+from sgc.runtime.executor.backends.providers.connect import is_provider
+from sgc.runtime.executor.interface.arguments import bind_arguments
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.options import RunOptions
+
+
+def rows_of(given: Given, program: Program, bound: Sequence[str]) -> list[Row]:
+    """The rows to predict. Raises UsageError, naming the line, for a row that the program does not
+    take. bound: arguments that it was compiled for.
+    """
+    if given.path is not None:
+        rows = checked(given.inputs, given.path, program, bound)
+        return [Row(row.key, row.arguments) for row in rows]
+    types = {param.value.name: param.value.type for param in program.graph.params}
+    arguments = {n: v for n, v in given.arguments(types).items() if n not in bound}
+    check_texts(arguments)
+    bind_arguments(program.graph, arguments)
+    return [Row(RunOptions().row, arguments)]
+
+
+def rows_of_log(samples: Samples, graph: Graph) -> list[Row]:
+    """The rows that a log is of, with the arguments that the program takes."""
+    names = {param.value.name for param in graph.params}
+    found = []
+    for key in samples.rows:
+        arguments = {n: v for n, v in samples.arguments(key).items() if n in names}
+        bind_arguments(graph, arguments)
+        found.append(Row(key, arguments))
+    return found
+
+
+def open_samples(path: Path | None, graph: Graph, held: ExitStack) -> tuple[Samples, RunLog] | None:
+    """A log to take replies from. Raises UsageError for the log of another program."""
+    if path is None:
+        return None
+    log = held.enter_context(RunLog.read(path))
+    return Samples(log, graph), log
+
+
+def open_target(
+    engine: str | None, model: str | None, prices: Path | None, pool_tokens: int | None
+) -> Target:
+    """Whom it is predicted for; nobody is asked."""
+    if engine is None:
+        if prices is not None:
+            raise UsageError("--prices is for model providers", hint="--engine openai:MODEL")
+        return EngineTarget(model, pool_tokens)
+    if not is_provider(engine):
+        raise UsageError(
+            f"nothing is asked of {engine}: a prediction needs the model alone",
+            hint="--model FOLDER for an engine of ours, --engine openai:MODEL or anthropic:MODEL",
+        )
+    if model is not None or pool_tokens is not None:
+        option = "--model" if model is not None else "--pool-tokens"
+        raise UsageError(f"{option} is for an engine of ours, and --engine names a provider")
+    return ProviderTarget(engine, prices)
+
+
+def run_options(samples: Samples | None, given: dict[str, Any]) -> RunOptions:
+    """Of the runs that are predicted: as given, else as in the log."""
+    asked = {name: value for name, value in given.items() if value is not None}
+    if samples is None:
+        return make_options({"seed": 0, **asked})
+    logged = samples.options()
+    named = {name: getattr(logged, name) for name in ("seed", *logged.given())}
+    named = {name: value for name, value in named.items() if name != "ordered_joins"}
+    return make_options({**named, **asked})
+
+
+def assumptions(samples: Samples | None, rows: Sequence[Row], path: Path | None) -> str:
+    """What replies are taken to be."""
+    if samples is None:
+        return (
+            "assumed: replies of half their max_tokens, the first of choices "
+            "(--like LOG: as in the log of some rows)"
+        )
+    n_same = sum(samples.is_same(row.key) for row in rows)
+    told = f"{n_same} of {len(rows)} rows are in it, the others are taken to be like those"
+    return f"assumed: replies as in {path}" + (f" ({told})" if n_same < len(rows) else "")

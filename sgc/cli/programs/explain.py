@@ -1,0 +1,190 @@
+"""`sgc explain`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.cli.programs.asked_rows import (
+    assumptions,
+    open_samples,
+    open_target,
+    rows_of,
+    rows_of_log,
+    run_options,
+)
+from sgc.cli.programs.compile import bind_values
+from sgc.cli.programs.estimate import totals_json
+from sgc.cli.programs.loading import Given, known_of
+from sgc.cli.programs.receipts import receipts, totals
+from sgc.cli.programs.source import is_source, load_function
+from sgc.errors import UsageError
+from sgc.ir.analysis.ceiling import MAX_WAYS, Mapped, ceiling
+from sgc.ir.analysis.interpreted import left_of
+from sgc.ir.file.sgir import load
+from sgc.ir.graph import Graph
+from sgc.predict.dry.totals import Totals, measured
+from sgc.predict.gains import Gain, Step, gains, steps_of
+from sgc.predict.predict import Expecting, expected
+from sgc.programs.explain import findings
+from sgc.programs.program import Program
+from sgc.tracing.paths.explore import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `sgc explain` is asked to predict, and for whom."""
+
+    given: Given
+    log: Path | None
+    engine: str | None
+    model: str | None
+    prices: Path | None
+    level: int
+    is_warm: bool
+    as_json: bool
+
+    @property
+    def is_prediction(self) -> bool:
+        return bool(self.given) or self.log is not None
+
+
+def explain_program(
+    program: str,
+    bindings: tuple[str, ...],
+    json_args: str | None,
+    single_args: tuple[str, ...],
+    rows: Path | None,
+    after_run: Path | None,
+    **options: Any,
+) -> None:
+    """Prints what there is to point out, a finding at a time, what a run may cost, and the
+    receipts of the passes; with rows, what these are predicted to use.
+    """
+    asked = Asked(Given.read(json_args, single_args, rows), after_run, **options)
+    report = Report()
+    graph, bound = _graph(program, bindings, asked.given, report)
+    # What is compiled already has been through its passes.
+    level = asked.level if is_source(program) else 1
+    made, steps = steps_of(graph, level) if is_source(program) else (graph, ())
+    told = _predicted(graph, made, steps, level, asked, bound) if asked.is_prediction else None
+    if asked.as_json:
+        click.echo(json.dumps(_json(graph, made, told), ensure_ascii=False))
+        return
+    click.echo("\n".join(map(str, findings(graph))) or "nothing to point out")
+    click.echo("\n".join(_summary(graph, report)))
+    lines = list(receipts(made.receipts, told.gains if told is not None else ()))
+    if told is not None:
+        lines += [told.heading, *totals(told.predicted, told.measured), told.assumed]
+    if lines:
+        click.echo("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is predicted of some rows, and what was measured of them."""
+
+    heading: str
+    gains: list[Gain]
+    predicted: Totals
+    measured: Totals | None
+    assumed: str
+
+
+def _predicted(
+    graph: Graph, made: Graph, steps: Sequence[Step], level: int, asked: Asked,
+    bound: Sequence[str],
+) -> _Told:  # fmt: skip
+    target = open_target(asked.engine, asked.model, asked.prices, None)
+    with ExitStack() as held:
+        opened = open_samples(asked.log, made, held)
+        samples, log = opened if opened is not None else (None, None)
+        if asked.given:
+            todo = rows_of(asked.given, Program(made), bound)
+        else:
+            assert samples is not None
+            todo = rows_of_log(samples, made)
+        how = Expecting(run_options(samples, {}), bool(level), asked.is_warm)
+        found = gains(graph, steps, todo, target, how, samples)
+        planned = target.planned(made, [row.arguments for row in todo]) if level else made
+        predicted = expected(planned, todo, target, how, samples)
+        noun = "row" if len(todo) == 1 else "rows"
+        cache = "warm" if asked.is_warm else "cold"
+        return _Told(
+            f"{made.name} on {target.name}, {len(todo)} {noun}, cache {cache}",
+            found,
+            predicted,
+            measured(log) if log is not None else None,
+            assumptions(samples, todo, asked.log),
+        )
+
+
+def _json(graph: Graph, made: Graph, told: _Told | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "program": graph.name,
+        "findings": [
+            {"line": str(each.loc or ""), "what": each.what, "advice": each.advice}
+            for each in findings(graph)
+        ],
+        "receipts": [asdict(receipt) for receipt in made.receipts],
+    }
+    if told is not None:
+        for receipt, gain in zip(found["receipts"], told.gains, strict=False):
+            receipt |= {"before": asdict(gain.before), "after": asdict(gain.after)}
+        found["predicted"] = totals_json(told.predicted)
+        found["measured"] = totals_json(told.measured) if told.measured is not None else None
+        found["assumed"] = told.assumed
+    return found
+
+
+def _summary(graph: Graph, report: Report) -> Iterator[str]:
+    """The ways through the program, and what the dearest one costs."""
+    most = ceiling(graph)
+    if len(graph.blocks) > 1:
+        loops = f", {most.loops} loops" if most.loops else ""
+        least = "at least " if most.ways == MAX_WAYS else ""
+        yield f"{least}{most.ways} ways through {len(graph.blocks)} blocks{loops}"
+    yield from (f"known without asking: {test}" for test in report.pruned)
+    extra = f", and those of {most.n_unlimited} generations without max_tokens"
+    tokens = f"{_count(most.tokens)} generated tokens" + (extra if most.n_unlimited else "")
+    compiled = "" if left_of(graph) is None else "in what is compiled, "
+    yield f"{compiled}at most {_count(most.requests)} requests, {tokens}"
+    yield from map(_mapped, most.mapped)
+
+
+def _mapped(each: Mapped) -> str:
+    """What a map adds for each item of lists whose length is not known."""
+    lengths = " and ".join(f"the length of {name}" for name in each.lists)
+    cost = f"{_count(each.requests)} requests, {_count(each.tokens)} generated tokens"
+    return f"and for {each.program}, times {lengths}: {cost}"
+
+
+def _count(number: float) -> str:
+    return "any number of" if math.isinf(number) else str(int(number))
+
+
+def _graph(
+    program: str, bindings: tuple[str, ...], given: Given, report: Report
+) -> tuple[Graph, tuple[str, ...]]:
+    """As it is written: a pass could leave out what there is something to say of. With the
+    arguments that it is fixed to because they are given.
+    """
+    if is_source(program):
+        from sgc.tracing.tracer import trace
+        from sgc.tracing.watch.ambient import ambient_allowed
+
+        function = load_function(program)
+        bound, types_of = known_of(function, given)
+        values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
+        with ambient_allowed(function.allow_ambient):
+            return trace(function, values, types_of, report=report), tuple(bound)
+    if bindings:
+        raise UsageError("--bind needs the Python source, not a compiled program")
+    return load(program), ()

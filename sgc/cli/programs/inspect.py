@@ -1,0 +1,37 @@
+"""`sgc dump` and `sgc verify`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from sgc.cli.programs.compile import GO_ON
+from sgc.ir.analysis.dump import to_dot, to_json, to_mermaid
+from sgc.ir.analysis.interpreted import left_of
+from sgc.ir.file.sgir import load
+from sgc.ir.text.printer import to_text
+
+
+def dump_program(path: Path, form: str) -> None:
+    """Prints a program in one of its forms."""
+    graph = load(path)
+    if form == "json":
+        click.echo(json.dumps(to_json(graph), ensure_ascii=False, indent=2))
+    elif form == "dot":
+        click.echo(to_dot(graph))
+    elif form == "mermaid":
+        click.echo(to_mermaid(graph))
+    else:
+        click.echo(to_text(graph), nl=False)
+
+
+def verify_program(path: Path) -> None:
+    """Loading verifies; this says that it went well."""
+    graph = load(path)
+    click.echo(f"{path}: ok, {graph.name}, {graph.n_nodes} nodes")
+    left = left_of(graph)
+    if left is not None:
+        nothing = ", and what is compiled asks a model for nothing" if left.is_all else ""
+        click.echo(f"{path}: {left}{nothing}; {GO_ON}")

@@ -1,0 +1,170 @@
+"""A program for a command: compiled where it can be, from Python source or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
+from sgc.cli.running.rows import checked
+from sgc.core.stops import INTERPRET
+from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
+from sgc.ir.types import JSON, Type
+from sgc.programs.function import Function
+from sgc.programs.program import Program, compile_function, load
+from sgc.runs.rows_file import InputRow, read_rows
+from sgc.tracing.watch.guards import check_source
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """function: the Python of a compiled program, where a run may have to go on in it; bound: the
+    arguments that it was compiled for, which a run of it takes no more.
+    """
+
+    program: Program | Function
+    function: Function | None = None
+    bound: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments that a command is given: of one run, or of many rows, of the file `path`. They
+    are read once: a file may be a pipe. json_args: None where there is no --args.
+    """
+
+    json_args: Mapping[str, Any] | None
+    single_args: tuple[str, ...]
+    inputs: Sequence[InputRow] = ()
+    path: Path | None = None
+
+    @staticmethod
+    def read(json_args: str | None, single_args: tuple[str, ...], rows: Path | None) -> Given:
+        if rows is not None and (json_args is not None or single_args):
+            raise UsageError("--args and --arg are for one run, and --rows FILE has many")
+        parsed = None if json_args is None else parse_json_args(json_args)
+        return Given(parsed, single_args, () if rows is None else read_rows(rows), rows)
+
+    def __bool__(self) -> bool:
+        return self.json_args is not None or bool(self.single_args or self.inputs)
+
+    def arguments(self, types: Mapping[str, Type]) -> dict[str, Any]:
+        """Those of the one run; --arg is read as parameters of these types."""
+        arguments = dict(self.json_args or {})
+        for name, value in parse_pairs(self.single_args, types, "--arg").items():
+            if name in arguments:
+                raise ArgumentError(f"argument {name!r} is given by --args and by --arg")
+            arguments[name] = value
+        return arguments
+
+    def rows(self, types: Mapping[str, Type]) -> list[Arguments]:
+        """Those of each run."""
+        if self.path is not None:
+            return [row.arguments for row in self.inputs]
+        return [self.arguments(types)] if self else []
+
+
+NOTHING = Given(None, ())
+
+
+def check_given(given: Given, function: Function) -> None:
+    """Raises, naming the line of a row, for arguments that a function does not take."""
+    if given.path is not None:
+        checked(given.inputs, given.path, function)
+    else:
+        arguments = given.arguments(signature_types(function))
+        function.signature.check_types(function.signature.bind((), arguments))
+
+
+def signature_types(function: Function) -> dict[str, Type]:
+    """How text of the command line is read for a function; of one that is not typed, as JSON."""
+    parameters = function.signature.parameters
+    return {p.name: JSON if p.is_static else p.type for p in parameters}
+
+
+def known_of(function: Function, given: Given) -> tuple[dict[str, Any], dict[str, Type]]:
+    """Of a function's arguments, those whose values must be known when compiling, and the types of
+    those that nothing but their values gives one. Raises TraceError where rows disagree.
+    """
+    signature, rows = function.signature, given.rows(signature_types(function))
+    types_of, bound = signature.types_of(rows), {}
+    for name in signature.names_to_bind(rows, types_of):
+        values = [row[name] for row in rows if name in row]
+        if len(values) < len(rows) or any(value != values[0] for value in values):
+            raise TraceError(
+                f"the value of argument {name!r} of {function.name} must be known when compiling, "
+                "and is not the same in all rows",
+                where=str(function.loc),
+                hint=f"annotate it as text, a number, a bool or a list of them, {name}: bool",
+            )
+        bound[name] = values[0]
+    return bound, types_of
+
+
+def load_source(
+    function: Function, given: Given, level: int, check: bool, is_full: bool = False
+) -> Loaded:
+    """Compiles a function for the types of what it will be given."""
+    bound, types_of = known_of(function, given)
+    program = compile_function(
+        function, {**function.bind_arguments, **bound}, check=check, opt_level=level,
+        types_of=types_of, is_full=is_full,
+    )  # fmt: skip
+    return Loaded(program, function, tuple(bound))
+
+
+def load_to_run(
+    program: str, source: str | None, given: Given, interpret: bool, level: int, check: bool,
+    is_full: bool,
+) -> Loaded:  # fmt: skip
+    """A program for `sgc run`; as in a call, what cannot be compiled is interpreted.
+
+    Raises GuardError where `source` is not what the program was compiled from.
+    """
+    if is_source(program):
+        if source is not None:
+            raise UsageError("--source is for .sgir files; this is Python already")
+        function = load_function(program)
+        if interpret:
+            return Loaded(function)
+        if given:
+            check_given(given, function)
+        try:
+            return load_source(function, given, level, check, is_full)
+        except SgcError as error:
+            if is_full or function.full_graph:
+                raise
+            click.echo(f"sgc: warning: {_interpreted(error, function)}", err=True)
+            return Loaded(function)
+    if interpret:
+        raise UsageError("--interpret needs the Python source, not a compiled program")
+    loaded = replace(load(program), level=level)
+    if source is None:
+        return Loaded(loaded)
+    function = load_function(source)
+    check_source(function, loaded.graph, source)
+    return Loaded(loaded, function)
+
+
+def _interpreted(error: SgcError, function: Function) -> str:
+    """One line: what keeps a program from being compiled, and the way out."""
+    hint = error.hint.replace("; or " + INTERPRET, "").replace(INTERPRET, "")
+    way_out = hint or "--interpret runs it so without this line"
+    message = f"{error.where or function.loc}: {error.message}; {function.name} is interpreted"
+    return " ".join(f"{message} ({way_out})".split())
+
+
+def load_program(
+    program: str, interpret: bool, level: int, check: bool, given: Given = NOTHING
+) -> Loaded:
+    """A program that a command does not run; from source it must be compiled."""
+    if not is_source(program):
+        return load_to_run(program, None, NOTHING, interpret, level, check, True)
+    function = load_function(program)
+    return Loaded(function) if interpret else load_source(function, given, level, check)

@@ -1,0 +1,82 @@
+"""`sgc replay` and `sgc trace`: what a log tells, without an engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.cli.programs.loading import load_program
+from sgc.cli.running.run import check_writable, show_text, summary, to_json
+from sgc.errors import RunLogError, UsageError
+from sgc.programs.function import Function
+from sgc.programs.program import Program
+from sgc.runs.endpoints import Endpoint
+from sgc.runs.options import make_options
+from sgc.runtime.executor.log.backend import ReplayBackend
+from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.log.timeline import chrome_trace
+
+
+def replay(
+    log: Path,
+    program: str,
+    row: str | None,
+    as_json: bool,
+    interpret: bool,
+    level: int,
+    trace_file: Path | None,
+    quiet: bool,
+) -> None:
+    """Runs rows of a log again, from nothing but the log, and prints what they printed."""
+    if trace_file is not None:
+        check_writable(trace_file, "--trace")
+    with RunLog.read(log) as found:
+        loaded = load_program(program, interpret, level, check=False).program
+        for key in _rows(found, row):
+            options = replace(make_options({"log": found}), row=key)
+            arguments = _arguments(found, key, loaded)
+            result = loaded.run_once(arguments, options, Endpoint(ReplayBackend(found)))
+            if as_json:
+                click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
+            else:
+                show_text(result)
+            if not as_json and not quiet:
+                click.echo(summary(result), err=True)
+            if trace_file is not None:
+                trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
+
+
+def _rows(log: RunLog, row: str | None) -> list[str]:
+    rows = log.rows()
+    if row is None:
+        return rows
+    if row not in rows:
+        raise UsageError(f"--row {row}: {log.path} has no such row", hint=f"it has: {rows}")
+    return [row]
+
+
+def _arguments(log: RunLog, row: str, loaded: Program | Function) -> Mapping[str, Any]:
+    found = log.arguments(row)
+    if found is None:
+        raise RunLogError(
+            f"{log.path} does not have the arguments of row {row}: they were no plain data",
+            hint="replay it in Python: program.run(…, log=sgc.RunLog.read(path))",
+        )
+    if isinstance(loaded, Function):
+        return found
+    # A log of an interpreted run has those too that are fixed in the compiled program.
+    names = {param.value.name for param in loaded.graph.params}
+    return {name: value for name, value in found.items() if name in names}
+
+
+def trace(log: Path, output: Path) -> None:
+    """Writes the timeline of the runs in a log."""
+    check_writable(output, "-o")
+    with RunLog.read(log) as found:
+        output.write_text(json.dumps(log_trace(found)), encoding="utf-8")

@@ -1,0 +1,199 @@
+"""Finds a program in a Python file: which file, which function, which arguments."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sgc.cli.main import main
+from sgc.core.session import innermost_user_line, outermost
+from sgc.errors import ProgramError, SgcError, UsageError
+from sgc.ir.types import Kind, Type
+from sgc.lang.tools import Tool, tools_in
+from sgc.programs.function import Function
+
+_MAX_SHOWN = 200  # characters of an argument that is none
+
+outermost(main)  # the script that calls it is no program's
+
+
+def is_source(target: str) -> bool:
+    """Whether it names Python source, `PROG.py[:FUNCTION]`, and no compiled program."""
+    return target.endswith(".py") or ".py:" in target
+
+
+def load_function(target: str) -> Function:
+    """The program named by `PROG.py[:FUNCTION]`; raises UsageError listing what there is."""
+    path, _, name = target.partition(".py:")
+    source = Path(path + ".py" if name else target)
+    if source.suffix != ".py":
+        raise UsageError(
+            f"{target}: expected a .py file", hint="sgc compile PROG.py[:FUNCTION] -o OUT.sgir"
+        )
+    if not source.is_file():
+        raise SgcError(f"{source}: no such file")
+    module = _import_file(source)
+    programs = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, Function) and value.python.__module__ == module.__name__
+    }
+    return _choose(programs, name, source)
+
+
+def load_tools(targets: Iterable[str]) -> list[Tool]:
+    """The tools of Python files and modules, whose code this runs."""
+    found: list[Tool] = []
+    for target in targets:
+        if is_source(target):
+            source = Path(target)
+            if not source.is_file():
+                raise SgcError(f"--tools {source}: no such file")
+            module = _import_file(source)
+        else:
+            module = _import_module(target)
+        tools = tools_in(module)
+        if not tools:
+            raise UsageError(f"--tools {target}: there is no @sgc.tool in it")
+        found += tools
+    return found
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"--tools {name}: {error}", hint="name a .py file or a module") from error
+
+
+def _choose(programs: Mapping[str, Function], name: str, source: Path) -> Function:
+    if not programs:
+        raise UsageError(f"{source}: there is no @sgc.function in it")
+    if name:
+        if name not in programs:
+            raise UsageError(f"{source} has no @sgc.function {name!r}", hint=_list(programs))
+        return programs[name]
+    if len(programs) == 1:
+        return next(iter(programs.values()))
+    for candidate in ("main", source.stem):
+        if candidate in programs:
+            return programs[candidate]
+    raise UsageError(
+        f"{source} has several programs", hint=_list(programs) + f"; write {source}:NAME"
+    )
+
+
+def _list(programs: Mapping[str, Function]) -> str:
+    return f"there are: {', '.join(programs)}"
+
+
+def _import_file(source: Path) -> ModuleType:
+    """Imports a file as the module of its stem, its folder first on the path, as Python does."""
+    folder = str(source.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = source.stem if source.stem not in sys.modules else f"_sgc_program_{source.stem}"
+    spec = importlib.util.spec_from_file_location(name, source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SgcError as error:
+        error.where = error.where or innermost_user_line(error) or str(source)
+        raise
+    except SystemExit as error:
+        raise ProgramError(f"importing it called exit({error.code})", where=str(source)) from error
+    except SyntaxError as error:
+        raise ProgramError(
+            f"not valid Python: {error.msg}", where=f"{source}:{error.lineno}"
+        ) from error
+    except Exception as error:
+        where = innermost_user_line(error) or str(source)
+        is_sglang = isinstance(error, ModuleNotFoundError) and error.name == "sglang"
+        raise ProgramError(
+            f"importing the program failed: {type(error).__name__}: {error}",
+            where=where,
+            hint="sgc run and sgc compile take --as-sglang for it" if is_sglang else "",
+        ) from error
+    return module
+
+
+def parse_pairs(pairs: tuple[str, ...], types: Mapping[str, Type], option: str) -> dict[str, Any]:
+    """NAME=VALUE pairs as values of their parameters' types; names unknown stay text.
+
+    A value of type json is JSON if it can be, else text unless it begins like a list,
+    object or string of JSON.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {pair!r}: expected NAME=VALUE")
+        if name in found:
+            raise UsageError(f"{option} {name} is given twice")
+        found[name] = _parse_value(text, types.get(name), f"{option} {name}")
+    return found
+
+
+def _parse_value(text: str, type_: Type | None, what: str) -> Any:
+    if type_ is None or type_.kind in (Kind.TEXT, Kind.CHOICE):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if type_.kind is Kind.JSON and not text.startswith(("[", "{", '"')):
+            return text
+        shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
+        raise UsageError(f"{what}: expected {type_} as JSON, found {shown!r}") from error
+
+
+def parse_json_args(text: str | None) -> dict[str, Any]:
+    """The object of `--args JSON|@FILE`; `@-` is standard input."""
+    if text is None:
+        return {}
+    where = "--args"
+    if text.startswith("@"):
+        where = text[1:]
+        text = sys.stdin.read() if where == "-" else _read_text(Path(where))
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{where}: not valid JSON: {error}", hint="""e.g. --args '{"topic": "tea"}'"""
+        ) from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def check_texts(arguments: Mapping[str, Any]) -> None:
+    """Raises UsageError for a text that cannot be written as UTF-8."""
+    for name, value in arguments.items():
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"argument {name!r} is not valid Unicode: {error.reason}",
+                hint="it holds half of a surrogate pair; write the whole character",
+            ) from error
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SgcError(f"{path}: not UTF-8 text: {error}") from error
+    except OSError as error:
+        raise SgcError(f"{path}: {error.strerror}") from error

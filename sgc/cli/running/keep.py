@@ -1,0 +1,89 @@
+"""What `sgc run` keeps of replies, and runs on: `--cache-dir`, `--record`, `--replay`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from sgc.errors import UsageError
+from sgc.runs.endpoints import Endpoint
+from sgc.runs.keeping import KeepingEndpoint
+from sgc.runtime.executor.keep.recording import Recorder, Replayer
+from sgc.runtime.executor.keep.result_cache import ResultCache
+
+CACHE_VARIABLE = "SGC_CACHE_DIR"
+
+
+class Keeping:
+    """The files of one run, opened before anything is asked; leaving it closes them."""
+
+    def __init__(
+        self,
+        cache_dir: Path | None,
+        no_cache: bool,
+        record: Path | None,
+        replay: Path | None,
+        quiet: bool,
+    ) -> None:
+        self._quiet = quiet
+        self._replayer = None if replay is None else Replayer(replay)
+        self._file = None if record is None else Recorder.begin(record)
+        self._store = None
+        folder = cache_dir or os.environ.get(CACHE_VARIABLE)
+        if folder and not no_cache and replay is None:
+            from sgc.runtime.executor.keep.result_store import ResultStore  # SQLite
+
+            self._store = ResultStore(folder)
+
+    @staticmethod
+    def check(
+        cache_dir: Path | None,
+        no_cache: bool,
+        record: Path | None,
+        replay: Path | None,
+        others: dict[str, object],
+    ) -> None:
+        """Raises UsageError for options that cannot be meant together. others: by their names,
+        those that need a model.
+        """
+        if cache_dir is not None and no_cache:
+            raise UsageError("--cache-dir and --no-cache exclude each other")
+        if replay is None:
+            return
+        asked = {"--cache-dir": cache_dir, "--record": record, **others}
+        given = [name for name, value in asked.items() if value is not None]
+        if given:
+            raise UsageError(f"--replay asks no model, and {given[0]} is for a run that does")
+
+    @property
+    def seed(self) -> int | None:
+        """That of the run that is replayed."""
+        return None if self._replayer is None else self._replayer.seed
+
+    def endpoint(self, open_model: Callable[[], Endpoint], seed: int) -> Endpoint:
+        """What the run asks: a recording, or a model through what keeps its replies."""
+        if self._replayer is not None:
+            return Endpoint(self._replayer)
+        endpoint = open_model()
+        if self._store is not None:
+            endpoint = KeepingEndpoint(ResultCache(endpoint.backend, self._store), endpoint)
+        if self._file is not None:
+            recorder = Recorder(endpoint.backend, self._file)
+            recorder.note_seed(seed)
+            endpoint = KeepingEndpoint(recorder, endpoint)
+        return endpoint
+
+    def __enter__(self) -> Keeping:
+        return self
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        for file in (self._file, self._store):
+            if file is not None:
+                file.close()
+        replayer = self._replayer
+        if replayer is not None and replayer.n_unused and failed is None and not self._quiet:
+            counts = f"{replayer.n_unused} of {replayer.n_replies}"
+            click.echo(f"{counts} recorded replies were not asked for", err=True)

@@ -1,0 +1,26 @@
+"""The log of `sgc run`: `--log` begins one, `--resume` goes on with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sgc.errors import UsageError
+from sgc.runtime.executor.log.run_log import RunLog
+
+
+def open_log(
+    log: Path | None, resume: Path | None, retry_effect: bool, skip_effect: bool
+) -> RunLog | None:
+    """The log that a run writes, opened; None where it has none. `--resume` may begin one too."""
+    if log is not None and resume is not None:
+        raise UsageError("--log begins a log, and --resume goes on with one; give one of them")
+    if retry_effect and skip_effect:
+        raise UsageError("--retry-effect and --skip-effect exclude each other")
+    if (retry_effect or skip_effect) and resume is None:
+        raise UsageError("--retry-effect and --skip-effect are for a run that goes on: --resume")
+    if log is not None and log.exists() and log.stat().st_size:
+        raise UsageError(f"--log {log}: there is one already", hint=f"to go on: --resume {log}")
+    path = log or resume
+    if path is None:
+        return None
+    return RunLog.open(path, "retry" if retry_effect else "skip" if skip_effect else "stop")

@@ -1,0 +1,365 @@
+"""`sgc run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
+from sgc.cli.programs.source import check_texts, load_tools
+from sgc.cli.running.keep import Keeping
+from sgc.cli.running.logs import open_log
+from sgc.cli.running.rows import RowsAsked, checked, run_rows
+from sgc.errors import UsageError
+from sgc.interpreter.deopt import may_deopt, run_with_deopt
+from sgc.ir.graph import Node
+from sgc.ir.types import Type
+from sgc.programs.function import Function
+from sgc.programs.program import Program, refuse_dead
+from sgc.runs.endpoints import PROVIDER_SCHEMES, Endpoint, Runtime, connect
+from sgc.runs.options import make_options
+from sgc.runtime.executor.interface.arguments import bind_arguments
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.log.timeline import chrome_trace
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import Request, RunResult
+
+
+def run_program(
+    program: str,
+    json_args: str | None,
+    single_args: tuple[str, ...],
+    engine: str | None,
+    model: str | None,
+    as_json: bool,
+    stream: bool,
+    seed: int | None,
+    temperature: float | None,
+    max_tokens: int | None,
+    heal: bool,
+    ordered_joins: bool,
+    interpret: bool,
+    full_graph: bool,
+    no_check: bool,
+    level: int,
+    trace_file: Path | None,
+    quiet: bool,
+    tools: tuple[str, ...] = (),
+    log: Path | None = None,
+    resume: Path | None = None,
+    retry_effect: bool = False,
+    skip_effect: bool = False,
+    as_sglang: bool = False,
+    script_args: tuple[str, ...] = (),
+    source: str | None = None,
+    max_cost: float | None = None,
+    prices: Path | None = None,
+    rpm: float | None = None,
+    tpm: float | None = None,
+    max_concurrency: int | None = None,
+    request_timeout: float | None = None,
+    rows: Path | None = None,
+    out: Path | None = None,
+    order: str | None = None,
+    reorder_fields: bool = False,
+    max_errors: int | None = None,
+    cache_dir: Path | None = None,
+    no_cache: bool = False,
+    record: Path | None = None,
+    replay: Path | None = None,
+) -> None:
+    """Runs once; everything wrong with the command is found before an engine is started.
+
+    as_sglang: the program is a script for SGLang, and script_args its own command line.
+    """
+    if engine is not None and model is not None:
+        raise UsageError("--model is the engine's own choice where --engine names one")
+    # Rows are under way on any engine, so with them the number is not a provider's alone.
+    of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
+    limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
+                              "max_concurrency": max_concurrency if of_provider else None,
+                              "request_timeout_s": request_timeout})  # fmt: skip
+    of_rows = {"--out": out, "--order": order, "--reorder-fields": reorder_fields,
+               "--max-errors": max_errors}  # fmt: skip
+    if rows is None:
+        _refuse(of_rows, "is for many rows: --rows FILE")
+    else:
+        of_single = {"--args": json_args, "--arg": single_args, "--json": as_json,
+                     "--stream": stream, "--trace": trace_file}  # fmt: skip
+        _refuse(of_single, "is for one run, and --rows FILE has many")
+    Keeping.check(cache_dir, no_cache, record, replay,
+                  {"--engine": engine, "--model": model, "--resume": resume})  # fmt: skip
+    if as_sglang:
+        of_one_run = {"--args": json_args, "--arg": single_args, "--json": as_json,
+                      "--stream": stream, "--seed": seed, "--temperature": temperature,
+                      "--max-tokens": max_tokens, "--heal": heal,
+                      "--ordered-joins": ordered_joins, "--interpret": interpret,
+                      "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
+                      "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
+                      "--record": record, "--replay": replay}  # fmt: skip
+        _run_script(program, script_args, engine, model, of_one_run, limits)
+        return
+    if script_args:
+        raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
+    given = Given.read(json_args, single_args, rows)
+    found = load_to_run(program, source, given, interpret, level, not no_check, full_graph)
+    loaded, function = found.program, found.function
+    if isinstance(loaded, Program) and function is None:
+        refuse_dead(loaded.name, loaded.graph)
+    allowed = load_tools(tools)
+    if trace_file is not None:
+        check_writable(trace_file, "--trace")
+    if out is not None:
+        _refuse_input(out, rows, Path(program))
+        check_writable(out, "--out")
+    printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
+    with ExitStack() as held:
+        run_log = open_log(log, resume, retry_effect, skip_effect)
+        if run_log is not None:
+            held.enter_context(run_log)
+        keeping = held.enter_context(Keeping(cache_dir, no_cache, record, replay, quiet))
+        if rows is None:
+            arguments = _arguments(found, given, run_log)
+        else:
+            inputs = checked(given.inputs, rows, loaded, found.bound)
+        seed = keeping.seed if seed is None else seed
+        options = make_options({"seed": seed, "temperature": temperature, "max_tokens": max_tokens,
+                                "heal": heal or None, "log": run_log,
+                                "ordered_joins": ordered_joins or None,
+                                "allow_tools": allowed or None})  # fmt: skip
+        if isinstance(loaded, Program):
+            loaded.check_tools(options)
+        endpoint = held.enter_context(
+            keeping.endpoint(lambda: _open_endpoint(engine, model, limits), options.seed)
+        )
+        if rows is not None:
+            asked = RowsAsked(rows, out, order, reorder_fields, max_concurrency, max_errors, quiet)
+            run_rows(loaded, function, inputs, asked, endpoint, options)
+            return
+        if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
+            printer = None  # what the compiled part shows, the interpreter would show again
+            result = _run_all_ways(loaded, function, endpoint, arguments, options)
+        else:
+            result = _run(loaded, endpoint, arguments, options, printer)
+    if printer is not None:
+        printer.end()
+    if as_json:
+        click.echo(json.dumps(to_json(result), ensure_ascii=False, default=repr))
+    elif printer is None:
+        show_text(result)
+    if trace_file is not None:
+        trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
+    if not as_json and not quiet:
+        click.echo(summary(result), err=True)
+
+
+def _run_script(
+    path: str,
+    arguments: tuple[str, ...],
+    engine: str | None,
+    model: str | None,
+    of_one_run: Mapping[str, Any],
+    limits: Mapping[str, Any],
+) -> None:
+    """Runs a script for SGLang unmodified; --engine and --model say on what by default."""
+    from sgc.compat.sglang.runner import run_script
+
+    _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
+    run_script(path, arguments, engine, model, limits)
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    """Raises UsageError for the first option that is given."""
+    # By identity: a seed or temperature of 0 is given too.
+    absent = (None, False, ())
+    given = [name for name, value in options.items() if not any(value is x for x in absent)]
+    if given:
+        raise UsageError(f"{given[0]} {why}")
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Finds out before the run, not after it, that its timeline has no place."""
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
+
+
+def _refuse_input(out: Path, *read: Path | None) -> None:
+    """Results would be written over what they were made from."""
+    for path in read:
+        if path is not None and path.exists() and out.exists() and out.samefile(path):
+            raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
+
+
+def _run_all_ways(
+    program: Program,
+    function: Function,
+    endpoint: Endpoint,
+    arguments: Mapping[str, Any],
+    options: RunOptions,
+) -> RunResult:
+    """Compiled as far as it is, then by the interpreter, which is told all that was asked."""
+    return run_with_deopt(
+        program,
+        program.sharing(endpoint.backend),
+        arguments,
+        options,
+        lambda chosen: function.run_once(arguments, chosen, endpoint),
+    )
+
+
+def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:
+    """The program's arguments; a run that goes on and is given none has those of its log."""
+    loaded = found.program
+    types = _parameter_types(loaded)
+    logged = log.arguments(RunOptions().row) if log is not None else None
+    if logged and not given:
+        return {name: value for name, value in logged.items() if name in types}
+    arguments = {n: v for n, v in given.arguments(types).items() if n not in found.bound}
+    check_texts(arguments)
+    if isinstance(loaded, Program):
+        bind_arguments(loaded.graph, arguments)
+    else:
+        loaded.signature.check_types(loaded.signature.bind((), arguments))
+    return arguments
+
+
+def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
+    if isinstance(loaded, Program):
+        return {param.value.name: param.value.type for param in loaded.graph.params}
+    return signature_types(loaded)
+
+
+def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are given; raises UsageError where no provider is asked, whose they are."""
+    limits = {name: value for name, value in given.items() if value is not None}
+    if limits and not (engine or "").startswith(PROVIDER_SCHEMES):
+        option = next(iter(limits)).removesuffix("_s").replace("_", "-")
+        raise UsageError(
+            f"--{option} is for model providers", hint="--engine openai:MODEL or anthropic:MODEL"
+        )
+    return limits
+
+
+def _open_endpoint(engine: str | None, model: str | None, limits: Mapping[str, Any]) -> Endpoint:
+    return connect(engine, **limits) if engine is not None else Runtime(model)
+
+
+def _run(
+    loaded: Program | Function,
+    endpoint: Endpoint,
+    arguments: Mapping[str, Any],
+    options: RunOptions,
+    printer: _StreamPrinter | None,
+) -> RunResult:
+    on_text = printer.show if printer is not None else None
+    return loaded.run_once(arguments, options, endpoint, on_text)
+
+
+class _StreamPrinter:
+    """Writes the main stream's text as it appears."""
+
+    def __init__(self, main: str, out: Any) -> None:
+        self._main = main
+        self._out = out
+        self._style = _style(out)
+
+        self._broken: BrokenPipeError | None = None
+
+    def show(self, node: Node, path: str, text: str) -> None:
+        """Called from the run; a reader that has gone is no error of the program."""
+        if path == self._main and self._broken is None:
+            try:
+                self._out.write(self._style(text, node.op in ("gen", "select", "share")))
+                self._out.flush()
+            except BrokenPipeError as error:
+                self._broken = error
+
+    def end(self) -> None:
+        """Ends the line; raises what kept text from being written."""
+        if self._broken is not None:
+            raise self._broken
+        self._out.write("\n")
+        self._out.flush()
+
+
+def show_text(result: RunResult) -> None:
+    if not result.streams:  # compiled with --keep returns
+        click.echo(json.dumps(result.ret_value, ensure_ascii=False, default=repr))
+        return
+    style = _style(sys.stdout)
+    shown = (style(text, kind in ("generated", "chosen")) for kind, text in result.main.pieces)
+    click.echo("".join(shown), color=True)
+
+
+def _style(out: Any) -> Any:
+    """Sets generated text off from the prompt's own, where that can be seen."""
+    if not out.isatty() or "NO_COLOR" in os.environ:
+        return lambda text, is_generated: text
+    return lambda text, is_generated: (
+        click.style(text, fg="green", bold=True) if is_generated else text
+    )
+
+
+def to_json(result: RunResult) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    return {
+        "program": result.program,
+        "text": result.text(),
+        "variables": dict(result.variables),
+        "return": result.ret_value,
+        "streams": [
+            {"name": stream.name, "text": stream.text, "variables": dict(stream.variables)}
+            for stream in result.streams
+        ],
+        "stats": {
+            **asdict(result.stats),
+            "hit_rate": round(result.stats.hit_rate, 4),
+            "seed": result.seed,
+            "by_request": [_timing(request) for request in result.requests],
+        },
+    }
+
+
+def _timing(request: Request) -> dict[str, Any]:
+    """What one request took: `wall_s` here, the other times in the engine."""
+    return {
+        "kind": request.kind,
+        "name": request.name,
+        "stream": request.path,
+        "line": str(request.loc or ""),
+        "wall_s": request.end_s - request.start_s,
+        **asdict(request.usage),
+    }
+
+
+def summary(result: RunResult) -> str:
+    """One line on what the run took."""
+    stats = result.stats
+    noun = "request" if stats.requests == 1 else "requests"
+    forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
+    reasoned = f" ({stats.reasoning_tokens} of them reasoning)" if stats.reasoning_tokens else ""
+    cost = "" if stats.cost_usd is None else f"${stats.cost_usd:.4g}, "
+    ahead = f" ({stats.answered_ahead} more answered ahead)" if stats.answered_ahead else ""
+    ahead += f" ({stats.shared_requests} more shared)" if stats.shared_requests else ""
+    ahead += f" ({stats.cached_requests} from the cache)" if stats.cached_requests else ""
+    logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
+    n_written = stats.cache_written_tokens
+    written = f"{n_written} written to the cache, " if n_written else ""
+    return (
+        f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
+        f"({stats.cached_tokens} cached, {written}{stats.computed_tokens} computed, "
+        f"{stats.hit_rate:.0%} hit), "
+        f"{stats.completion_tokens} generated{forced}{reasoned}, {cost}{stats.wall_s:.2f} s, "
+        f"seed {result.seed}"
+    )

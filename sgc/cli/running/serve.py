@@ -1,0 +1,27 @@
+"""`sgc serve`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sgc.runs.endpoints import require_engine
+
+
+def serve(**options: Any) -> None:
+    """Runs an engine's server in this process until it is stopped; exits with its code."""
+    require_engine()
+    from sgc.runtime.engine.serve import ServerConfig, run_server
+
+    if click.get_current_context().find_root().meta.get("sgc.debug"):
+        os.environ["SGC_DEBUG"] = "1"  # the server's processes show their tracebacks
+    given = {key: _plain(value) for key, value in options.items() if value is not None}
+    sys.exit(run_server(ServerConfig(**given)))
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value

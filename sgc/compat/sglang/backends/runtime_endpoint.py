@@ -1,0 +1,178 @@
+"""SGLang's backend classes: `RuntimeEndpoint`, `Runtime` and the base class.
+
+The first two are sgc's own with what SGLang's programs look at besides: chat templates with
+names, and a count of tokens. Model providers are in `providers.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.compat.sglang.backends.hooks import Hooks
+from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
+from sgc.compat.sglang.backends.usage import CountingBackend, TokenUsage
+from sgc.compat.sglang.server.arguments import ServerArgs
+from sgc.compat.sglang.settings import chat_template as templates
+from sgc.compat.sglang.settings.chat_template import ChatTemplate
+from sgc.errors import UsageError
+from sgc.lang.choices import ChoicesDecision
+from sgc.runs import endpoints
+from sgc.runs.endpoints import SCHEMES, Endpoint
+from sgc.runtime.executor.prompts.chat_templates import DEFAULT
+
+
+class _EveryEndpoint(type):
+    """`isinstance(x, BaseBackend)` is true of every endpoint."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        is_base = cls.__name__ == "BaseBackend"
+        return isinstance(instance, Endpoint) if is_base else type.__instancecheck__(cls, instance)
+
+
+class NamedEndpoint(Hooks):
+    """An endpoint whose chat template has SGLang's form, and which counts tokens."""
+
+    _template: ChatTemplate | None = None
+
+    def _dress(self, template: ChatTemplate | None = None) -> None:
+        self.token_usage = TokenUsage()
+        self.backend = CountingBackend(self.backend, self.token_usage)
+        if template is not None:
+            self.chat_template = template
+
+    @property
+    def chat_template(self) -> ChatTemplate:
+        """What the chat template puts around each role's content; may be set to another."""
+        if self._template is None:
+            capabilities = self._capabilities()
+            name = templates.name_of(capabilities.chat, capabilities.model)
+            self._template = templates.template_of(name, capabilities.chat)
+        return self._template
+
+    @chat_template.setter
+    def chat_template(self, template: Any) -> None:
+        Endpoint.chat_template.__set__(self, template)  # type: ignore[attr-defined]
+        self._template = template if isinstance(template, ChatTemplate) else None
+
+
+class RuntimeEndpoint(NamedEndpoint, endpoints.RuntimeEndpoint):
+    """A running server: SGLang's own by its URL, or an engine of ours at `grpc://HOST:PORT`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        verify: str | None = None,
+        chat_template_name: str | None = None,
+    ) -> None:
+        named = None if chat_template_name is None else _template_named(chat_template_name)
+        super().__init__(base_url, api_key, verify)
+        if named is None and not base_url.startswith(SCHEMES):
+            found = templates.get_chat_template_by_model_path(self.get_model_name())
+            named = found if found.name in templates.chat_template_registry else None
+        self._dress(named)
+
+    @property
+    def support_concate_and_append(self) -> bool:
+        """Joins append the branches' texts; there is no route for more."""
+        return False
+
+
+class Runtime(NamedEndpoint, endpoints.Runtime):
+    """An engine of our own, in SGLang's words: `Runtime(model_path=…, tp_size=…)`."""
+
+    def __init__(self, model_path: str | None = None, **settings: Any) -> None:
+        self.server_args = ServerArgs(model_path, **settings)
+        chat = self.server_args.chat_template
+        named = None if chat is None else _template_named(chat)
+        super().__init__(model_path, **self.server_args.engine_settings)
+        self._dress(named)
+
+    def get_tokenizer(self) -> Any:
+        """The model's tokenizer; needs transformers."""
+        from sgc.compat.sglang.server.srt import get_tokenizer
+
+        return get_tokenizer(self.get_model_name())
+
+
+class Engine:
+    """SGLang's offline engine, which is no backend of programs."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise UsageError(
+            "sglang.Engine is the offline engine: it is no backend of programs and is not here",
+            hint="sgl.Runtime(model_path=…) starts an engine that programs run on",
+        )
+
+
+class BaseBackend(metaclass=_EveryEndpoint):
+    """Every backend's base class: one's own needs `generate` besides, and has what hooks it wants.
+
+    `s` is the stream that asks: `text_`, `messages_`, `images_`, `sid` and the like.
+    """
+
+    def __init__(self) -> None:
+        self.support_concate_and_append = False
+        self.chat_template = _template_named(DEFAULT)
+
+    def get_model_name(self) -> str:
+        raise NotImplementedError
+
+    def get_chat_template(self) -> ChatTemplate:
+        return self.chat_template
+
+    def cache_prefix(self, prefix_str: str) -> None:
+        """Before a batch, and by `f.cache()`: a text that all runs begin with."""
+
+    def uncache_prefix(self, rid: str) -> None:
+        """Nobody calls it; so it is in SGLang, with those that say so here."""
+
+    def end_request(self, rid: str | list[str]) -> None:
+        """Nobody calls it."""
+
+    def begin_program(self, s: Any) -> None:
+        """Nobody calls it."""
+
+    def end_program(self, s: Any) -> None:
+        """When a run is over, of each stream that asked something."""
+
+    def commit_lazy_operations(self, s: Any) -> None:
+        """Before a fork of several."""
+
+    def fork_program(
+        self, src: Any, dst: list[Any], position_ids_offset: list[int] | None = None
+    ) -> None:
+        """Nobody calls it."""
+
+    def fill_image(self, s: Any) -> None:
+        """Nobody calls it."""
+
+    def generate(self, s: Any, sampling_params: SglSamplingParams) -> Any:
+        """A text and its meta info; with n above 1 a list of texts."""
+        raise NotImplementedError
+
+    def generate_stream(self, s: Any, sampling_params: SglSamplingParams) -> Any:
+        """Pieces of text, each with the meta info so far."""
+        raise NotImplementedError
+
+    def select(
+        self, s: Any, choices: list[str], temperature: float, choices_method: Any = None
+    ) -> ChoicesDecision:
+        raise NotImplementedError
+
+    def concatenate_and_append(self, src_rids: list[str], dst_rid: str) -> None:
+        """Nobody calls it: joins append texts."""
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        """Its author's affair."""
+
+    def flush_cache(self) -> Any:
+        """Its author's affair."""
+
+    def get_server_info(self) -> Any:
+        """Its author's affair."""
+
+
+def _template_named(name: str) -> ChatTemplate:
+    return templates.get_chat_template(name)

@@ -1,0 +1,126 @@
+"""A tool's failure as the program's handlers see it: an exception of the failed tool's classes.
+
+It tells its class and what it says, and no more: a log, and so a run that goes on, has no more of
+it. Its cause is the tool's own exception, where that happened in this process.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import types
+from pathlib import Path
+from typing import Any, cast
+
+from sgc.runtime.executor.interface.failures import Failed
+
+_OWN = frozenset({"args", "with_traceback", "add_note"})
+
+
+class RunOver(BaseException):
+    """Carries what has ended a run out of its body, past the body's own handlers."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Told:
+    """The first base of every exception that stands for a tool's failure."""
+
+    def __str__(self) -> str:
+        return self.args[0]  # type: ignore[attr-defined, no-any-return]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.args[0]!r})"  # type: ignore[attr-defined]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OWN or (name.startswith("__") and name.endswith("__")):
+            return object.__getattribute__(self, name)
+        raise AttributeError(
+            f"{name} of a tool's failure: a program knows its class and what it says; give what "
+            "else it needs as a value of the tool"
+        )
+
+
+def told(failed: Failed) -> BaseException:
+    """The exception that a failure is for the handlers of an interpreted program."""
+    error = made_told(failed.kind, _classes(failed), Told, failed.why, {"failed": failed})
+    error.__cause__ = failed.cause
+    return error
+
+
+def made_told(
+    kind: str,
+    classes: tuple[type, ...],
+    base: type,
+    why: str,
+    data: dict[str, Any],
+    how: dict[str, Any] | None = None,
+) -> BaseException:
+    """An exception derived from `base` and from other classes, without running their code."""
+    made = types.new_class(kind, (base, *(classes or (Exception,))), how)
+    solid = next(each for each in made.__mro__ if each.__module__ == "builtins")
+    error: Any = solid.__new__(made, why)  # type: ignore[call-overload]
+    error.args = (why,)
+    error.__dict__.update(data)
+    return cast(BaseException, error)
+
+
+def lowest(classes: list[type]) -> tuple[type, ...]:
+    """Those that none of the others is derived from."""
+    return tuple(
+        each
+        for each in dict.fromkeys(classes)
+        if not any(other is not each and issubclass(other, each) for other in classes)
+    )
+
+
+def can_be_one(classes: tuple[type, ...]) -> bool:
+    """Whether an exception can be derived from all of them."""
+    try:
+        types.new_class("_", classes)
+    except TypeError:
+        return False
+    return not any(issubclass(each, BaseExceptionGroup) for each in classes)
+
+
+def leaving(error: BaseException) -> BaseException:
+    """What a program's run ends with, by what left its body."""
+    if isinstance(error, RunOver):
+        return error.error
+    failed = error.__dict__.get("failed") if isinstance(error, Told) else None
+    return failed.error() if isinstance(failed, Failed) else error
+
+
+def _classes(failed: Failed) -> tuple[type, ...]:
+    """The classes of a failure that this process has."""
+    own: dict[str, type] = {}
+    if failed.cause is not None:
+        own.update(zip(failed.classes, type(failed.cause).__mro__, strict=False))
+    found: list[type] = []
+    for name in failed.classes:
+        kind = find_class(name) or own.get(name)
+        if kind is not None and can_be_one(lowest([*found, kind])):
+            found.append(kind)
+    return lowest(found)
+
+
+def find_class(name: str) -> type[Exception] | None:
+    """A class of exceptions by its name, if its module is there; nothing is imported."""
+    module_name, _, path = name.partition(":")
+    if module_name == "builtins":
+        found: Any = vars(builtins).get(path)
+    else:
+        found = _module(module_name)
+        for part in path.split("."):
+            found = vars(found).get(part) if isinstance(found, types.ModuleType | type) else None
+    is_class = isinstance(found, type) and issubclass(found, Exception)
+    return found if is_class else None
+
+
+def _module(name: str) -> types.ModuleType | None:
+    found = sys.modules.get(name)
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    return main if found is None and file is not None and Path(file).stem == name else found

@@ -1,0 +1,39 @@
+"""Stopping a trace: with the user's line, what was found there, and a way out.
+
+A stop derives from `BaseException`: a program's own `except Exception` must not swallow it.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sgc.errors import TraceError
+
+INTERPRET = "run it with --interpret (or f.run), which needs no trace"
+DECIDE = "make the argument static with --bind name=value if it is one, or " + INTERPRET
+
+
+class TraceStop(BaseException):
+    """Carries the error out of the traced program, past its own handlers."""
+
+    def __init__(self, error: TraceError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def stop(message: str, hint: str = INTERPRET) -> NoReturn:
+    """Ends the trace with an error at the user's line."""
+    from sgc.core.session import user_loc
+
+    raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint))
+
+
+def raise_stop(error: TraceError) -> NoReturn:
+    """Stops the trace; the session remembers, should a bare `except` swallow it."""
+    from sgc.core.session import current_session
+
+    stopped = TraceStop(error)
+    session = current_session()
+    if session is not None and getattr(session, "stopped", stopped) is None:
+        session.stopped = stopped  # type: ignore[attr-defined]
+    raise stopped

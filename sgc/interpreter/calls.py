@@ -1,0 +1,249 @@
+"""Calls of programs: opening a stream and running a body on it, eagerly or traced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.failures import leaving
+from sgc.core.session import Session, outermost
+from sgc.errors import ProgramError
+from sgc.interpreter.session import EagerSession
+from sgc.ir import types
+from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.lang.state import ProgramState
+from sgc.runs.streaming import TextLog
+from sgc.runtime.executor.instance import Instance, OnText
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.log.run_log import header_of
+from sgc.runtime.executor.run.loop import refuse_own_thread
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+from sgc.tracing.watch.guards import guards_of
+
+if TYPE_CHECKING:
+    from sgc.programs.function import Function
+
+OnOpen = Callable[[ProgramState], None]
+
+
+class Canceller:
+    """Stops the interpreted runs that it is given, also one that is only about to start."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: list[EagerSession] = []
+        self._is_cancelled = False
+
+    def add(self, session: EagerSession) -> None:
+        with self._lock:
+            self._sessions.append(session)
+            if self._is_cancelled:
+                session.cancel()
+
+    def forget(self) -> None:
+        """Lets go of runs that are over, and of all that they hold."""
+        with self._lock:
+            self._sessions.clear()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_cancelled = True
+            for session in self._sessions:
+                session.cancel()
+
+
+def call(
+    function: Function,
+    session: Session,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+    path: str = "",
+    after: tuple[Ref, ...] = (),
+) -> ProgramState:
+    """Opens a stream for a call of `function` in a session and runs its body on it.
+
+    path: of a mapped call; after: what must be there before it begins.
+    """
+    ahead = function.num_api_spec_tokens or 0
+    with session.frame(function.name, function.heal, path, ahead) as path:
+        fields: dict[str, Operand] = {"name": Lit(function.name), "path": Lit(path)}
+        if after:
+            fields["after"] = after
+        # A nested call stands at the caller's line, a whole program at its own first line.
+        with session.located(function.loc if path == function.name else None):
+            (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
+        state = ProgramState(session, function.name, symbol, path)
+        if on_open is not None:
+            on_open(state)
+        args, kwargs = function.signature.call_arguments(arguments)
+        session.calling.append(state)
+        try:
+            state.ret_value = session.body(function)(state, *args, **kwargs)
+        finally:
+            session.calling.pop()
+    return state
+
+
+@outermost
+def run_body(
+    function: Function,
+    session: Session,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
+    """Runs a whole program in a session, and makes its results known at the end."""
+    with session.active():
+        state = call(function, session, arguments, on_open)
+        with session.located(function.loc):
+            session.finish(state._ret_value)
+    return state
+
+
+def start_eager(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None = None,
+    canceller: Canceller | None = None,
+) -> ProgramState:
+    """Runs the body on this thread, generations going on behind it on `loop`.
+
+    Returns when the body has ended, not when every generation has. An exception of the
+    body cancels what is in flight and is raised as it is. canceller: may stop it from outside.
+    """
+    session = _open_session(function, arguments, backend, options, loop, on_text, None)
+    if canceller is not None:
+        canceller.add(session)
+    return run_here(function, session, arguments)
+
+
+def run_eager(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None,
+    canceller: Canceller,
+) -> RunResult:
+    """Interprets to the end, on this thread; `canceller` may stop it."""
+    try:
+        state = start_eager(function, arguments, backend, options, loop, on_text, canceller)
+        return finished(state)
+    finally:
+        canceller.forget()
+
+
+def start_streaming(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None = None,
+) -> ProgramState:
+    """Runs the body on a thread of its own and gives its state at once, to be followed.
+
+    An exception of the body ends the run; whoever reads the state gets it.
+    """
+    log = TextLog()
+
+    def show(node: Node, path: str, text: str) -> None:
+        log.add(node, path, text)
+        if on_text is not None:
+            on_text(node, path, text)
+
+    session = _open_session(function, arguments, backend, options, loop, show, log)
+    opened: list[ProgramState] = []
+    is_open = threading.Event()
+
+    def on_open(state: ProgramState) -> None:
+        opened.append(state)
+        is_open.set()
+
+    def work() -> None:
+        try:
+            session.adopt_thread()
+            run_here(function, session, arguments, on_open)
+        except BaseException as error:
+            log.close(error)
+        finally:
+            is_open.set()
+
+    context = contextvars.copy_context()
+    name = f"sgc-{function.name}"
+    threading.Thread(target=context.run, args=(work,), name=name, daemon=True).start()
+    is_open.wait()
+    if not opened:
+        raise log.error or ProgramError(f"{function.name} could not be started")
+    return opened[0]
+
+
+def _open_session(
+    function: Function,
+    arguments: Mapping[str, Any],
+    backend: Backend,
+    options: RunOptions,
+    loop: asyncio.AbstractEventLoop,
+    on_text: OnText | None,
+    log: TextLog | None,
+) -> EagerSession:
+    run_log, header = options.log, None
+    if run_log is not None:
+        header = header_of(function.name, guards_of(function, {}), options)
+
+    async def open_instance() -> Instance:
+        capabilities = await backend.capabilities()
+        if run_log is not None and header is not None:
+            run_log.begin(header, options.row, arguments, capabilities)
+        instance = Instance(function.name, backend, capabilities, options, {}, on_text)
+        if log is not None:
+            instance.finished.add_done_callback(lambda done: log.close(done.exception()))
+        return instance
+
+    refuse_own_thread(loop)
+    instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
+    session = EagerSession(function.name, instance, loop, log)
+    session.note_arguments(arguments)
+    return session
+
+
+def run_here(
+    function: Function,
+    session: EagerSession,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
+    """Runs the body on this thread; an error of it stops the run, and is raised as it is."""
+    try:
+        state = run_body(function, session, arguments, on_open)
+    except BaseException as left:
+        error = leaving(left)
+        session.body_ended(error)
+        if session.log is not None:
+            session.log.close(error)  # before the run ends by being cancelled
+        asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
+        if error is left:
+            raise
+        raise error from error.__cause__
+    session.body_ended(None)
+    return state
+
+
+async def _stop(instance: Instance) -> None:
+    instance.cancel()
+    await instance.settle()
+
+
+def finished(state: ProgramState) -> RunResult:
+    """Waits for everything an eager run has started; raises its first error."""
+    session = state.session
+    if not isinstance(session, EagerSession):
+        raise ProgramError("a traced program has no result; run it first")
+    return session.result()

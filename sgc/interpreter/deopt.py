@@ -1,0 +1,47 @@
+"""Runs of which not every way was compiled: the interpreter goes on where the compiled part ends.
+
+It begins anew and is fed by the run's log, so nothing is asked twice and no effect repeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from sgc.errors import DeoptReached
+from sgc.ir.graph import Graph
+from sgc.programs.program import Program
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+
+
+def may_deopt(graph: Graph) -> bool:
+    """Whether some way through a program was left to the interpreter."""
+    return any(node.op == "deopt" for node in graph.all_nodes())
+
+
+def run_with_deopt(
+    program: Program,
+    backend: Backend,
+    arguments: Mapping[str, Any],
+    options: RunOptions,
+    interpret: Callable[[RunOptions], RunResult],
+) -> RunResult:
+    """Runs a program compiled as far as it is; blocks, so never on the shared loop.
+
+    interpret: runs the whole program with the options given, which hold the log.
+    """
+    with ExitStack() as stack:
+        if options.log is None:
+            options = replace(options, log=stack.enter_context(RunLog.temporary()))
+        work = program.start(backend, arguments, options)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, shared.loop).result()
+        except DeoptReached:
+            return interpret(options)

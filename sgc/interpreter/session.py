@@ -1,0 +1,426 @@
+"""The interpreter's session: each node goes to a running instance as Python reaches it.
+
+The program's body runs on one thread, the instance on an event loop. Reading a value waits
+for the loop; so may any other thread that holds one of the run's states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sgc.core.failures import RunOver, told
+from sgc.core.session import Session, here, occurrences, own_texts
+from sgc.core.symbols import Symbol
+from sgc.core.texts import texts_in
+from sgc.errors import SgcError, UsageError
+from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.ir.types import Kind
+from sgc.lang.joins import refuse_test, tested
+from sgc.runs.streaming import Reader, TextLog, follow, follow_async
+from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.interface.media import Media
+from sgc.runtime.executor.run.loop import refuse_own_thread
+from sgc.runtime.executor.run.record import RunResult
+from sgc.runtime.executor.run.stream import messages
+from sgc.runtime.executor.run.winners import Lost, lost_error, next_of
+
+if TYPE_CHECKING:
+    from sgc.lang.maps import MapCall, MappedStates
+    from sgc.lang.state import ProgramState
+    from sgc.programs.function import Function
+    from sgc.runtime.executor.tools.tools import ToolImpl
+
+T = TypeVar("T")
+
+
+MAX_HELPERS = 256  # threads of all maps of one run
+
+
+class EagerSession(Session):
+    """A program that runs as its Python does. log: what is shown, for a streaming run."""
+
+    def __init__(
+        self,
+        program: str,
+        instance: Instance,
+        loop: asyncio.AbstractEventLoop,
+        log: TextLog | None = None,
+    ) -> None:
+        super().__init__(program)
+        self.instance = instance
+        self.loop = loop
+        self.log = log
+        self._outbox: deque[Node | tuple[str, Any]] = deque()
+        self._values: list[str] = []  # texts from outside that hold special tokens
+        self._own: dict[int, str] = {}  # the program's own constants, by identity
+        self._given: dict[int, str] = {}  # texts of its arguments, by identity
+        self._drawn: set[str] = set()  # texts read that a model may have written
+        self._objects = 0
+        self._changed = threading.Condition()
+        self.depth = 0  # of the mapped call that it runs
+        self.helpers = threading.BoundedSemaphore(MAX_HELPERS)
+        self._body_is_over = False
+        self._body_error: BaseException | None = None
+
+    # -- nodes --------------------------------------------------------------------------
+
+    def take(self, node: Node) -> None:
+        # After an error nothing is done any more; whoever reads gets the error.
+        if not self.instance.finished.done():
+            self._send(node)
+
+    def _send(self, item: Node | tuple[str, Any]) -> None:
+        """Nodes and values share one queue, so that they arrive in order."""
+        self._outbox.append(item)
+        if len(self._outbox) == 1:
+            # Callbacks of the run must not see this thread's program as theirs.
+            self.loop.call_soon_threadsafe(self._deliver, context=Context())
+
+    def _deliver(self) -> None:
+        nodes = []
+        while self._outbox:
+            item = self._outbox.popleft()
+            if isinstance(item, Node):
+                nodes.append(item)
+            else:
+                self.instance.define(*item)
+        self.instance.submit(nodes)
+
+    def allow_tool(self, tool: ToolImpl) -> None:
+        self.instance.tools.allow([tool])
+
+    def body(self, function: Function) -> Callable[..., Any]:
+        for text in own_texts(function.python):
+            self._own[id(text)] = text
+        return super().body(function)
+
+    def is_caught(self) -> bool:
+        from sgc.tracing.code.handlers import is_caught
+
+        return is_caught()
+
+    def raise_failed(self, value: Symbol) -> None:
+        found = self.instance.known(value.name)
+        try:
+            given = self._await(self.instance.value(value.name)) if found is None else found[0]
+        except SgcError as error:  # it has ended the run, which no handler may go on with
+            raise RunOver(error) from error
+        if type(given) is Failed:
+            self.note_value(given.why)
+            self._drawn.update(texts_in(given.why))
+            raise told(given)
+
+    # -- maps ---------------------------------------------------------------------------
+
+    def map(self, call: MapCall) -> MappedStates:
+        from sgc.interpreter.maps import map_eagerly
+
+        return map_eagerly(self, call)
+
+    def part(self, instance: Instance) -> EagerSession:
+        """The session of a mapped call, which knows what this one knows of texts."""
+        part = EagerSession(instance.program, instance, self.loop)
+        part.depth, part.helpers, part._heals = self.depth + 1, self.helpers, [self.heal]
+        part._values, part._drawn = list(self._values), set(self._drawn)
+        part._own, part._given = dict(self._own), dict(self._given)
+        return part
+
+    def share(self, whole: EagerSession) -> None:
+        """From now on what is read of this part is noted where it is read."""
+        self._values, self._drawn = whole._values, whole._drawn
+
+    def failure(self) -> BaseException | None:
+        """What the run has failed with, if it has."""
+        finished = self.instance.finished
+        is_failed = finished.done() and not finished.cancelled()
+        return finished.exception() if is_failed else None
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run, so that whoever reads gets the error."""
+        self.loop.call_soon_threadsafe(self.instance.fail, None, error, context=Context())
+
+    # -- the body and other threads -----------------------------------------------------
+
+    def adopt_thread(self) -> None:
+        """The calling thread is the one that runs the program's body."""
+        self._thread = threading.get_ident()
+
+    def body_ended(self, error: BaseException | None) -> None:
+        """Marks the end of the program's Python; what it raised is raised to readers."""
+        with self._changed:
+            self._body_is_over, self._body_error = True, error
+            self._changed.notify_all()
+
+    def notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    @property
+    def _is_outside(self) -> bool:
+        return threading.get_ident() != self._thread
+
+    def await_body(self) -> None:
+        if self._is_outside and not self._body_is_over:
+            with self._changed:
+                self._changed.wait_for(lambda: self._body_is_over)
+        if self._body_error is not None:
+            raise self._body_error
+
+    def await_name(self, names: Mapping[str | None, Any], name: str) -> None:
+        if self._is_outside and not self._body_is_over:
+            with self._changed:
+                self._changed.wait_for(lambda: name in names or self._body_is_over)
+        if name in names:
+            return
+        if self._body_error is not None:
+            raise self._body_error
+        if self.instance.finished.done():
+            self.instance.finished.result()  # the cause, rather than that the name is unknown
+
+    @property
+    def is_settled(self) -> bool:  # type: ignore[override]
+        return self._body_is_over and self.instance.finished.done()
+
+    # -- reading ------------------------------------------------------------------------
+
+    def read(self, symbol: Symbol) -> Any:
+        value = self._await_value(symbol)
+        # Of a select the program itself has written every choice.
+        return self._noted(value, is_drawn=symbol.type.kind is not Kind.CHOICE)
+
+    def _noted(self, value: T, is_drawn: bool = True) -> T:
+        """A value on its way to the program. is_drawn: a model may have written it."""
+        self.note_value(value)
+        if is_drawn:
+            self._drawn.update(texts_in(value))
+        return value
+
+    def _await_value(self, symbol: Symbol) -> Any:
+        found = self.instance.known(symbol.name)
+        value = self._await(self.instance.value(symbol.name)) if found is None else found[0]
+        if type(value) is Lost:
+            error = lost_error(value)
+            error.where = here()
+            raise error
+        return value
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        refuse_own_thread(self.loop)
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except SgcError as error:
+            error.where = error.where or here()
+            raise
+        finally:
+            future.cancel()
+
+    def settled(self, state: Symbol) -> None:
+        if self._body_is_over:
+            self.result()
+        else:
+            self._await_value(state)
+
+    def text_of(self, state: Symbol) -> Any:
+        return self._noted(self._await_value(state).text())
+
+    def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
+        return self._noted(messages(self._await_value(state).pieces()))
+
+    def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
+        pieces = self._await_value(state).pieces()
+        return [(piece.kind.value, piece.text) for piece in pieces if piece.text]
+
+    def meta_info(self, value: Symbol) -> Any:
+        self._await_value(value)
+        return self._noted(self.instance.meta_info(value.name))  # it tells of tokens' texts
+
+    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+        if self.log is None:
+            yield from _at_once(state, names)
+            return
+        reader = Reader(self.log, state.path, names)
+        if names is None and state.start_text:
+            yield state.start_text
+        for piece in follow(reader):
+            yield self._noted(piece)
+        if isinstance(names, str) and not reader.n_found:
+            yield from _at_once(state, names)
+
+    async def text_async_iter(
+        self, state: ProgramState, names: Any, with_meta: bool
+    ) -> AsyncIterator[Any]:
+        def meta() -> Any:
+            found = state.get_meta_info(names) if isinstance(names, str) else None
+            return found or {}
+
+        pieces = self._pieces(state, names)
+        async with aclosing(_with_meta(pieces, meta) if with_meta else pieces) as found:
+            async for piece in found:
+                yield piece
+
+    async def _pieces(self, state: ProgramState, names: Any) -> AsyncGenerator[Any, None]:
+        """What `text_async_iter` gives, as soon as it is there."""
+        is_whole = self.log is None
+        if self.log is not None:
+            reader = Reader(self.log, state.path, names)
+            if names is None and (start := await asyncio.to_thread(lambda: state.start_text)):
+                yield start
+            async for piece in follow_async(reader):
+                yield piece
+            is_whole = isinstance(names, str) and not reader.n_found
+        if is_whole:
+            for piece in await asyncio.to_thread(lambda: list(_at_once(state, names))):
+                yield piece
+
+    # -- the end ------------------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """Waits for the end of the run; raises its first error."""
+
+        async def wait() -> RunResult:
+            try:
+                return await asyncio.shield(self.instance.finished)
+            finally:
+                await self.instance.settle()
+
+        self.await_body()
+        refuse_own_thread(self.loop)
+        try:
+            return asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+        except BaseException:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        self.loop.call_soon_threadsafe(self.instance.cancel)
+
+    # -- operands -----------------------------------------------------------------------
+
+    def scalar(self, value: Any) -> Operand:
+        if value is None or isinstance(value, (str, int, float, bool)):
+            return Lit(value)
+        # Any other object a program keeps in a variable: the instance holds it as it is.
+        self._objects += 1
+        name = self.namer.fresh(f"object.{self._objects}")
+        self._send((name, value))
+        return Ref(name)
+
+    # -- joins --------------------------------------------------------------------------
+
+    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+        return [Ref(self.namer.fresh("test")) for _ in states]
+
+    def run_join_tests(
+        self,
+        states: list[ProgramState],
+        when: Callable[[Any], Any],
+        tests: list[Operand],
+        winners: Symbol,
+    ) -> None:
+        is_ordered = self.instance.options.ordered_joins
+        left = {state.symbol.name: n for n, state in enumerate(states)}
+        while left:
+            names = [*left] if is_ordered else [*left, winners.name]
+            name = self._await(next_of(self.instance, names))
+            if name not in left:
+                break
+            index = left.pop(name)
+            is_met = tested(states[index], when)
+            if type(is_met) is not bool:
+                refuse_test()
+            self._answer(tests[index], is_met)
+        for index in left.values():  # nobody asks any more, and nothing may wait for them
+            self._answer(tests[index], False)
+
+    def _answer(self, test: Operand, is_met: bool) -> None:
+        assert isinstance(test, Ref)
+        self._send((test.name, is_met))
+
+    def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
+        name = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if isinstance(name, str) and self._is_drawn(name):
+            raise UsageError(
+                f"an image's file is named by a text that was generated: {name[:80]!r}",
+                where=here(),
+                hint="choose among files of your own, with select or a dict; a model's reply may "
+                "name any file of this machine",
+            )
+        return self.scalar(load(value))
+
+    def _is_drawn(self, text: str) -> bool:
+        """Whether a text may be a model's, and is no text of the program's or its arguments'."""
+        is_known = self._own.get(id(text)) is text or self._given.get(id(text)) is text
+        return text in self._drawn and not is_known
+
+    def note_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Remembers the texts that the program was given."""
+        for text in texts_in(arguments):
+            self._given[id(text)] = text
+        self.note_value(arguments)
+
+    def as_value(self, value: Any) -> Any:
+        return self._noted(value)
+
+    def note_value(self, value: Any) -> None:
+        """Remembers the texts of a value from outside: their special tokens stay plain text."""
+        special = self.instance.special
+        if special is not None:
+            self._values.extend(text for text in texts_in(value) if special.search(text))
+
+    def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
+        special = self.instance.special
+        if special is None or not self._values or special.search(text) is None:
+            return [(True, Lit(text))]
+        if self._own.get(id(text)) is text and text not in self._values:
+            return [(True, Lit(text))]
+        spans = sorted(occurrences(text, self._values))
+        if not spans:
+            # It may have been changed on the way (stripped, cut): nothing can be vouched for.
+            return [(False, Lit(text))]
+        parts: list[tuple[bool, Operand]] = []
+        at = 0
+        for start, end in spans:
+            if end <= at:
+                continue
+            start = max(start, at)
+            parts += [(True, Lit(text[at:start])), (False, Lit(text[start:end]))]
+            at = end
+        parts.append((True, Lit(text[at:])))
+        return [part for part in parts if part[1] != Lit("")]
+
+
+async def _with_meta(
+    pieces: AsyncGenerator[Any, None], meta: Callable[[], Any]
+) -> AsyncGenerator[Any, None]:
+    """Pairs each piece with its own meta data, or `{}`; the last, held back, with `meta()`."""
+    held: list[Any] = []
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if held:
+                before = held.pop()
+                yield before, dict(getattr(before, "meta", {}))
+            held.append(piece)
+    if held:
+        yield held.pop(), await asyncio.to_thread(meta)
+
+
+def _at_once(state: ProgramState, names: Any) -> Iterator[Any]:
+    """All of what a reader wants, when nothing is streamed or a name is no generation's."""
+    from sgc.runs.streaming import StreamedText
+
+    if names is None:
+        yield state.text()
+    elif isinstance(names, str):
+        yield state[names]
+    else:
+        for name in names:
+            yield StreamedText(state[name], name, state.path)

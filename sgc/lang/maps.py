@@ -1,0 +1,191 @@
+"""`sgc.map`: a program called once for each item of a list, some of the calls at a time.
+
+Interpreted, every call is a run of its own, a part of the one that maps (`interpreter/maps.py`).
+How it is traced is told in `tracing/maps.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sgc.core.session import Session, current_session, here
+from sgc.errors import ArgumentError, UsageError
+from sgc.ir.limits import MAX_WIDTH
+from sgc.lang.append import shown
+
+if TYPE_CHECKING:
+    from sgc.lang.state import ProgramState
+    from sgc.programs.function import Function
+
+DEFAULT_WIDTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class MapCall:
+    """A call of `sgc.map`. element: the parameter that takes the items; fixed: the others; where:
+    the user's line.
+    """
+
+    function: Function
+    items: Any
+    width: int
+    element: str
+    fixed: Mapping[str, Any]
+    where: str
+
+    def arguments(self, item: Any) -> dict[str, Any]:
+        """All arguments of one call by name."""
+        return self.function.signature.bind((), {**self.fixed, self.element: item})
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raises ArgumentError for values that are not of an annotated parameter's type."""
+        try:
+            self.function.signature.check_types(arguments)
+        except ArgumentError as error:
+            error.where = self.where
+            raise
+
+
+def map(function: Any, xs: Any, /, *, width: int = DEFAULT_WIDTH, **fixed: Any) -> MappedStates:
+    """Calls an sgc function once for each item of a list, at most `width` calls at a time.
+
+    The item is the function's first parameter that is neither in `fixed` nor bound. Gives what the
+    calls gave, in order: `states["name"]` and `states.returns` are lists. What the calls are given
+    are values: special tokens in them are plain text. If calls fail, the error is that of the first
+    in order; those after it are stopped.
+    """
+    session = current_session()
+    if session is None:
+        raise UsageError(
+            "sgc.map is called outside a program",
+            where=here(),
+            hint="a function is run for many rows by f.run_batch",
+        )
+    return session.map(_checked(session, function, xs, width, fixed))
+
+
+def _checked(
+    session: Session, function: Any, xs: Any, width: Any, fixed: Mapping[str, Any]
+) -> MapCall:
+    from sgc.programs.function import Function
+
+    if not isinstance(function, Function):
+        raise UsageError(f"sgc.map calls an @sgc.function, found {shown(function)}", where=here())
+    is_count = isinstance(width, int) and not isinstance(width, bool) and 1 <= width <= MAX_WIDTH
+    if session.is_abstract(width) or not is_count:
+        raise UsageError(
+            f"sgc.map takes a width from 1 to {MAX_WIDTH}, found {shown(width)}", where=here()
+        )
+    signature = function.signature
+    given = {**function.bind_arguments, **fixed}
+    unknown = [name for name in fixed if name not in signature.names]
+    if unknown and signature.options is None:
+        raise ArgumentError(f"{function.name} has no argument {unknown[0]!r}", where=here())
+    free = [
+        name for name in signature.names
+        if name not in given and name not in (signature.rest, signature.options)
+    ]  # fmt: skip
+    if not free:
+        raise ArgumentError(
+            f"{function.name} has no parameter that could take the items", where=here()
+        )
+    return MapCall(function, xs, width, free[0], given, here())
+
+
+class MappedStates(ABC):
+    """What the calls of a map gave, in order."""
+
+    def __getitem__(self, key: str | int) -> Any:
+        """The values of a variable, as a list; or one of the calls, by its index."""
+        return self.values(key) if isinstance(key, str) else self.call(key)
+
+    @abstractmethod
+    def values(self, name: str) -> Any:
+        """What every call has set a variable to; UnknownVariable if one has not."""
+
+    @abstractmethod
+    def call(self, index: int) -> MappedState:
+        """One of the calls."""
+
+    @property
+    @abstractmethod
+    def returns(self) -> Any:
+        """What the calls returned, as a list."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[MappedState]:
+        return (self.call(index) for index in range(len(self)))
+
+
+class KnownStates(MappedStates):
+    """Of calls whose streams are at hand."""
+
+    def __init__(self, session: Session, states: Sequence[ProgramState]) -> None:
+        self._session = session
+        self._states = list(states)
+
+    def values(self, name: str) -> list[Any]:
+        return [self.value(index, name) for index in range(len(self._states))]
+
+    def call(self, index: int) -> MappedState:
+        return MappedState(self, range(len(self._states))[index])
+
+    @property
+    def returns(self) -> list[Any]:
+        return [self.returned(index) for index in range(len(self._states))]
+
+    def returned(self, index: int) -> Any:
+        return self._session.as_value(self._session.returned(self._states[index].ret_value))
+
+    def value(self, index: int, name: str) -> Any:
+        return self._session.as_value(self._states[index][name])
+
+    def text(self, index: int) -> Any:
+        return self._session.as_value(self._states[index].text())
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+
+class MappedState:
+    """One call of a map, which is over: it can be read but not extended."""
+
+    __slots__ = ("_index", "_states")
+
+    def __init__(self, states: Any, index: int) -> None:
+        self._states = states
+        self._index = index
+
+    def __getitem__(self, name: str) -> Any:
+        return self._states.value(self._index, name)
+
+    @property
+    def ret_value(self) -> Any:
+        """What the function returned."""
+        return self._states.returned(self._index)
+
+    def text(self) -> Any:
+        """The whole text of its stream."""
+        return self._states.text(self._index)
+
+    def __iadd__(self, other: Any) -> NoReturn:
+        raise UsageError(
+            "a call of sgc.map is over; its stream can be read but not extended", where=here()
+        )
+
+
+def plain_items(items: Any) -> list[Any]:
+    """A list that is known; raises UsageError at the user's line for what is none."""
+    from sgc.runtime.executor.ops.maps import checked_items
+
+    try:
+        return builtins.list(checked_items(items))
+    except UsageError as error:
+        error.where = error.where or here()
+        raise

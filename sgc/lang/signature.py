@@ -1,0 +1,271 @@
+"""Parameters of a program: names, types and defaults from the Python function's signature."""
+
+from __future__ import annotations
+
+import inspect
+import types as python_types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sgc.errors import ArgumentError, UsageError
+from sgc.ir import types
+from sgc.ir.graph import Lit, Operand
+from sgc.ir.types import Type
+from sgc.runtime.executor.interface.arguments import fits
+
+_TYPES: Mapping[Any, Type] = {
+    str: types.TEXT,
+    int: types.INT,
+    float: types.FLOAT,
+    bool: types.BOOL,
+    "str": types.TEXT,
+    "int": types.INT,
+    "float": types.FLOAT,
+    "bool": types.BOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter.
+
+    is_typed: its type is certain, not the assumption that it is text. is_annotated: it is told,
+    not taken from the default, so that arguments must be of it. is_static: it is of another
+    type, so that its value must be known when compiling.
+    """
+
+    name: str
+    type: Type
+    is_typed: bool
+    is_annotated: bool
+    is_static: bool
+    has_default: bool
+    default: Any
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither an annotation nor a default says what it is; None as default does not."""
+        says = self.default is not None if self.has_default else self.is_static
+        return not (self.is_typed or says)
+
+    @property
+    def default_operand(self) -> Operand | None:
+        if not self.has_default:
+            return None
+        if isinstance(self.default, (list, tuple)):
+            return tuple(map(Lit, self.default))
+        return Lit(self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """All parameters but the first, which is the stream.
+
+    rest: the name of `*rest`, whose value is a tuple; it and parameters without a name of their
+    own (`**options`) are static.
+    """
+
+    function: str
+    parameters: tuple[Parameter, ...]
+    rest: str | None = None
+    options: str | None = None
+
+    @property
+    def static(self) -> tuple[Parameter, ...]:
+        return tuple(parameter for parameter in self.parameters if parameter.is_static)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, defaults filled in; raises ArgumentError listing what is wrong."""
+        problems = []
+        kwargs = dict(kwargs)
+        positional = [name for name in self.names if name != self.options]
+        given = dict(zip(positional, args, strict=False))
+        if self.rest is not None:
+            positional = positional[: positional.index(self.rest)]
+            given = {name: given[name] for name in positional if name in given}
+            given[self.rest] = tuple(args[len(positional) :])
+        elif len(args) > len(positional):
+            problems.append(f"takes {len(positional)} arguments, found {len(args)}")
+        if self.options is not None:
+            extra = {name: value for name, value in kwargs.items() if name not in self.names}
+            kwargs = {name: value for name, value in kwargs.items() if name in self.names}
+            given[self.options] = {**kwargs.pop(self.options, {}), **extra}
+        if self.rest is not None and self.rest in kwargs:
+            given[self.rest] = tuple(kwargs.pop(self.rest))
+        problems += [f"argument {name!r} is given twice" for name in kwargs if name in given]
+        given |= kwargs
+        problems += [f"unknown argument {name!r}" for name in given if name not in self.names]
+        for parameter in self.parameters:
+            if parameter.name not in given:
+                if parameter.has_default:
+                    given[parameter.name] = parameter.default
+                else:
+                    problems.append(f"missing argument {parameter.name!r}")
+        if problems:
+            raise ArgumentError(
+                f"cannot run {self.function}: " + "; ".join(problems),
+                hint=f"{self.function} takes: {', '.join(self.names) or 'no arguments'}",
+            )
+        return {name: given[name] for name in self.names}
+
+    def call_arguments(
+        self, arguments: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the Python function with, after its stream."""
+        if self.rest is None and self.options is None:
+            return (), dict(arguments)
+        named = {n: v for n, v in arguments.items() if n not in (self.rest, self.options)}
+        options = dict(arguments[self.options]) if self.options is not None else {}
+        if self.rest is None:
+            return (), named | options
+        n_before = self.names.index(self.rest)
+        before = tuple(named.pop(name) for name in self.names[:n_before])
+        return (*before, *arguments[self.rest]), named | options
+
+    def types_of(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Type]:
+        """Types of the parameters that neither an annotation nor a default gives one, where the
+        values in all the rows are of one. That a parameter is text is assumed, unless its default
+        is None.
+        """
+        rows, found = tuple(rows), {}
+        for parameter in self.parameters:
+            if parameter.is_silent and rows and all(parameter.name in row for row in rows):
+                kinds = {type_of(row[parameter.name]) for row in rows}
+                type_ = kinds.pop() if len(kinds) == 1 else None
+                if type_ is not None and (parameter.is_static or type_ != types.TEXT):
+                    found[parameter.name] = type_
+        return found
+
+    def names_to_bind(
+        self, rows: Iterable[Mapping[str, Any]], known: Mapping[str, Type]
+    ) -> list[str]:
+        """The parameters given in some row whose values must be known when compiling."""
+        rows = tuple(rows)
+        return [
+            p.name
+            for p in self.parameters
+            if p.name not in known
+            and any(p.name in row for row in rows)
+            and (p.is_static or (p.is_silent and _is_other(p.name, rows)))
+        ]
+
+    def check_types(self, arguments: Mapping[str, Any]) -> None:
+        """Raises ArgumentError for values that are not of an annotated parameter's type."""
+        problems = [
+            f"argument {p.name!r} must be {p.type}, found {type(arguments[p.name]).__name__}"
+            for p in self.parameters
+            if p.name in arguments and p.is_annotated and not fits(arguments[p.name], p.type)
+        ]
+        if problems:
+            raise ArgumentError(f"cannot run {self.function}: " + "; ".join(problems))
+
+    def check_bound(self, bound: Mapping[str, Any]) -> None:
+        """Raises ArgumentError for names to bind that do not exist, or static ones left out."""
+        self.check_types(bound)
+        unknown = [name for name in bound if name not in self.names]
+        if unknown:
+            raise ArgumentError(
+                f"{self.function} has no argument {unknown[0]!r} to bind",
+                hint=f"it takes: {', '.join(self.names) or 'no arguments'}",
+            )
+        for parameter in self.static:
+            if parameter.name not in bound and not parameter.has_default:
+                raise ArgumentError(
+                    f"argument {parameter.name!r} of {self.function} is no text, number, bool or "
+                    "list[…], so its value must be known when compiling",
+                    hint=f"--bind {parameter.name}=VALUE, or compile({parameter.name}=VALUE)",
+                )
+
+
+def type_of(value: Any) -> Type | None:
+    """The type that a plain value would be annotated with; None where there is none."""
+    if isinstance(value, list):
+        items = {type_of(item) for item in value}
+        item = items.pop() if len(items) == 1 else None
+        return None if item is None else types.list_of(item)
+    return _TYPES.get(type(value))
+
+
+def _is_other(name: str, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a value of it is of no type that a parameter can have."""
+    return any(type_of(row[name]) is None for row in rows if name in row)
+
+
+def read_signature(function: python_types.FunctionType) -> Signature:
+    """The signature of a program's Python function; raises UsageError if it cannot be one."""
+    found = list(inspect.signature(function).parameters.values())
+    where = f"{function.__code__.co_filename.rsplit('/', 1)[-1]}:{function.__code__.co_firstlineno}"
+    if not found:
+        raise UsageError(
+            f"{function.__name__} takes no stream; its first parameter must be one",
+            where=where,
+            hint=f"def {function.__name__}(s): …",
+        )
+    if found[0].name in ("self", "cls"):
+        raise UsageError(
+            f"{function.__name__} is a method; a program is a function of a stream",
+            where=where,
+            hint="define it outside the class",
+        )
+    for parameter in found:
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter is not found[0]:
+            raise UsageError(
+                f"{parameter.name} of {function.__name__} is positional-only; "
+                "a program's arguments are given by name",
+                where=where,
+            )
+    hints = _hints(function)
+    parameters = [_parameter(p, hints.get(p.name, inspect.Parameter.empty)) for p in found[1:]]
+    rest = next((p.name for p in found[1:] if p.kind is p.VAR_POSITIONAL), None)
+    options = next((p.name for p in found[1:] if p.kind is p.VAR_KEYWORD), None)
+    return Signature(function.__name__, tuple(parameters), rest, options)
+
+
+def _hints(function: python_types.FunctionType) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError, AttributeError):
+        return dict(function.__annotations__)
+
+
+def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        empty: Any = () if parameter.kind is parameter.VAR_POSITIONAL else {}
+        return Parameter(
+            parameter.name, types.TEXT, is_typed=False, is_annotated=False, is_static=True,
+            has_default=True, default=empty,
+        )  # fmt: skip
+    has_default = parameter.default is not parameter.empty
+    default = parameter.default if has_default else None
+    annotated = _annotated(annotation)
+    inferred = _TYPES.get(type(default)) if has_default else None
+    type_ = annotated or inferred
+    if has_default and default is None:
+        annotated = inferred = type_ = None  # None is no text or number: its value decides
+    is_other = annotation is not parameter.empty and annotated is None
+    is_other_default = annotated is None and inferred is None and has_default
+    return Parameter(
+        name=parameter.name,
+        type=type_ or types.TEXT,
+        is_typed=type_ is not None,
+        is_annotated=annotated is not None,
+        is_static=is_other or is_other_default,
+        has_default=has_default,
+        default=default,
+    )
+
+
+def _annotated(annotation: Any) -> Type | None:
+    if isinstance(annotation, (type, str)) and annotation in _TYPES:
+        return _TYPES[annotation]
+    if typing.get_origin(annotation) is list:
+        (item,) = typing.get_args(annotation) or (str,)
+        inner = _annotated(item)
+        return None if inner is None else types.list_of(inner)
+    return None

@@ -1,0 +1,304 @@
+"""Prompt states as a program sees them: streams that grow, fork, and hold variables."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sgc.core.session import Session, here
+from sgc.core.symbols import Symbol
+from sgc.errors import UnknownVariable, UsageError
+from sgc.ir import types
+from sgc.ir.graph import Lit, Ref
+from sgc.lang import words
+from sgc.lang.append import append, checked_name, refuse_unknown, shown
+from sgc.lang.group import Gathered, ProgramStateGroup, ungathered
+from sgc.lang.view import StreamExecutorView
+from sgc.lang.words import Appendable, RoleBegin, RoleEnd
+
+
+class ProgramState:
+    """A stream of prompt text, and the names set on it.
+
+    `s += x` appends text or an expression; `s["name"]` is what a generation gave. Made by
+    running a function, by `fork` and by `copy`; not by hand. Reading waits for what is still
+    being generated, and raises the error that ended the run if one did.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        function_name: str,
+        symbol: Symbol,
+        path: str,
+        names: Mapping[str | None, Any] | None = None,
+    ) -> None:
+        self.session = session
+        self.function_name = function_name
+        self.path = path  # its place among calls and forks, unique in a run
+        self.symbol = symbol  # the stream's present state
+        self.start = symbol  # its first one: of a fork's child, where it leaves the trunk
+        self.roles: list[str] = []  # open ones
+        # Under None is what the last generation without a name gave, as in SGLang.
+        self._names: dict[str | None, Any] = dict(names or {})
+        self._own: dict[str | None, None] = {}  # names set on this stream, in order
+        self._generated: dict[str | None, Symbol] = {}  # what each name's own generation gave
+        self._n_forks = 0
+        self._is_child = False
+        self._ret_value: Any = None
+        session.states.append(self)
+
+    # -- appending ----------------------------------------------------------------------
+
+    def __iadd__(self, other: Appendable) -> ProgramState:
+        append(self, other)
+        return self
+
+    def _role(self, role: str, expr: Appendable | None) -> Any:
+        if expr is None:
+            return self._role_scope(role)
+        append(self, words.role(role, expr))
+        return words.Appended(words.role(role, expr), self)
+
+    @contextmanager
+    def _role_scope(self, role: str) -> Iterator[ProgramState]:
+        append(self, RoleBegin(role))
+        with self.session.scope(self, role):
+            yield self
+        append(self, RoleEnd(role))
+
+    def system(self, expr: Appendable | None = None) -> Any:
+        """Appends a system message, or opens one: `with s.system(): …`."""
+        return self._role("system", expr)
+
+    def user(self, expr: Appendable | None = None) -> Any:
+        """Appends a user message, or opens one: `with s.user(): …`."""
+        return self._role("user", expr)
+
+    def assistant(self, expr: Appendable | None = None) -> Any:
+        """Appends an assistant message, or opens one: `with s.assistant(): …`."""
+        return self._role("assistant", expr)
+
+    # -- forking ------------------------------------------------------------------------
+
+    def fork(
+        self, size: int = 1, position_ids_offset: Sequence[int] | None = None
+    ) -> ProgramStateGroup:
+        """`size` streams that continue this one's text and names; this one goes on too.
+
+        position_ids_offset: SGLang's hint for concatenating KV; positions here always follow
+        from the text, so it changes nothing.
+        """
+        if self.session.is_abstract(size):
+            refuse_unknown(
+                self.session,
+                size,
+                "fork() into a number of streams known only when the program runs",
+                "fork as many as there can be, and use those that are needed",
+            )
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise UsageError(f"fork takes a whole number, found {shown(size)}", where=here())
+        if not 1 <= size <= 100_000:
+            raise UsageError(f"fork takes from 1 to 100000 children, found {size}", where=here())
+        results = [("s", types.STREAM)] * (size + 1)
+        symbols = self.session.emit("fork", results, stream=Ref(self.symbol.name), n=Lit(size))
+        self.symbol = symbols[0]
+        children = [
+            ProgramState(
+                self.session, self.function_name, symbol, f"{self.path}/:{self._n_forks}.{i}",
+                self._names,
+            )
+            for i, symbol in enumerate(symbols[1:])
+        ]  # fmt: skip
+        self._n_forks += 1
+        for child in children:
+            child._is_child = True
+            child.roles = list(self.roles)
+            child._generated = dict(self._generated)
+        return ProgramStateGroup(children, self)
+
+    @contextmanager
+    def copy(self, position_ids_offset: Sequence[int] | None = None) -> Iterator[ProgramState]:
+        """A stream that continues this one; at exit its new names are gathered here."""
+        group = self.fork(1, position_ids_offset)
+        try:
+            with self.session.scope(group):
+                yield group[0]
+        finally:
+            group.join()
+
+    @contextmanager
+    def var_scope(self, name: str) -> Iterator[None]:
+        """Names the text appended inside the `with` block."""
+        start = self.symbol
+        with self.session.scope(self, start):
+            yield
+        self.set_derived(checked_name(name), self.session.span(start, self.symbol))
+
+    # -- names --------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            self.session.await_name(self._names, name)
+        if name not in self._names:
+            known = ", ".join(filter(None, self._names)) or "none yet"
+            raise UnknownVariable(
+                f"no variable {name!r} has been set on this stream; there are: {known}",
+                where=here(),
+                hint="a name can be read after the gen or select that sets it was appended",
+            )
+        self.session.note_read(name)
+        return self._read(self._names[name])
+
+    def _read(self, value: Any) -> Any:
+        if isinstance(value, Symbol):
+            return self.session.read(value)
+        if isinstance(value, Gathered):
+            return [self._read(item) for item in value.items]
+        return value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.set_derived(checked_name(name), value)
+
+    def set_derived(self, name: str | None, value: Any) -> None:
+        """Sets a name to a value of any kind."""
+        self._names[name] = value
+        self._own[name] = None
+        self.session.notify()
+
+    def set_unsure(self, name: str | None, value: Symbol, is_own: bool) -> None:
+        """Sets a name, while tracing, that may not be set on every way that leads here."""
+        self._names[name] = value
+        if is_own:
+            self._own[name] = None
+
+    def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
+        """Sets a name to what a sampling op gives; a hidden one only has its meta info known."""
+        self._generated[name] = value
+        if not is_hidden:
+            self.set_derived(name, value)
+
+    def __contains__(self, name: object) -> bool:
+        self.session.note_asked((name,) if isinstance(name, str) else ())
+        return name in self._names
+
+    def get_var(self, name: str) -> Any:
+        """The same as `s[name]`."""
+        return self[name]
+
+    def set_var(self, name: str, value: Any) -> None:
+        """The same as `s[name] = value`."""
+        self[name] = value
+
+    def variables(self) -> dict[str, Any]:
+        """Every name with its value; waits for those still to come."""
+        return {name: value for name, value in self.all_variables().items() if name is not None}
+
+    def all_variables(self) -> dict[str | None, Any]:
+        """The same, with what the last generation without a name gave under None."""
+        self.session.await_body()
+        self.session.note_asked(self._names)
+        return {name: self._read(value) for name, value in list(self._names.items())}
+
+    def own_values(self) -> dict[str | None, Any]:
+        """Names set on this stream, not on the trunk before it, as the session holds them."""
+        return {name: self._names[name] for name in self._own}
+
+    def own_names(self) -> dict[str, Any]:
+        """The same, with gathered lists as lists and what has no name left out."""
+        own = self.own_values().items()
+        return {name: ungathered(value) for name, value in own if name is not None}
+
+    def get_meta_info(self, name: str) -> Any:
+        """How a variable was generated: finish reason, counts, log-probabilities if asked.
+
+        For a `select`, the choices' log-probabilities and probabilities; a list where several
+        texts were drawn; None for what was not generated.
+        """
+        if name not in self._generated:
+            self.session.await_name(self._generated, name)
+        value = self._generated.get(name)
+        return None if value is None else self.session.meta_info(value)
+
+    # -- reading ------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The whole text so far; waits for what is being generated."""
+        self.session.await_body()
+        text: str = self.session.text_of(self.symbol)
+        return text
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The chat so far as role and content pairs, in OpenAI's form."""
+        self.session.await_body()
+        return self.session.messages_of(self.symbol)
+
+    def sync(self) -> None:
+        """Waits until everything appended so far is done; raises what went wrong.
+
+        Once the program's body has ended, this is the whole run, its forks with it.
+        """
+        self.session.await_body()
+        self.session.settled(self.symbol)
+
+    def error(self) -> BaseException | None:
+        """What ended the run, once everything appended so far is done; None if nothing did."""
+        try:
+            self.sync()
+        except Exception as error:
+            return error
+        return None
+
+    @property
+    def start_text(self) -> str:
+        """What a fork's child had from its trunk."""
+        return self.session.text_of(self.start) if self._is_child else ""
+
+    @property
+    def ret_value(self) -> Any:
+        """What the program's function returned."""
+        self.session.await_body()
+        return self._ret_value
+
+    @ret_value.setter
+    def ret_value(self, value: Any) -> None:
+        self._ret_value = value
+
+    def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
+        """Text as it comes, when run with `stream=True`; else all of it at once.
+
+        Of the whole stream; of one variable; or, given a list of names, `StreamedText` of all of
+        them, in this stream and its forks. Ends when no more can come, and raises what went wrong.
+        """
+        return self.session.text_iter(self, var_name)
+
+    def text_async_iter(
+        self, var_name: str | Sequence[str] | None = None, return_meta_data: bool = False
+    ) -> AsyncIterator[Any]:
+        """The same for asynchronous callers; with meta data, pairs of text and meta info."""
+        return self.session.text_async_iter(self, var_name, return_meta_data)
+
+    def cancel(self) -> None:
+        """Stops the run this stream belongs to; what it had in flight is freed."""
+        self.session.cancel()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing of the run is going on any more."""
+        return self.session.is_settled
+
+    @property
+    def stream_executor(self) -> StreamExecutorView:
+        """What outside code reads of SGLang's executor of a stream."""
+        return StreamExecutorView(self)
+
+    def __repr__(self) -> str:
+        error = self.error()
+        return f"ProgramState({self.text() if error is None else error})"
+
+    def _repr_html_(self) -> str:
+        from sgc.lang.notebook import pieces_html
+
+        self.sync()
+        return pieces_html(self.session.pieces_of(self.symbol))

@@ -1,0 +1,57 @@
+"""Look-ups in a dict by values known only when the program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.core.markers import has_marker
+
+
+class table(dict[Any, Any]):  # a word of the language
+    """A dict; a look-up by a text known only when the program runs decides among its keys.
+
+    `sgc.table({"yes": 1, "no": 2})[s["x"]]` raises KeyError as a dict does where no key is the
+    text; each key, and the miss, is a way of the compiled program.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._key(key)
+        if found is None:
+            raise KeyError(key)
+        return dict.__getitem__(self, found[0])
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found = self._key(key)
+        return default if found is None else dict.__getitem__(self, found[0])
+
+    def __contains__(self, key: object) -> bool:
+        return self._key(key) is not None
+
+    def _key(self, key: Any) -> tuple[Any] | None:
+        """The key of the table that equals a value, if any does."""
+        if not (hasattr(key, "symbol") or (isinstance(key, str) and has_marker(key))):
+            return (key,) if dict.__contains__(self, key) else None
+        _refuse_plain(key)
+        return next(((each,) for each in self if key == each), None)
+
+
+def _refuse_plain(key: Any) -> None:
+    """Stops the trace for an f-string around a value: Python compares it as it is."""
+    from sgc.core.stops import stop
+
+    if type(key) is str:
+        stop(
+            "a text that contains a value known only when the program runs is looked up",
+            hint='build it with +, as in table[x + "!"]',
+        )
+
+
+def join(sep: str, items: Any) -> Any:
+    """`sep.join(items)`, also of a list whose length is known only when the program runs."""
+    if hasattr(items, "symbol"):
+        from sgc.ir import types
+        from sgc.tracing.values.computing import attempted, computed
+
+        is_of_text = items.symbol.type == types.list_of(types.TEXT)
+        return (computed if is_of_text else attempted)(items.session, "join", sep, items)
+    return sep.join(items)

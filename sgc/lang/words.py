@@ -1,0 +1,295 @@
+"""The words of the language: expressions that a program appends to a stream.
+
+An expression is inert data until `s += expression`. Signatures follow SGLang's front end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from sgc.core.session import here
+from sgc.errors import UsageError
+from sgc.lang.choices import method_of
+from sgc.lang.constraints import constrained
+
+Appendable = Union["Expr", str]
+
+
+class Expr:
+    """Anything but text that can be appended; `+` joins expressions and texts in order."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Appendable) -> Sequenced:
+        joined: Sequenced = _join(self, other)
+        return joined
+
+    def __radd__(self, other: Appendable) -> Sequenced:
+        joined: Sequenced = _join(other, self)
+        return joined
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced(Expr):
+    """Parts appended one after the other."""
+
+    parts: tuple[Appendable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gen(Expr):
+    """A generation. params: those that were given, by the op's field names."""
+
+    name: str | None
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Expr):
+    """The likeliest of some texts. method: a name, or an object of the user's."""
+
+    name: str | None
+    choices: Sequence[str]
+    method: Any
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Image(Expr):
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Video(Expr):
+    value: Any
+    n_frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateReasoning(Expr):
+    expr: Appendable | None
+    model_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended(Expr):
+    """What `s.user(expr)` gives: appending it to `s` again, `s += s.user(…)`, adds nothing."""
+
+    expr: Appendable
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RoleBegin(Expr):
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleEnd(Expr):
+    role: str
+
+
+def _join(left: Any, right: Any) -> Any:
+    """The two in sequence; NotImplemented for what cannot be appended."""
+    parts: list[Appendable] = []
+    for part in (left, right):
+        if isinstance(part, Sequenced):
+            parts.extend(part.parts)
+        elif isinstance(part, (Expr, str)):
+            parts.append(part)
+        else:
+            return NotImplemented
+    return Sequenced(tuple(parts))
+
+
+def gen(
+    name: str | None = None,
+    max_tokens: int | None = None,
+    min_tokens: int | None = None,
+    n: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    stop_token_ids: Sequence[int] | None = None,
+    stop_regex: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    frequency_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    ignore_eos: bool | None = None,
+    return_logprob: bool | None = None,
+    logprob_start_len: int | None = None,
+    top_logprobs_num: int | None = None,
+    return_text_in_logprobs: bool | None = None,
+    dtype: Any = None,
+    choices: Sequence[str] | None = None,
+    choices_method: Any = None,
+    regex: str | None = None,
+    json_schema: Any = None,
+    *,
+    ebnf: str | None = None,
+    repetition_penalty: float | None = None,
+    logit_bias: Mapping[int, float] | None = None,
+    seed: int | None = None,
+    keep_stop: bool | None = None,
+    heal: bool | None = None,
+) -> Expr:
+    """Generates text from the prompt so far and appends it; `s[name]` is the text.
+
+    What is None takes the run's default. Stop strings end the text and are not part of it,
+    unless `keep_stop`. n: above 1, `s[name]` is a list and its first is appended. dtype: int,
+    float, str or bool, or any type for JSON of it. json_schema: JSON text, a dict, a pydantic
+    model or a type. heal: where the prompt's text ends inside what could be one token ("http:"),
+    its last tokens are decided anew together with the text. With `choices` it is a `select`, and
+    what only concerns generation is not looked at. A parameter that the backend cannot honour
+    is an error when it runs.
+    """
+    given: dict[str, Any] = dict(locals())
+    params = {key: value for key, value in given.items() if value is not None}
+    for key in ("name", "choices", "choices_method"):
+        params.pop(key, None)
+    if choices:
+        kept = {key: value for key, value in params.items() if key in ("temperature", "seed")}
+        texts = choices if isinstance(choices, str) else tuple(choices)
+        return Select(name, texts, method_of(choices_method), kept)
+    return Gen(name, _placed(params))
+
+
+def _placed(params: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return constrained(params)
+    except UsageError as error:
+        error.where = error.where or here()
+        raise
+
+
+def gen_int(
+    name: str | None = None,
+    max_tokens: int | None = None,
+    n: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    stop_token_ids: Sequence[int] | None = None,
+    stop_regex: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    frequency_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    ignore_eos: bool | None = None,
+    return_logprob: bool | None = None,
+    logprob_start_len: int | None = None,
+    top_logprobs_num: int | None = None,
+    return_text_in_logprobs: bool | None = None,
+) -> Expr:
+    """`gen` of a whole number; `s[name]` is its text."""
+    return gen(**locals(), dtype="int")
+
+
+def gen_string(
+    name: str | None = None,
+    max_tokens: int | None = None,
+    n: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    stop_token_ids: Sequence[int] | None = None,
+    stop_regex: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    frequency_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    ignore_eos: bool | None = None,
+    return_logprob: bool | None = None,
+    logprob_start_len: int | None = None,
+    top_logprobs_num: int | None = None,
+    return_text_in_logprobs: bool | None = None,
+) -> Expr:
+    """`gen` of a text in double quotes; `s[name]` is with them."""
+    return gen(**locals(), dtype="str")
+
+
+def select(
+    name: str | None = None,
+    choices: Sequence[str] | None = None,
+    temperature: float = 0.0,
+    choices_method: Any = None,
+    *,
+    seed: int | None = None,
+) -> Expr:
+    """Appends the likeliest of `choices`; `s[name]` is the one taken.
+
+    choices_method: token_length_normalized (default), greedy_token_selection,
+    unconditional_likelihood_normalized or "joint"; or a ChoicesSamplingMethod of your own.
+    """
+    params: dict[str, Any] = {"temperature": temperature} if temperature else {}
+    if seed is not None:
+        params["seed"] = seed
+    given = choices if isinstance(choices, str) else tuple(choices or ())
+    return Select(name, given, method_of(choices_method), params)
+
+
+def image(expr: Any) -> Expr:
+    """Appends an image: a path, bytes, a data URL or a PIL image; never fetched by URL."""
+    return Image(expr)
+
+
+def video(path: Any, num_frames: int) -> Expr:
+    """Appends `num_frames` frames of a video file, evenly spaced; needs OpenCV."""
+    return Video(path, num_frames)
+
+
+def separate_reasoning(expr: Appendable | None = None, model_type: str | None = None) -> Expr:
+    """Takes the reasoning out of what the generations of `expr` gave.
+
+    The stream and `s[name]` keep the answer, `s[name + "_reasoning_content"]` is the reasoning.
+    model_type: whose marks of reasoning, such as "deepseek-r1" or "qwen3".
+    """
+    return SeparateReasoning(expr, model_type)
+
+
+def role(role: str, expr: Appendable | None = None) -> Expr:
+    """A message of any role the model's chat template knows."""
+    begin, end = RoleBegin(role), RoleEnd(role)
+    return begin + end if expr is None else begin + expr + end
+
+
+def system(expr: Appendable | None = None) -> Expr:
+    """A system message; without content an empty one, which replaces the template's own."""
+    return role("system", expr)
+
+
+def user(expr: Appendable | None = None) -> Expr:
+    """A user message."""
+    return role("user", expr)
+
+
+def assistant(expr: Appendable | None = None) -> Expr:
+    """An assistant message: usually one or more generations and the text around them."""
+    return role("assistant", expr)
+
+
+def system_begin() -> Expr:
+    return RoleBegin("system")
+
+
+def system_end() -> Expr:
+    return RoleEnd("system")
+
+
+def user_begin() -> Expr:
+    return RoleBegin("user")
+
+
+def user_end() -> Expr:
+    return RoleEnd("user")
+
+
+def assistant_begin() -> Expr:
+    return RoleBegin("assistant")
+
+
+def assistant_end() -> Expr:
+    return RoleEnd("assistant")

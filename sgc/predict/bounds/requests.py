@@ -1,0 +1,204 @@
+"""What one generation or choice can cost at most: of a provider's model, or of our engine.
+
+Nothing is taken to be cached. A byte of a prompt counts as a token, and so does what is around each
+message; a generation has all the tokens that it may have. What a reply has to keep to, and is only
+checked here, may be asked for as often as it is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sgc.predict.bounds.lengths import Bound
+from sgc.runtime.executor.backends.providers.backend import TOKENS_A_MESSAGE
+from sgc.runtime.executor.backends.providers.choose import ROOM_TO_REASON
+from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.wire.lower import REWRITE, ROOM_FOR_JSON
+from sgc.runtime.executor.backends.providers.wire.notes import LONGEST_REFUSED, longest_note
+from sgc.runtime.executor.backends.providers.wire.schema import Shape, of_regex, of_schema
+from sgc.runtime.executor.backends.speculation import MAX_MESSAGES
+from sgc.runtime.executor.interface.backend import Capabilities, Sampling
+from sgc.runtime.executor.patterns.lowering import MAX_TRIES, plan_constraint
+
+INSTRUCTION = 96  # bytes of what tells a model to take one of some choices, beside them
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """At most. money: US dollars, 0 where none is asked. why: what makes any of it unbounded."""
+
+    requests: float = 0.0
+    prompt_tokens: float = 0.0
+    completion_tokens: float = 0.0
+    money: float = 0.0
+    why: str = ""
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.money + other.money,
+            self.why or other.why,
+        )
+
+    def or_else(self, other: Cost) -> Cost:
+        """Of the dearer of two ways, each sum by itself."""
+        return Cost(
+            max(self.requests, other.requests),
+            max(self.prompt_tokens, other.prompt_tokens),
+            max(self.completion_tokens, other.completion_tokens),
+            max(self.money, other.money),
+            self.why or other.why,
+        )
+
+    def times(self, n: float) -> Cost:
+        def each(cost: float) -> float:
+            return cost * n if cost and n else 0.0
+
+        return Cost(
+            each(self.requests),
+            each(self.prompt_tokens),
+            each(self.completion_tokens),
+            each(self.money),
+            self.why,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt. tokens: of its text and what was generated; messages that have begun; images."""
+
+    tokens: float
+    n_messages: int
+    n_images: int
+
+
+class Asking(Protocol):
+    """What is asked for, at the most."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def generate(self, asked: Asked, sampling: Sampling, n: int, ahead: int) -> Cost: ...
+
+    def select(self, asked: Asked, choices: Sequence[Bound], unconditional: bool) -> Cost: ...
+
+    def commit(self, asked: Asked) -> Cost: ...
+
+
+class EngineAsking:
+    """Of our engine, which costs no money. n_first: tokens that every prompt begins with."""
+
+    def __init__(self, capabilities: Capabilities, n_first: int) -> None:
+        self._capabilities = capabilities
+        self._n_first = n_first
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def generate(self, asked: Asked, sampling: Sampling, n: int, ahead: int) -> Cost:
+        return Cost(1, asked.tokens + self._n_first, sampling.max_tokens).times(n)
+
+    def select(self, asked: Asked, choices: Sequence[Bound], unconditional: bool) -> Cost:
+        said = sum(choice.tokens for choice in choices)
+        alone = said + self._n_first * len(choices) if unconditional else 0
+        return Cost(1, asked.tokens + self._n_first + said + alone)
+
+    def commit(self, asked: Asked) -> Cost:
+        return Cost(1, asked.tokens + self._n_first)
+
+
+@dataclass(frozen=True)
+class ProviderAsking:
+    """Of a provider's model. is_marked: the program marks what is to be kept, which costs more."""
+
+    capabilities: Capabilities
+    facts: Facts
+    is_marked: bool = False
+
+    def generate(self, asked: Asked, sampling: Sampling, n: int, ahead: int) -> Cost:
+        if sampling.max_tokens == 0:
+            return Cost(n)
+        plan = plan_constraint(sampling, self.capabilities)
+        shape = self._shape(sampling)
+        n_shape = len(str(shape.schema)) if shape is not None else 0
+        is_wrapped = shape is not None and shape.unwrap is not None
+        limit = sampling.max_tokens + (ROOM_FOR_JSON if is_wrapped else 0)
+        prompt = self._prompt(asked) + n_shape
+        if plan.check is not None:
+            told = prompt + longest_note(sampling)
+            return self._cost(told, limit).times(MAX_TRIES * n)
+        together = n > 1 and self.facts.n
+        cost = self._cost(prompt, limit * n) if together else self._cost(prompt, limit).times(n)
+        if ahead and n == 1:
+            n_tries = 1 if self.capabilities.goes_on else MAX_MESSAGES
+            cost = cost.plus(self._cost(prompt, max(ahead, limit)).times(n_tries))
+        return cost
+
+    def _shape(self, sampling: Sampling) -> Shape | None:
+        facts = self.facts
+        if sampling.regex is not None:
+            return of_regex(sampling.regex, facts) if facts.structured and not facts.regex else None
+        if sampling.json_schema is None or not facts.structured:
+            return None
+        return of_schema(sampling.json_schema, facts)
+
+    def select(self, asked: Asked, choices: Sequence[Bound], unconditional: bool) -> Cost:
+        sizes = [_quoted(choice) for choice in choices]
+        longest, listed = max(sizes), sum(sizes) + 2 * len(sizes)
+        prompt = self._prompt(asked)
+        room = ROOM_FOR_JSON + (ROOM_TO_REASON if self.facts.reasoning else 0)
+        cost = Cost()
+        for way in self.facts.select:
+            if way == "echo":
+                found = self._cost(prompt + longest, 1).times(len(choices))
+            elif way == "logit_bias":
+                found = self._cost(prompt + longest, 1).times(longest)
+            else:
+                told = prompt + listed + INSTRUCTION + LONGEST_REFUSED + 2 * room
+                limit = min(longest + room, self.facts.max_output)
+                found = self._cost(told, limit).times(MAX_TRIES)
+            cost = cost.or_else(found)
+        return cost
+
+    def commit(self, asked: Asked) -> Cost:
+        return Cost(1)
+
+    def _prompt(self, asked: Asked) -> float:
+        tokens = asked.tokens + self.facts.image_tokens * asked.n_images
+        if self.facts.api == "completions":
+            return tokens
+        rewrite = len(REWRITE) + 2 if self.facts.prefill == "rewrite" else 0
+        return tokens + rewrite + TOKENS_A_MESSAGE * (asked.n_messages + 3)
+
+    def _cost(self, prompt: float, output: float) -> Cost:
+        prices = self.facts.prices
+        if prices is None:
+            return Cost(1, prompt, output)
+        if not math.isfinite(prompt + output):
+            return Cost(1, prompt, output, math.inf)
+        n_prompt, n_output = math.ceil(prompt), math.ceil(output)
+        if self._may_write:
+            return Cost(1, prompt, output, prices.ceiling(n_prompt, n_output))
+        return Cost(1, prompt, output, prices.cost(n_prompt, 0, 0, 0, n_output))
+
+    @property
+    def _may_write(self) -> bool:
+        """Whether a request may be billed for what is kept of it."""
+        caching = self.facts.caching
+        if caching is None or self.facts.cache == "off" or caching.kind == "automatic":
+            return False
+        return caching.kind == "both" or self.is_marked or self.facts.cache == "vendor"
+
+
+def _quoted(choice: Bound) -> float:
+    """A choice as JSON."""
+    if choice.known is not None:
+        return float(len(json.dumps(choice.known[0]).encode()))
+    return 6 * choice.changed + 2

@@ -1,0 +1,84 @@
+"""Runs a program on assumed replies, row by row, and adds up what its requests would use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sgc.errors import DeoptReached, SgcError
+from sgc.ir.graph import Graph
+from sgc.predict.dry.samples import Samples
+from sgc.predict.dry.tools import AssumedTools
+from sgc.predict.dry.totals import Totals
+from sgc.runtime.executor.backends.dry import DryBackend
+from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.run.loop import shared
+from sgc.runtime.executor.run.options import RunOptions
+
+AT_ONCE = 64  # rows: as in a batch, what they ask first comes before what they ask then
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """key: the row's; arguments: of the program."""
+
+    key: str
+    arguments: Mapping[str, Any]
+
+
+def dry_run(
+    graph: Graph,
+    rows: Sequence[Row],
+    backend: DryBackend,
+    options: RunOptions,
+    samples: Samples | None = None,
+    tool_text: str = "",
+) -> Totals:
+    """What all rows would use. options: those of the runs; samples: what tools gave.
+
+    Raises the first error that a row would end with, naming the row.
+    """
+    for row in rows:
+        if samples is not None:
+            samples.assign(row.key, row.arguments)
+    return shared.run(_all(graph, rows, backend, options, samples, tool_text))
+
+
+async def _all(
+    graph: Graph,
+    rows: Sequence[Row],
+    backend: DryBackend,
+    options: RunOptions,
+    samples: Samples | None,
+    tool_text: str,
+) -> Totals:
+    totals = Totals()
+
+    async def one(row: Row) -> None:
+        tools = AssumedTools(row.key, samples, tool_text)
+        chosen = replace(options, log=None, row=row.key, allow_tools=tools, ordered_joins=True)
+        try:
+            result = await run_graph(graph, backend, row.arguments, chosen)
+        except SgcError as error:
+            raise of_row(error, row, len(rows)) from error
+        totals.add_all(result.requests)
+        totals.add_prefetches(result.prefetches)
+
+    for start in range(0, len(rows), AT_ONCE):
+        work = map(one, rows[start : start + AT_ONCE])
+        for failed in await asyncio.gather(*work, return_exceptions=True):
+            if failed is not None:
+                raise failed
+    return totals
+
+
+def of_row(error: SgcError, row: Row, n_rows: int) -> SgcError:
+    """The error with its row; what the interpreter would go on with cannot be told here."""
+    if isinstance(error, DeoptReached):
+        error.hint = "what is left to the interpreter is not predicted; give the loop a bound"
+    if n_rows > 1:
+        error.message = f"row {row.key}: {error.message}"
+        error.args = (error.message,)
+    return error

@@ -1,0 +1,156 @@
+"""Advice on a program: what is probably not meant as it is written, and what to do about it.
+
+Every kind of advice is a function of the graph in `ADVISERS`; `sgc explain` prints what they
+find. Nothing here is an error: the program runs as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sgc.ir.analysis.interpreted import left_of
+from sgc.ir.analysis.text_boundaries import Border, Tail, borders
+from sgc.ir.graph import Graph, Lit, Loc
+
+SHOWN_CHARS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """loc: the user's line; what: that is found there; advice: what to do."""
+
+    loc: Loc | None
+    what: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.loc or 'a line unknown'}: {self.what}\n  {self.advice}"
+
+
+def findings(graph: Graph) -> tuple[Finding, ...]:
+    """All there is to point out; what a loop or a fork repeats is there once."""
+    programs = (graph, *graph.called)
+    found = (finding for adviser in ADVISERS for each in programs for finding in adviser(each))
+    return tuple(dict.fromkeys(found))
+
+
+# -- borders ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    what: str
+    advice: str
+
+
+_SPACE_ADVICE = "a model's tokens bring their own: leave it out, or generate with heal=True"
+_URL_ADVICE = 'one token, such as "://", would go over the border: generate with heal=True'
+_WORD_ADVICE = "if that is not a whole word or number, generate with heal=True"
+
+_URL = re.compile(r"(?:\b(?:https?|ftp|wss?):/?|://)\Z")
+_WORD = re.compile(r"[\w'’]+\Z")
+# What a prompt may well end with: its next token brings a space. After other words of a natural
+# language only the writer knows whether they are whole.
+_SMALL_WORDS = """
+a about above after again against all also although always am an and another answer any are as
+ask at be because been before being below between both but by called can could did do does done
+down during each either every few find following for from gave get give gives has have having he
+her here hers him his how however i if in include includes including into is it its just know
+known less let like make many may me mean means might mine more most must my named need neither
+next no nor not now of off often on once one only onto or other our ours out over own per please
+rather said same say says see shall she should since so some such than that the their them then
+there therefore these they think this those though through thus to today too toward two under
+until up upon us use used uses using very want was we were what when where whether which while
+who whom whose why will with within without would write yes yet you your yours
+"""
+_WHOLE_WORDS = frozenset(_SMALL_WORDS.split())
+_CONTRACTED = frozenset({"d", "ll", "m", "re", "s", "t", "ve"})  # after an apostrophe
+
+
+def border_advice(graph: Graph) -> Iterator[Finding]:
+    """Generations whose prompt ends where a model would not end a token.
+
+    A model has learned texts cut into their usual tokens, so a prompt that stops inside one asks
+    for something it has rarely seen. Pointed out is a prompt that ends with
+    - a space or a tab: a token of the text after it would have begun with it;
+    - the scheme of a URL, such as `http:`, or `://`;
+    - a word, a number or an underscore, if it may be the beginning of a longer one: not if it is
+      one of the usual small words, nor if it goes on from text that only a run has.
+    Not pointed out: other punctuation, line ends, scripts that put no spaces between words,
+    the beginning of a message, and a generation that is told `heal`, either way.
+    """
+    for border in borders(graph):
+        risk = _risk(border.tail) if border.node.get("heal") == Lit(None) else None
+        if risk is not None:
+            what = f"the prompt of {_called(border)} {risk.what}: {_shown(border.tail)}"
+            yield Finding(border.node.loc, what, risk.advice)
+
+
+def _risk(tail: Tail) -> Risk | None:
+    if tail.text.endswith(("\t", " ")):
+        space = "tab" if tail.text.endswith("\t") else "space"
+        return Risk(f"ends with a {space}", _SPACE_ADVICE)
+    if _URL.search(tail.text):
+        return Risk("ends inside a URL", _URL_ADVICE)
+    if _is_word_open(tail):
+        return Risk("may end inside a word", _WORD_ADVICE)
+    return None
+
+
+def _is_word_open(tail: Tail) -> bool:
+    """Whether the text ends with what may be the beginning of a word or a number."""
+    match = _WORD.search(tail.text)
+    if match is None or (match.start() == 0 and tail.is_cut):
+        return False
+    word = match.group().replace("’", "'").lower()
+    last = word[-1]
+    has_spaces = last.isdigit() or last == "_" or last.upper() != last
+    is_whole = word in _WHOLE_WORDS or ("'" in word and word.rpartition("'")[2] in _CONTRACTED)
+    return has_spaces and not is_whole
+
+
+def _called(border: Border) -> str:
+    name = border.node.text("name")
+    return f"gen {json.dumps(name, ensure_ascii=False)}" if name else "gen"
+
+
+def _shown(tail: Tail) -> str:
+    is_cut = tail.is_cut or len(tail.text) > SHOWN_CHARS
+    end = tail.text[-SHOWN_CHARS:]
+    return json.dumps(("…" if is_cut else "") + end, ensure_ascii=False)
+
+
+# -- what was not compiled ----------------------------------------------------------------
+
+
+def left_advice(graph: Graph) -> Iterator[Finding]:
+    """Ways left to the interpreter: a run of a file without its source fails where one is taken."""
+    left = left_of(graph)
+    if left is not None:
+        loc = next((node.loc for node in graph.all_nodes() if node.op == "deopt"), None)
+        nothing = "; what is compiled asks a model for nothing" if left.is_all else ""
+        advice = "run the file with --source PROG.py, or give loops bounds and lists their values"
+        yield Finding(loc, f"{left}{nothing}", advice)
+
+
+def bound_advice(graph: Graph) -> Iterator[Finding]:
+    """Loops that only compiled runs leave after so many turns."""
+    for node in graph.nodes():
+        bound = node.get("bound") if node.op == "jump" else None
+        if isinstance(bound, Lit) and bound.value:
+            yield Finding(
+                node.loc,
+                f"compiled, this loop ends with TurnsExceeded after {bound.value} turns; "
+                "interpreted it has no such bound",
+                "loop over sgc.turns(n) if both should have it",
+            )
+
+
+ADVISERS: tuple[Callable[[Graph], Iterator[Finding]], ...] = (
+    border_advice,
+    left_advice,
+    bound_advice,
+)

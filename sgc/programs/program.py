@@ -1,0 +1,349 @@
+"""Compiled programs: a graph that can be saved, loaded, looked at and run without source."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.session import current_session
+from sgc.core.stops import INTERPRET
+from sgc.errors import ArgumentError, TraceError, UsageError
+from sgc.ir.analysis.interpreted import left_of
+from sgc.ir.file import sgir as ir_file
+from sgc.ir.graph import Graph
+from sgc.ir.text.printer import to_text
+from sgc.ir.types import Type
+from sgc.lang.tools import met_tools, resolve_tools
+from sgc.passes.base import Pass
+from sgc.passes.facts.kept_results import keep
+from sgc.passes.pipeline import Observer, optimize
+from sgc.planning.batches import make_batch
+from sgc.runs.batch import (
+    MAX_CONCURRENCY,
+    Batch,
+    BatchOptions,
+    Row,
+    checked_rows,
+)
+from sgc.runs.cache_rules import with_marks
+from sgc.runs.endpoints import Endpoint, resolve_backend
+from sgc.runs.row_iterator import arun_each, run_all, run_each
+from sgc.runs.run import RunState
+from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.instance import OnText
+from sgc.runtime.executor.interface.arguments import bind_arguments
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.interface.place import of_run
+from sgc.runtime.executor.keep.single_flight import SingleFlight
+from sgc.runtime.executor.run.loop import refuse_own_thread, shared
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import RunResult
+from sgc.runtime.executor.tools.tools import ToolImpl, Tools
+from sgc.tracing.watch.ambient import warn_changed
+
+if TYPE_CHECKING:
+    from sgc.programs.function import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A verified graph. tools: those that the Python it was compiled from calls; level: at which
+    it was compiled, if it was not loaded."""
+
+    graph: Graph
+    tools: tuple[ToolImpl, ...] = field(default=(), repr=False, compare=False)
+    level: int = field(default=1, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.graph.name
+
+    def run(
+        self,
+        *args: Any,
+        backend: Endpoint | None = None,
+        on_text: OnText | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
+        """Runs the program once and waits; takes what `Function.run` takes."""
+        refuse_own_thread(shared.loop)
+        arguments, options = self._split(args, kwargs)
+        return self.run_once(arguments, options, resolve_backend(backend), on_text)
+
+    def run_once(
+        self,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        endpoint: Endpoint,
+        on_text: OnText | None = None,
+    ) -> RunResult:
+        """Runs with arguments and options kept apart."""
+        _refuse_many(options)
+        return shared.run(self._run(arguments, endpoint, options, on_text))
+
+    async def arun(
+        self,
+        *args: Any,
+        backend: Endpoint | None = None,
+        on_text: OnText | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
+        """The same for asynchronous callers; cancelling it cancels its requests."""
+        arguments, options = self._split(args, kwargs)
+        _refuse_many(options)
+        # Starting an embedded engine blocks, and the endpoint lives on the shared loop.
+        endpoint = await asyncio.to_thread(resolve_backend, backend)
+        work = self._run(arguments, endpoint, options, on_text)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
+
+    def run_batch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Endpoint | None = None,
+        progress_bar: bool = False,
+        generator_style: bool = False,
+        ordered: bool = True,
+        max_errors: int | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
+        order: str | None = None,
+        reorder_fields: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Runs the program once for each row; takes and gives what `Function.run_batch` does."""
+        refuse_own_thread(shared.loop)
+        how = BatchOptions(
+            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
+            order=order or self.default_order, reorder_fields=reorder_fields,
+        )  # fmt: skip
+        batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
+        if generator_style or not ordered:
+            return run_each(batch, ordered)
+        return run_all(batch)
+
+    async def abatch(
+        self,
+        batch_kwargs: Any,
+        *,
+        backend: Endpoint | None = None,
+        progress_bar: bool = False,
+        ordered: bool = True,
+        max_errors: int | None = None,
+        max_concurrency: int = MAX_CONCURRENCY,
+        order: str | None = None,
+        reorder_fields: bool = False,
+        **options: Any,
+    ) -> AsyncIterator[RunState]:
+        """The same as an asynchronous iterator; leaving it stops the rows under way."""
+        how = BatchOptions(
+            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
+            order=order or self.default_order, reorder_fields=reorder_fields,
+        )  # fmt: skip
+        endpoint = await asyncio.to_thread(resolve_backend, backend)
+        batch = self._batch(batch_kwargs, how, endpoint, options)
+        async with aclosing(arun_each(batch, ordered)) as states:
+            async for state in states:
+                yield state
+
+    def _batch(
+        self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
+    ) -> Batch:
+        from sgc.runs.options import known_options, make_options
+
+        chosen = make_options(known_options(options))
+        _refuse_many(chosen)
+        names = [param.value.name for param in self.graph.params]
+        bound = [self._arguments(index, row, names) for index, row in enumerate(checked_rows(rows))]
+        backend = endpoint.backend
+        sharing = self.sharing(backend)
+        made = [self.row(row, sharing, chosen, str(key)) for key, row in enumerate(bound)]
+        return make_batch(made, how, backend, chosen.max_tokens)
+
+    def sharing(self, backend: Backend) -> Backend:
+        """The backend for one run or the rows of one batch: equal requests that draw nothing are
+        asked once, but at -O0.
+        """
+        return SingleFlight(backend) if self.level and of_run(backend) is None else backend
+
+    @property
+    def default_order(self) -> str:
+        """Of a batch's rows: -O0 leaves it as it is."""
+        return "plan" if self.level else "given"
+
+    def row(
+        self, arguments: Mapping[str, Any], backend: Backend, options: RunOptions, key: str
+    ) -> Row:
+        """One run of a batch, to be made on the shared loop."""
+
+        def start(program: Program) -> Coroutine[Any, Any, RunResult]:
+            return program.start(backend, arguments, options, row=key)
+
+        return Row(start, program=self, arguments=arguments)
+
+    def _arguments(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
+        """The arguments of a row, checked before any row starts."""
+        try:
+            if isinstance(row, (list, tuple)):
+                if len(row) > len(names):
+                    raise ArgumentError(
+                        f"{self.name} takes {len(names)} arguments, found {len(row)}"
+                    )
+                row = dict(zip(names, row, strict=False))
+            if not isinstance(row, Mapping):
+                raise ArgumentError(
+                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
+                )
+            bind_arguments(self.graph, row)
+        except ArgumentError as error:
+            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
+        return row
+
+    async def _run(
+        self,
+        arguments: Mapping[str, Any],
+        endpoint: Endpoint,
+        options: RunOptions,
+        on_text: OnText | None,
+    ) -> RunResult:
+        return await self.start(self.sharing(endpoint.backend), arguments, options, on_text)
+
+    def check_tools(self, options: RunOptions) -> None:
+        """Raises ToolError for a tool that a run with these options may not call."""
+        tools = Tools(options.allow_tools)
+        tools.allow(self.tools)
+        tools.check(self.graph.all_nodes())
+
+    def start(
+        self,
+        backend: Backend,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        on_text: OnText | None = None,
+        row: str | None = None,
+    ) -> Coroutine[Any, Any, RunResult]:
+        """One run, for the shared loop; on a provider that keeps prompts, with marks for it."""
+        return self._started(backend, arguments, options, on_text, row)
+
+    async def _started(
+        self,
+        backend: Backend,
+        arguments: Mapping[str, Any],
+        options: RunOptions,
+        on_text: OnText | None,
+        row: str | None,
+    ) -> RunResult:
+        graph = await with_marks(self.graph, self.level, backend, arguments)
+        return await run_graph(graph, backend, arguments, options, on_text, row, self.tools)
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], RunOptions]:
+        from sgc.runs.options import OPTION_NAMES, make_options
+
+        session = current_session()
+        if session is not None:
+            session.refuse_other_runs()
+        names = [param.value.name for param in self.graph.params]
+        if len(args) > len(names):
+            raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")
+        arguments = dict(zip(names, args, strict=False))
+        options: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            if name in arguments:
+                raise ArgumentError(f"argument {name!r} of {self.name} is given twice")
+            is_option = name not in names and name in OPTION_NAMES
+            (options if is_option else arguments)[name] = value
+        return arguments, make_options(options)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the `.sgir` file; the same program gives the same bytes."""
+        ir_file.save(self.graph, path)
+
+    def text(self) -> str:
+        """The program in its text form."""
+        return to_text(self.graph)
+
+    def __repr__(self) -> str:
+        return f"<sgc.Program {self.name}, {self.graph.n_nodes} nodes>"
+
+
+def _refuse_many(options: RunOptions) -> None:
+    """What a generation draws several texts for is a list, which compiling types as one text."""
+    if options.n > 1:
+        raise UsageError(
+            f"n={options.n} cannot be given to a compiled program: its generations draw one text",
+            hint=f"write gen(n={options.n}) in the program, or interpret it: f.run(n={options.n})",
+        )
+
+
+def load(path: str | PathLike[str], *, allow_tools: Iterable[Any] = ()) -> Program:
+    """Reads a `.sgir` file, which is data: nothing in it is executed.
+
+    allow_tools: tools, functions and `module:name` (which is imported) that its runs may call.
+    Raises LoadError if it is missing, altered, truncated or of an unknown version. Warns where
+    the environment or a file is no longer what the program was compiled with (`allow_ambient`).
+    """
+    tools = resolve_tools(allow_tools).by_name.values()
+    graph = ir_file.load(path)
+    warn_changed(graph.guards, os.fspath(path))
+    return Program(graph, tuple(tools))
+
+
+def refuse_dead(name: str, graph: Graph) -> None:
+    """Raises TraceError where all that was compiled leads to the interpreter, and asks nothing."""
+    left = left_of(graph)
+    if left is not None and left.is_all:
+        raise TraceError(
+            f"no way through {name} that was compiled reaches a request: {left}",
+            where=left.lines[0],
+            hint="give lists their values when compiling, append what a loop gathers to the stream "
+            "(s += x), or join it: sgc.join(sep, xs); or " + INTERPRET,
+        )
+
+
+def compile_function(
+    function: Function,
+    bind: Mapping[str, Any],
+    *,
+    check: bool = True,
+    opt_level: int = 1,
+    passes: tuple[str, ...] | None = None,
+    observer: Observer | None = None,
+    types_of: Mapping[str, Type] | None = None,
+    is_strict: bool = False,
+    is_full: bool = False,
+    allow_ambient: bool = False,
+    kept: str = "all",
+    allow_no_request: bool = False,
+    target: tuple[Pass, ...] = (),
+) -> Program:
+    """Traces, checks the trace against the interpreter, and runs the passes.
+
+    target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
+    kept: what of its streams the program gives, of `sgc.passes.facts.kept_results.KEEPS`.
+    is_full: a way through the program that would be left to the interpreter is an error.
+    allow_ambient: what it reads of its surroundings is baked in, and not refused.
+    allow_no_request: what is compiled may end in the interpreter before it asks for anything.
+    """
+    from sgc.tracing.checking.check import check_trace
+    from sgc.tracing.checking.scripted_tools import failing
+    from sgc.tracing.tracer import trace
+    from sgc.tracing.watch.ambient import ambient_allowed
+
+    with ambient_allowed(allow_ambient or function.allow_ambient):
+        with met_tools() as met:
+            is_full = is_full or function.full_graph
+            graph = trace(function, bind, types_of, is_strict, is_full=is_full)
+        if not allow_no_request:
+            refuse_dead(function.name, graph)
+        if check:
+            with failing(graph):
+                check_trace(function, graph, bind)
+    tools = tuple(tool.impl for tool in met.values())
+    graph = optimize(keep(graph, kept), opt_level, passes, observer, target)
+    return Program(graph, tools, opt_level)

@@ -1,0 +1,285 @@
+"""Many runs of one program: compiled rows on the event loop, interpreted ones on a pool.
+
+Rows are made before the batch starts, by whoever asks for it: making one may trace and compile,
+which the loop must never do. They start in the order of the batch's plan, where it has one, at
+most `max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that
+fails is given back as it is, with its cause, and the others go on, until more than `max_errors`
+have failed. How rows are taken is in `runs/row_iterator.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sgc.errors import BackendError, SgcError, UsageError
+from sgc.planning.plan import BatchPlan
+from sgc.planning.room import Room
+from sgc.runs.run import RunState
+from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.run.record import RunResult
+
+if TYPE_CHECKING:
+    from sgc.programs.program import Program
+
+MAX_CONCURRENCY = 1024  # rows under way, where no number is given
+MAX_THREADS = 96  # of interpreted rows, where no number is given
+
+ORDERS = ("plan", "given")
+# Rows that are taken in the given order are planned so many at a time: those that are over wait
+# for the ones before them.
+WINDOW = 4096
+
+StartRow = Callable[["Program"], Coroutine[Any, Any, RunResult]]
+
+
+class BatchFailed(SgcError):
+    """More rows failed than `max_errors` allows. states: the rows that are over, by index."""
+
+    def __init__(self, message: str, states: dict[int, RunState]) -> None:
+        super().__init__(message, hint="give a larger max_errors, or None for no limit")
+        self.states = states
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run to make: `start` on the loop for a compiled one, `call` on a thread for others.
+
+    program: that `start` is given; another one may be put in its place; arguments: of its run.
+    cancel: stops a call that is under way.
+    """
+
+    start: StartRow | None = None
+    call: Callable[[], RunResult] | None = None
+    cancel: Callable[[], None] | None = None
+    how: str = "compiled"
+    program: Program | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def started(self) -> Coroutine[Any, Any, RunResult]:
+        """A compiled row's run, for the shared loop."""
+        assert self.start is not None
+        assert self.program is not None
+        return self.start(self.program)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """How a batch is run.
+
+    num_threads: of interpreted rows; max_errors: failed rows that are borne, None for any
+    number; progress: a bar on stderr. order: "plan" puts rows that begin alike side by side;
+    reorder_fields: so are the fields of prompts that are tables (`planning/fields.py`).
+    """
+
+    num_threads: int | str = "auto"
+    max_concurrency: int = MAX_CONCURRENCY
+    max_errors: int | None = None
+    progress: bool = False
+    order: str = "plan"
+    reorder_fields: bool = False
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.num_threads, int) and self.num_threads >= 1
+        if self.num_threads != "auto" and not is_number:
+            raise UsageError(f'num_threads must be "auto" or 1 or more, found {self.num_threads!r}')
+        if self.max_errors is not None and self.max_errors < 0:
+            raise UsageError(f"max_errors must be 0 or more, or None, found {self.max_errors!r}")
+        if not isinstance(self.max_concurrency, int) or self.max_concurrency < 1:
+            raise UsageError(f"max_concurrency must be 1 or more, found {self.max_concurrency!r}")
+        if self.order not in ORDERS:
+            raise UsageError(f"order must be one of {', '.join(ORDERS)}, found {self.order!r}")
+
+    def threads_for(self, n_rows: int) -> int:
+        wanted = self.num_threads
+        most = max(MAX_THREADS, 16 * (os.cpu_count() or 1)) if wanted == "auto" else int(wanted)
+        return max(1, min(most, n_rows))
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows under way; lives on the shared loop.
+
+    backend: whose pool the plan is held to; notes: what was planned, in words.
+    """
+
+    rows: Sequence[Row]
+    options: BatchOptions
+    plan: BatchPlan | None = None
+    backend: Backend | None = None
+    notes: tuple[str, ...] = ()
+    states: dict[int, RunState] = field(default_factory=dict)
+    n_failed: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+    def order(self, in_windows: bool) -> Sequence[int]:
+        """Rows in the order they start in; in windows, none before one of an earlier window."""
+        if self.plan is None:
+            return range(self.n_rows)
+        order = self.plan.order
+        return sorted(order, key=lambda row: row // WINDOW) if in_windows else order
+
+    async def run(
+        self,
+        take: Callable[[int, RunState], Coroutine[Any, Any, None]],
+        in_windows: bool = False,
+    ) -> None:
+        """Runs every row; `take` gets each as it ends, and may hold up the next ones."""
+        sizes = None if self.plan is None else self.plan.sizes
+        room = Room(self.options.max_concurrency, sizes, await self._pool_tokens())
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        tasks: set[asyncio.Task[None]] = set()
+        pool = _Pool(self.options.threads_for(self.n_rows))
+
+        async def work(index: int) -> None:
+            try:
+                state = await self._row(index, pool)
+                if (error := state.error()) is not None:
+                    self._count_failure(index, state, error, failed)
+                else:
+                    room.learn(index, state.result())
+                await take(index, state)
+            finally:
+                room.leave(index)
+
+        async def feed() -> None:
+            for index in self.order(in_windows):
+                await room.enter(index)
+                task = asyncio.ensure_future(work(index))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            while tasks:
+                await asyncio.gather(*tasks)
+
+        feeding = asyncio.ensure_future(feed())
+        try:
+            with _fewer_collections:
+                await asyncio.wait({feeding, failed}, return_when=asyncio.FIRST_COMPLETED)
+            (feeding if feeding.done() else failed).result()
+        finally:
+            feeding.cancel()
+            failed.cancel()
+            for task in list(tasks):
+                task.cancel()
+            await asyncio.gather(feeding, *tasks, return_exceptions=True)
+            pool.close()
+
+    async def _pool_tokens(self) -> int | None:
+        if self.plan is None or self.backend is None:
+            return None
+        try:
+            return (await self.backend.capabilities()).pool_tokens
+        except BackendError:
+            return None  # each row finds that, too, and tells it
+
+    async def _row(self, index: int, pool: _Pool) -> RunState:
+        row = self.rows[index]
+        try:
+            if row.start is not None:
+                outcome: RunResult | BaseException = await row.started()
+            else:
+                assert row.call is not None
+                outcome = await pool.run(row.call)
+        except (asyncio.CancelledError, GeneratorExit) as error:
+            if not _is_own_cancellation(error):
+                if row.cancel is not None:
+                    row.cancel()
+                raise
+            outcome = error
+        except BaseException as error:
+            # Whatever a row raises is that row's: a SystemExit would end the loop of all runs.
+            outcome = error
+        return RunState(outcome, row.how)
+
+    def _count_failure(
+        self, index: int, state: RunState, cause: BaseException, failed: asyncio.Future[None]
+    ) -> None:
+        self.n_failed += 1
+        limit = self.options.max_errors
+        if limit is not None and self.n_failed > limit and not failed.done():
+            self.states[index] = state
+            message = f"{self.n_failed} of {self.n_rows} rows failed; row {index}: {cause}"
+            error = BatchFailed(message, self.states)
+            error.__cause__ = cause
+            failed.set_exception(error)
+
+
+def _is_own_cancellation(error: BaseException) -> bool:
+    """Whether a row was cancelled by itself, and not its task by the batch."""
+    task = asyncio.current_task()
+    is_cancelled = isinstance(error, asyncio.CancelledError)
+    return is_cancelled and task is not None and not task.cancelling()
+
+
+class _Pool:
+    """Threads for interpreted rows, made when there is one."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def run(self, call: Callable[[], RunResult]) -> RunResult | BaseException:
+        """What a call gave or raised: handed over, since raised here it may end the loop."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="sgc-row")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, _outcome, call)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _outcome(call: Callable[[], RunResult]) -> RunResult | BaseException:
+    try:
+        return call()
+    except BaseException as error:
+        return error
+
+
+class _FewerCollections:
+    """While batches run, the collector of cyclic garbage looks for it less often.
+
+    A batch keeps what its rows gave, and each full collection looks through all of it again:
+    with Python's thresholds that was half the time of 10,000 small rows. What is raised is
+    only how many new objects lead to a collection.
+    """
+
+    ALLOCATIONS = 50_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._before = gc.get_threshold()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._n_inside += 1
+            if self._n_inside == 1:
+                self._before = gc.get_threshold()
+                if 0 < self._before[0] < self.ALLOCATIONS:
+                    gc.set_threshold(self.ALLOCATIONS, *self._before[1:])
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                gc.set_threshold(*self._before)
+
+
+_fewer_collections = _FewerCollections()
+
+
+def checked_rows(rows: Any) -> Sequence[Any]:
+    """The rows of a batch; raises UsageError for what is none."""
+    if isinstance(rows, (str, bytes, dict)) or not hasattr(rows, "__iter__"):
+        raise UsageError(f"a batch is a list of rows, found {type(rows).__name__}")
+    return rows if isinstance(rows, Sequence) else list(rows)

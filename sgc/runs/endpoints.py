@@ -1,0 +1,381 @@
+"""Where programs run: endpoints made from URIs, an embedded engine, and the default one.
+
+Nothing of gRPC or an engine is imported before an endpoint is first used.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sgc.core.session import current_session
+from sgc.errors import SgcError, UsageError
+from sgc.runtime.executor.interface.backend import Backend, Capabilities, ChatFormat, TextRun
+from sgc.runtime.executor.run.loop import shared
+
+SCHEMES = ("grpc://", "grpcs://", "unix:")
+SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
+PROVIDER_SCHEMES = ("openai:", "anthropic:", "openai+http://", "openai+https://")
+
+
+class Endpoint:
+    """A backend to run programs on, for synchronous and asynchronous callers alike.
+
+    It is of the process that made it: a forked child has none of its connections and threads.
+    compiles: programs may be compiled for it.
+    """
+
+    compiles = True
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    @property
+    def backend(self) -> Backend:
+        """What programs run on. Raises UsageError in a process forked since it was made."""
+        if not self.is_own:
+            raise UsageError(
+                "an endpoint is used that was made before a fork, in the parent process",
+                hint="make a new one in the child",
+            )
+        return self._backend
+
+    @backend.setter
+    def backend(self, backend: Backend) -> None:
+        self._backend, self._pid = backend, os.getpid()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process made it."""
+        return self._pid == os.getpid()
+
+    def as_asked(self) -> Endpoint:
+        """What programs are run on, where this one is given."""
+        return self
+
+    def begin_batch(self, function: Any, n_rows: int) -> None:
+        """Is told of a batch before its rows begin."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Itself; SGLang's `Runtime` has its connection under this name."""
+        return self
+
+    @property
+    def model_info(self) -> dict[str, Any]:
+        """What is known of the model; `model_path` always."""
+        return {"model_path": self._capabilities().model}
+
+    def get_model_name(self) -> str:
+        return str(self.model_info["model_path"])
+
+    def _capabilities(self) -> Capabilities:
+        found: Capabilities = shared.run(self.backend.capabilities())
+        return found
+
+    @property
+    def chat_template(self) -> Any:
+        """What the chat template puts around each role's content; may be set to another."""
+        return self._capabilities().chat
+
+    @chat_template.setter
+    def chat_template(self, template: Any) -> None:
+        chat = getattr(template, "chat_format", template)
+        if not isinstance(chat, ChatFormat):
+            raise UsageError(f"chat_template must be a chat template, found {template!r}")
+        self.backend = ChatOverride(self.backend, chat)
+
+    def get_chat_template(self) -> Any:
+        return self.chat_template
+
+    def cache_prefix(self, prefix_str: str) -> None:
+        """Has the backend compute and keep a text."""
+        shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
+
+    def get_server_info(self) -> dict[str, Any]:
+        """What the server says of itself, with `tokenizer_path` among it."""
+        ask = getattr(self.backend, "server_info", None)
+        model = self.get_model_name()
+        found = {"model_path": model, "tokenizer_path": model}
+        return found | dict(shared.run(ask())) if ask is not None else found
+
+    def flush_cache(self) -> int:
+        """Drops cached prefixes that nothing uses; gives the tokens freed."""
+        return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
+
+    def shutdown(self) -> None:
+        """Closes the connection; in a forked child, whose it is not, does nothing."""
+        if self.is_own:
+            shared.run(self.backend.close())
+
+    def __enter__(self) -> Endpoint:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.shutdown()
+
+
+class ChatOverride:
+    """A backend with a chat template of the caller's choice."""
+
+    def __init__(self, backend: Any, chat: ChatFormat) -> None:
+        self._backend = backend
+        self._chat = chat
+
+    async def capabilities(self) -> Capabilities:
+        found: Capabilities = await self._backend.capabilities()
+        return replace(found, chat=self._chat)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+
+class RemoteEngine(Endpoint):
+    """An engine that is already running, at `grpc://host:port` or `unix:path`."""
+
+    def __init__(self, uri: str, token: str | None = None) -> None:
+        if not uri.startswith(SCHEMES):
+            raise UsageError(
+                f"unknown engine address {uri!r}",
+                hint="use grpc://HOST:PORT or unix:PATH, or leave it out for an embedded engine",
+            )
+        super().__init__(_connect(uri, token))
+        self.uri = uri
+
+
+class RuntimeEndpoint(Endpoint):
+    """A running server by its URL: SGLang's own at `http://…`, or an engine of ours.
+
+    Asks at once what model it serves, and raises EngineUnavailable if nobody answers.
+    chat_template_name: of the table of named templates, instead of the one that the model's
+    name leads to. verify: a file of certificates to trust, for https.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        verify: str | None = None,
+        chat_template_name: str | None = None,
+    ) -> None:
+        self.base_url = base_url
+        if base_url.startswith(SCHEMES):
+            super().__init__(_connect(base_url, api_key))
+        elif base_url.startswith(("http://", "https://")):
+            super().__init__(_connect_sglang(base_url, api_key, verify, chat_template_name))
+        else:
+            raise UsageError(
+                f"unknown server address {base_url!r}",
+                hint="use http://HOST:PORT of an SGLang server, or grpc://HOST:PORT",
+            )
+        try:
+            self._model_info = {"model_path": self._capabilities().model}
+        except BaseException:
+            self.shutdown()
+            raise
+        # Scripts leave it open, and may drop it while runs still ask its connections.
+        atexit.register(self.shutdown)
+
+    @property
+    def model_info(self) -> dict[str, Any]:
+        told = getattr(self.backend, "model_info", None)
+        return {**self._model_info, **(told or {})}
+
+
+def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
+    """An endpoint by its address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
+
+    `openai:MODEL`, `anthropic:MODEL` and `openai+http://HOST:PORT/v1#MODEL` are model providers;
+    limits, such as max_cost, are theirs (docs/providers.md).
+    """
+    if uri.startswith(PROVIDER_SCHEMES):
+        from sgc.runs.providers import connect_provider
+
+        return connect_provider(uri, token, **limits)
+    if limits:
+        raise UsageError(f"{next(iter(limits))} is for model providers, and {uri} is none")
+    if uri.startswith(SGLANG_SCHEMES):
+        return RuntimeEndpoint(uri.removeprefix("sglang+"), token)
+    if uri.startswith(SCHEMES):
+        return RemoteEngine(uri, token)
+    raise UsageError(
+        f"unknown engine address {uri!r}",
+        hint="use grpc://HOST:PORT, unix:PATH, sglang+http://HOST:PORT, openai:MODEL, "
+        "anthropic:MODEL or openai+http://HOST:PORT/v1#MODEL, or leave it out for an embedded "
+        "engine",
+    )
+
+
+class Runtime(Endpoint):
+    """An engine of our own: a child process on a private socket, stopped with this one.
+
+    model_path: a Hugging Face folder or id, "fake", or None for the default model; settings
+    are those of `sgc serve`, with underscores. Blocks until the model is loaded.
+    """
+
+    def __init__(self, model_path: str | None = None, **settings: Any) -> None:
+        require_engine()
+        from sgc.runtime.engine.launch import EmbeddedEngine
+
+        self._engine = EmbeddedEngine(model_path, _serve_arguments(settings))
+        self._engine.start(meanwhile=_import_client)
+        try:
+            super().__init__(_connect(self._engine.uri, None))
+        except BaseException:
+            self._engine.stop()
+            raise
+
+    @property
+    def is_running(self) -> bool:
+        return self._engine.is_running
+
+    def shutdown(self) -> None:
+        """Closes the connection and ends the engine's processes; not in a forked child."""
+        if not self.is_own:
+            return
+        try:
+            super().shutdown()
+        finally:
+            self._engine.stop()
+
+
+_ENGINE_NEEDS = ("grpc", "grpc_health", "jinja2", "numpy", "safetensors", "tokenizers")
+
+
+def require_engine() -> None:
+    """Raises SgcError if an engine's packages are not installed."""
+    _require(_ENGINE_NEEDS, "running an engine here", "engine")
+
+
+def _require(modules: tuple[str, ...], what: str, extra: str) -> None:
+    """Says which extra to install, before an import deep inside fails."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SgcError(
+            f"{what} needs packages that are not installed: {', '.join(missing)}",
+            hint=f"pip install 'sgc[{extra}]'",
+        )
+
+
+def _import_client() -> None:
+    """What `_connect` needs; an engine takes longer to start than this."""
+    import sgc.runtime.executor.backends.engine.backend  # noqa: F401
+
+
+def _connect(uri: str, token: str | None) -> Backend:
+    _require(("grpc",), "talking to an engine", "grpc")
+    from sgc.runtime.executor.backends.engine.backend import EngineBackend
+
+    async def make() -> Backend:
+        # Made on the loop that it will live on.
+        backend: Backend = EngineBackend(uri, token=token)
+        return backend
+
+    return shared.run(make())
+
+
+def _connect_sglang(
+    url: str, api_key: str | None, verify: str | None, template: str | None
+) -> Backend:
+    _require(("aiohttp",), "talking to an SGLang server", "http")
+    from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
+
+    async def make() -> Backend:
+        backend: Backend = SGLangBackend(
+            url, api_key=api_key, chat_template=template, verify=verify
+        )
+        return backend
+
+    return shared.run(make())
+
+
+def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as `sgc serve` options: `pool_tokens=9` is `--pool-tokens 9`."""
+    arguments: list[str] = []
+    for name, value in settings.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            arguments.append(option)
+        elif value is not None and value is not False:
+            arguments += [option, str(value)]
+    return arguments
+
+
+MAX_WRAPPERS = 8
+_lock = threading.Lock()
+_default: Endpoint | None = None
+
+
+def _forget_default() -> None:
+    """In a forked child: connections and engines are the parent's."""
+    global _lock, _default
+    _lock, _default = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forget_default)
+
+
+def set_default_backend(endpoint: Any) -> None:
+    """The endpoint of runs that name none; None goes back to an embedded engine."""
+    global _default
+    with _lock:
+        _default = None if endpoint is None else as_endpoint(endpoint)
+
+
+def get_default_backend() -> Endpoint | None:
+    """The endpoint that was set as the default one; None if none was, or is running yet."""
+    return _default
+
+
+def flush_cache(backend: Any = None) -> int:
+    """Drops cached prefixes that nothing uses, at the given or the default endpoint."""
+    return resolve_backend(backend).flush_cache()
+
+
+def get_server_info(backend: Any = None) -> dict[str, Any]:
+    """What the server at the given or the default endpoint says of itself."""
+    return resolve_backend(backend).get_server_info()
+
+
+def as_endpoint(given: Any) -> Endpoint:
+    """An endpoint; of a wrapper its `.endpoint`, and a backend written for SGLang is wrapped.
+
+    Raises UsageError for what is none of these.
+    """
+    for _ in range(MAX_WRAPPERS):
+        if isinstance(given, Endpoint) or not hasattr(given, "endpoint"):
+            break
+        given = given.endpoint
+    if isinstance(given, Endpoint):
+        return given.as_asked()
+    if all(callable(getattr(given, name, None)) for name in ("generate", "get_chat_template")):
+        from sgc.compat.sglang.backends.own_backends import adapted
+
+        return adapted(given)
+    raise UsageError(
+        f"backend must be an endpoint, found {given!r}",
+        hint='e.g. sgc.RuntimeEndpoint("http://127.0.0.1:30000"), sgc.Runtime(model), or an object '
+        "with SGLang's generate(s, sampling_params) and get_chat_template()",
+    )
+
+
+def resolve_backend(endpoint: Any) -> Endpoint:
+    """The given endpoint, else the default one, else an embedded engine made now and kept."""
+    global _default
+    session = current_session()
+    if session is not None:
+        session.refuse_other_runs()
+    if endpoint is not None:
+        return as_endpoint(endpoint)
+    with _lock:
+        if isinstance(_default, Runtime) and not _default.is_running:
+            _default = None  # it was shut down or died: begin anew
+        if _default is None:
+            _default = Runtime()
+            atexit.register(_default.shutdown)
+        return _default

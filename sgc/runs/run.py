@@ -1,0 +1,232 @@
+"""Runs as a caller sees them: started, perhaps over, read like a stream's state.
+
+What calling a function and running a batch give, whether the program was compiled or
+interpreted. Reading waits for the end, and raises the error that ended the run if one did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from typing import Any
+
+from sgc.errors import ProgramError, UnknownVariable, UsageError
+from sgc.lang.view import StreamExecutorView
+from sgc.runs.streaming import StreamedText
+from sgc.runtime.executor.run.loop import refuse_own_thread, shared
+from sgc.runtime.executor.run.record import RunResult, StreamResult
+
+
+class RunState:
+    """One run of a program: its main stream, its variables, its result.
+
+    how: "compiled", or "interpreted" and why. `await state` waits for the end and gives the
+    state; cancelling that stops the run. A run that was stopped reads as a ProgramError.
+    """
+
+    __slots__ = ("_cancel", "_outcome", "_set", "how")
+
+    def __init__(
+        self,
+        outcome: Future[RunResult] | RunResult | BaseException,
+        how: str = "compiled",
+        cancel: Callable[[], None] | None = None,
+    ) -> None:
+        self._cancel = cancel
+        self._outcome = outcome
+        self._set: dict[str, Any] = {}  # names the caller has set since
+        self.how = how
+
+    # -- the result -----------------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """Everything the run gave: all its streams, counts and requests."""
+        ended = self._ended()
+        if isinstance(ended, BaseException):
+            raise ended
+        return ended
+
+    def _ended(self) -> RunResult | BaseException:
+        """What the run gave or what ended it, waited for."""
+        if isinstance(self._outcome, Future):
+            if not self._outcome.done():
+                refuse_own_thread(shared.loop)
+            return _outcome_of(self._outcome)
+        if isinstance(self._outcome, asyncio.CancelledError):
+            return _cancelled()
+        return self._outcome
+
+    async def _result(self) -> RunResult:
+        if isinstance(self._outcome, Future):
+            await _done(self._outcome)
+        return self.result()
+
+    def __await__(self) -> Any:
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> RunState:
+        try:
+            await self._result()
+        except asyncio.CancelledError:
+            self.cancel()  # the run's own cancellation is a ProgramError
+            raise
+        return self
+
+    @property
+    def main(self) -> StreamResult:
+        return self.result().main
+
+    @property
+    def ret_value(self) -> Any:
+        """What the program's function returned."""
+        return self.result().ret_value
+
+    @property
+    def is_done(self) -> bool:
+        return not isinstance(self._outcome, Future) or self._outcome.done()
+
+    def sync(self) -> None:
+        """Waits for the end; raises what went wrong."""
+        self.result()
+
+    def error(self) -> BaseException | None:
+        """What ended the run; None if nothing did."""
+        ended = self._ended()
+        return ended if isinstance(ended, BaseException) else None
+
+    def cancel(self) -> None:
+        """Stops the run, unless it is over; what it had in flight is freed."""
+        if isinstance(self._outcome, Future):
+            self._outcome.cancel()
+            if self._cancel is not None:
+                self._cancel()
+
+    # -- reading --------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The whole text of the main stream."""
+        return self.main.text
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The chat as role and content pairs, in OpenAI's form."""
+        return self.result().messages()
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._set:
+            return self._set[name]
+        variables = self.main.variables
+        if name not in variables:
+            known = ", ".join(variables) or "none"
+            raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")
+        return variables[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._set[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._set or name in self.main.variables
+
+    def get_var(self, name: str) -> Any:
+        """The same as `state[name]`."""
+        return self[name]
+
+    def set_var(self, name: str, value: Any) -> None:
+        """The same as `state[name] = value`."""
+        self[name] = value
+
+    def variables(self) -> dict[str, Any]:
+        """Every name of the main stream with its value."""
+        return {**self.main.variables, **self._set}
+
+    def get_meta_info(self, name: str) -> Any:
+        """How a variable was generated; None where it was not."""
+        return self.result().get_meta_info(name)
+
+    def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
+        """All of a text at once; run with `stream=True` to see it as it comes."""
+        yield from self._at_once(var_name)
+
+    async def text_async_iter(
+        self, var_name: str | Sequence[str] | None = None, return_meta_data: bool = False
+    ) -> AsyncIterator[Any]:
+        """The same for asynchronous callers; with meta data, pairs of text and meta info.
+
+        Meta info is that of a single variable, and `{}` where there is none.
+        """
+        await self._result()
+        meta = self.get_meta_info(var_name) if isinstance(var_name, str) else None
+        for found in self._at_once(var_name):
+            yield (found, meta or {}) if return_meta_data else found
+
+    def _at_once(self, names: str | Sequence[str] | None) -> Iterator[Any]:
+        if names is None:
+            yield self.text()
+        elif isinstance(names, str):
+            yield self[names]
+        else:
+            for name in names:
+                yield StreamedText(self[name], name, self.main.path)
+
+    def all_variables(self) -> dict[str | None, Any]:
+        """The same, with what the last generation without a name gave under None."""
+        found: dict[str | None, Any] = {}
+        result = self.result()
+        for request in result.requests:
+            is_unnamed = not request.name and request.kind != "commit"
+            if is_unnamed and request.path == result.main.path:
+                found[None] = request.value
+        for name, value in self.variables().items():
+            found[name] = value
+        return found
+
+    @property
+    def stream_executor(self) -> StreamExecutorView:
+        """What outside code reads of SGLang's executor of a stream."""
+        return StreamExecutorView(self)
+
+    @property
+    def is_finished(self) -> bool:
+        """The same as `is_done`."""
+        return self.is_done
+
+    def __repr__(self) -> str:
+        try:
+            error = self.error()
+        except UsageError as refused:  # in a callback of a run, which cannot wait
+            error = refused
+        return f"ProgramState({self.text() if error is None else error})"
+
+    def _repr_html_(self) -> str:
+        from sgc.lang.notebook import pieces_html
+
+        return pieces_html(self.main.pieces)
+
+
+def _outcome_of(work: Future[RunResult]) -> RunResult | BaseException:
+    """What a run gave or raised, as a value: only an interrupt of the wait is raised."""
+    try:
+        error = work.exception()
+    except CancelledError:
+        return _cancelled()
+    if isinstance(error, (CancelledError, asyncio.CancelledError)):
+        return _cancelled()
+    return work.result() if error is None else error
+
+
+def _cancelled() -> ProgramError:
+    return ProgramError("the run was cancelled")
+
+
+async def _done(work: Future[RunResult]) -> None:
+    """Waits until a run is over, however it ends; cancelling this leaves it alone."""
+    loop = asyncio.get_running_loop()
+    is_over = asyncio.Event()
+
+    def tell(_: object) -> None:
+        with suppress(RuntimeError):  # the loop that waited is closed
+            loop.call_soon_threadsafe(is_over.set)
+
+    work.add_done_callback(tell)
+    await is_over.wait()

@@ -1,0 +1,285 @@
+"""The trace check: a trace is validated against the interpreter, not trusted.
+
+The interpreter and the graph run on the same scripted replies, chosen to be nasty. Their
+requests, texts and variables must be equal, else compiling fails and names the first line
+that differs. What it cannot see: code that treats all the texts tried here alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.session import innermost_user_line, own_texts, replay_overlays
+from sgc.errors import (
+    DeoptReached,
+    ProgramError,
+    ProgramRaised,
+    SgcError,
+    TraceError,
+    TurnsExceeded,
+    UnknownVariable,
+)
+from sgc.interpreter.calls import finished, start_eager
+from sgc.ir.graph import Graph
+from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.backends.scripted import ScriptedBackend
+from sgc.runtime.executor.executor import run_graph
+from sgc.runtime.executor.interface.backend import Prompt, Sampling
+from sgc.runtime.executor.run.loop import refuse_own_thread, shared
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.record import Request, RunResult
+from sgc.tracing.checking.rounds import Round, rounds
+from sgc.tracing.checking.scripted_replies import obeying
+from sgc.tracing.checking.scripted_tools import ScriptedTools
+from sgc.tracing.overlays.namespace import Overlays
+from sgc.tracing.tracer import copied
+
+if TYPE_CHECKING:
+    from sgc.programs.function import Function
+
+IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
+MAX_ROUNDS = 72
+# What one check may cost, in rounds times the program's nodes: a count and not a time, so
+# that a slow machine does not check less.
+MAX_WORK = 40_000
+MIN_ROUNDS = 4
+MAX_ASKED_IN_ALL = 2000  # requests of all rounds
+MAX_ASKED = 300  # requests of one run: a loop may go on until a reply that never comes
+
+
+def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
+    """Raises TraceError at the first line where graph and interpreter differ."""
+    refuse_own_thread(shared.loop)
+    n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
+    n_asked = 0
+    for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
+        if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
+            return
+        arguments = {
+            param.value.name: _argument(param.value.type, index, number, each)
+            for index, param in enumerate(graph.params)
+        }
+        backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
+        compiled = _attempt(_run_compiled, graph, backends[0], arguments)
+        interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
+        n_asked += backends[1].asked.total()
+        if isinstance(compiled, TurnsExceeded):
+            # Interpreted, a loop has no such bound: it asks for as much, and goes on.
+            _compare_asked(function, compiled, *backends)
+        else:
+            _compare(function, compiled, interpreted)
+
+
+def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:
+    """A run's result or its error: failing alike (on an empty choice, say) is agreement."""
+    try:
+        return run(*arguments)
+    except TraceError:
+        raise
+    except SgcError as error:
+        return error
+
+
+def _own_texts(function: Function) -> Sequence[str]:
+    """The program's own texts and their words: what its tests would compare with."""
+    found: dict[str, None] = {}
+    for text in own_texts(function.python):
+        found.update(dict.fromkeys([text, *re.findall(r"\w+", text)]))
+    return tuple(found)
+
+
+def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
+    if type_.kind is Kind.INT:
+        return (3, 1, 17)[(index + number) % 3]
+    if type_.kind is Kind.FLOAT:
+        return (0.5, 0.0, 1.0)[(index + number) % 3]
+    if type_.kind is Kind.BOOL:
+        return (index + number) % 2 == 0
+    if type_.kind is Kind.MEDIA:
+        return IMAGES[(index + number) % len(IMAGES)]
+    if type_.kind is Kind.LIST:
+        assert type_.item is not None
+        n_items = (index + number) % 4
+        return [_argument(type_.item, index + i, number, each) for i in range(n_items)]
+    return each.text(index)
+
+
+class _Recorded(ScriptedBackend):
+    """Replies that depend on the end of the prompt, so that a request costs the same anywhere.
+
+    asked: how often each request was made.
+    """
+
+    def __init__(self, texts: Sequence[str], number: int) -> None:
+        super().__init__(self._reply_to, self._preferred)
+        self.texts, self.number = texts, number
+        self.asked: Counter[str] = Counter()
+
+    def _reply_to(self, prompt: Prompt, sampling: Sampling) -> str:
+        self._note(prompt, sampling.max_tokens)
+        key = f"{self.number}/{_end(prompt)}/{sampling.seed}"
+        return obeying(sampling, _index(key), self.texts)
+
+    def _preferred(self, prompt: Prompt, choices: tuple[str, ...]) -> int:
+        self._note(prompt, choices)
+        return _index(f"{self.number}/{_end(prompt)}/{choices!r}") % len(choices)
+
+    def _note(self, prompt: Prompt, what: object) -> None:
+        if self.asked.total() >= MAX_ASKED:
+            raise ProgramError(f"the check ends a run after {MAX_ASKED} requests")
+        text = "".join(segment.text for segment in prompt)
+        self.asked[f"{len(text)}/{_index(text)}/{what!r}"] += 1
+
+
+def _end(prompt: Prompt) -> str:
+    return "".join(segment.text[-200:] for segment in prompt[-3:]) + f"/{len(prompt)}"
+
+
+def _index(key: str) -> int:
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _run_compiled(graph: Graph, backend: _Recorded, arguments: Mapping[str, Any]) -> RunResult:
+    return shared.run(run_graph(graph, backend, arguments, _options(backend)))
+
+
+def _options(backend: _Recorded) -> RunOptions:
+    """Every tool is scripted: a check calls none of the program's own. Joins do not depend on
+    time, which is another for each of the two runs.
+    """
+    tools = ScriptedTools(backend.number, backend.texts)
+    return RunOptions(seed=backend.number, allow_tools=tools, ordered_joins=True)
+
+
+def _run_interpreted(
+    function: Function,
+    backend: _Recorded,
+    bound: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+) -> RunResult:
+    given = function.signature.bind((), {**bound, **arguments})
+    given = {name: copied(value) for name, value in given.items()}
+    # The body is not being run, only checked: on copies of what it reads, and silently.
+    replaying = replay_overlays.set(Overlays(is_silent=True, is_converting=False))
+    try:
+        return finished(start_eager(function, given, backend, _options(backend), shared.loop))
+    except SgcError:
+        raise
+    except Exception as error:
+        message = f"{type(error).__name__}: {error.args[0] if error.args else error}"
+        raise ProgramRaised(message, where=innermost_user_line(error)) from error
+    finally:
+        replay_overlays.reset(replaying)
+
+
+def _compare_asked(
+    function: Function, error: TurnsExceeded, compiled: _Recorded, interpreted: _Recorded
+) -> None:
+    if more := compiled.asked - interpreted.asked:
+        raise TraceError(
+            f"the trace of {function.name} is wrong: a loop that goes round more often than its "
+            f"bound asks for {more.total()} replies that the interpreted program does not",
+            where=error.where,
+            hint="a value known only at run time was used in a way that tracing cannot see; "
+            "run with --interpret",
+        )
+
+
+def _compare(
+    function: Function, compiled: RunResult | SgcError, interpreted: RunResult | SgcError
+) -> None:
+    if isinstance(compiled, DeoptReached):
+        return
+    if isinstance(compiled, SgcError) or isinstance(interpreted, SgcError):
+        if _failed(compiled) == _failed(interpreted):
+            return
+        if isinstance(interpreted, ProgramRaised):
+            raise TraceError(
+                f"interpreted, {function.name} raised {interpreted.message}; its trace does not",
+                where=interpreted.where,
+                hint="the program looks into a value that tracing cannot see",
+            ) from interpreted.__cause__
+        error = compiled if isinstance(compiled, SgcError) else interpreted
+        assert isinstance(error, SgcError)
+        raise _differs(function, "one of the two runs fails", str(error)) from error
+    left, right = _asked(compiled), _asked(interpreted)
+    for key in sorted(left.keys() | right.keys()):
+        ours, theirs = left.get(key), right.get(key)
+        if ours is None or theirs is None or ours.identity() != theirs.identity():
+            found = ours or theirs
+            assert found is not None
+            raise _mismatch(function, found, ours, theirs)
+    _compare_calls(function, compiled, interpreted)
+    for a, b in zip(compiled.streams, interpreted.streams, strict=False):
+        if (a.text, dict(a.variables)) != (b.text, dict(b.variables)):
+            raise _differs(function, f"stream {a.path}", _first_difference(a, b))
+    if len(compiled.streams) != len(interpreted.streams):
+        raise _differs(function, "the number of streams", "")
+    if _plain(compiled.ret_value) != _plain(interpreted.ret_value):
+        raise _differs(
+            function, "the value returned", f"{compiled.ret_value!r}, {interpreted.ret_value!r}"
+        )
+
+
+def _compare_calls(function: Function, compiled: RunResult, interpreted: RunResult) -> None:
+    for ours, theirs in zip_longest(compiled.tool_calls, interpreted.tool_calls):
+        if ours is None or theirs is None or ours.identity() != theirs.identity():
+            shown = [
+                f"{call.name}({call.arguments})" if call else "none" for call in (ours, theirs)
+            ]
+            raise _differs(function, "a tool's call", ", ".join(shown))
+
+
+def _failed(outcome: RunResult | SgcError) -> str:
+    """The kind of error that a run ended with, and what it says if the program raised it."""
+    if isinstance(outcome, ProgramRaised):
+        kind, _, message = outcome.message.partition(": ")
+        return kind if kind == UnknownVariable.__name__ else f"{kind}: {message}"
+    return type(outcome).__name__ if isinstance(outcome, SgcError) else ""
+
+
+def _asked(result: RunResult) -> dict[tuple[str, int, str], Request]:
+    return {(r.path, r.ordinal, r.kind): r for r in result.requests}
+
+
+def _mismatch(
+    function: Function, found: Request, ours: Request | None, theirs: Request | None
+) -> TraceError:
+    if ours is None or theirs is None:
+        who = "interpreted" if ours is None else "compiled"
+        what = f"only the {who} program asks for {found.name or found.kind!r}"
+    else:
+        what = f"compiled and interpreted, {found.name or found.kind!r} is asked differently"
+    return TraceError(
+        f"the trace of {function.name} is wrong: {what}",
+        where=str(found.loc or ""),
+        hint="a value known only at run time was used in a way that tracing cannot see, such as "
+        "`x in text`, text.replace(x, …) or f-string == text, or the program depends on time or "
+        "randomness; run with --interpret",
+    )
+
+
+def _differs(function: Function, what: str, detail: str) -> TraceError:
+    return TraceError(
+        f"the trace of {function.name} is wrong: {what} differs when interpreted"
+        + (f": {detail}" if detail else ""),
+        hint="a value known only at run time was used in a way that tracing cannot see; "
+        "run with --interpret",
+    )
+
+
+def _first_difference(a: Any, b: Any) -> str:
+    for name in a.variables:
+        if a.variables[name] != b.variables.get(name):
+            return f"variable {name!r}: {a.variables[name]!r}, {b.variables.get(name)!r}"
+    return f"text {a.text!r}, {b.text!r}"
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

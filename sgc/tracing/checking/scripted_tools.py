@@ -1,0 +1,91 @@
+"""Tools whose results are scripted: for the trace check, which must never call a real one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from sgc.core.failures import find_class
+from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.interface.failures import Failed, MadeUp, class_names
+from sgc.runtime.executor.interface.plain import canonical
+from sgc.runtime.executor.tools.tools import ToolImpl
+
+FAILS_ONE_IN = 2  # calls of a tool whose failure the program handles
+# The classes of a tool's failures that a program may tell apart, by the tool's name.
+Failures = Mapping[str, tuple[type[Exception], ...]]
+_failures: ContextVar[Failures] = ContextVar("sgc_failures", default=MappingProxyType({}))
+
+
+@contextmanager
+def failing(graph: Graph) -> Iterator[None]:
+    """While active, tools whose failures a program handles fail at times, as it can tell apart."""
+    nodes = tuple(graph.all_nodes())
+    tools = (node for node in nodes if node.op == "tool" and node.get("catches") == Lit(True))
+    told = {value.name for node in nodes if node.op == "outcome" for value in node.results}
+    found = (_told_apart(node, told) for node in nodes if node.op == "compute")
+    some: list[type[Exception]] = [RuntimeError, *(kind for kind in found if kind is not None)]
+    kinds = tuple(dict.fromkeys(some))
+    token = _failures.set({node.text("name"): kinds for node in tools})
+    try:
+        yield
+    finally:
+        _failures.reset(token)
+
+
+def _told_apart(node: Node, told: set[str]) -> type[Exception] | None:
+    """The class that a test of a failure's classes asks for, if this process has it."""
+    args = node.get("args")
+    if node.text("fn") != "has" or not isinstance(args, tuple) or len(args) != 2:
+        return None
+    names, name = args
+    is_told = isinstance(names, Ref) and names.name in told
+    return find_class(str(name.value)) if is_told and isinstance(name, Lit) else None
+
+
+def _failed(kind: type[Exception], why: str) -> Failed:
+    return Failed("", kind.__name__, why, class_names(kind), "")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedTools:
+    """Stands for every tool. What one gives depends on its name, its arguments and the round."""
+
+    number: int
+    texts: Sequence[str]
+    failures: Failures = field(default_factory=lambda: _failures.get())
+
+    def find(self, node: Node) -> ToolImpl:
+        """Found for any name, so that no run comes to look for the real one."""
+        name, type_ = node.text("name"), node.results[0].type
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            key = f"{self.number}/{name}/{canonical([args, kwargs])}"
+            digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
+            drawn = int.from_bytes(digest, "big")
+            kinds = self.failures.get(name, ())
+            if kinds and drawn % FAILS_ONE_IN == 0:
+                raise MadeUp(_failed(kinds[drawn // FAILS_ONE_IN % len(kinds)], self._text(drawn)))
+            return self._value(type_, drawn)
+
+        return ToolImpl(name, node.text("signature"), call, is_async=True)
+
+    def _text(self, drawn: int) -> str:
+        return self.texts[drawn % len(self.texts)]
+
+    def _value(self, type_: Type, drawn: int) -> Any:
+        text = self._text(drawn)
+        values: dict[Kind, Any] = {
+            Kind.INT: (3, 1, 17)[drawn % 3],
+            Kind.FLOAT: (0.5, 0.0, 1.0)[drawn % 3],
+            Kind.BOOL: drawn % 2 == 0,
+            Kind.LIST: [text, *self.texts[: drawn % 3]],
+            Kind.JSON: {"text": text, "number": drawn % 5},
+        }
+        return values.get(type_.kind, text)

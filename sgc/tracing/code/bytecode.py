@@ -1,0 +1,270 @@
+"""What a function's bytecode tells of a place in it: live variables, and what its stack holds.
+
+Two runs may go on as one only if nothing that either will read differs. Variables that are read
+no more do not count, and values that Python keeps where nobody can look (a loop's iterator, half
+an expression) are known to be there. Whatever is not understood counts as half an expression.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import CodeType
+
+from sgc.tracing.code import opcodes
+from sgc.tracing.convert.expressions import CALLEE, OPERATORS
+
+
+class Slot(Enum):
+    """What a place on the stack holds."""
+
+    ITERATOR = auto()  # of a `for` loop
+    EXIT = auto()  # of a `with` block
+    HANDLING = auto()  # what was being handled before an `except` block that is going on
+    OPERATOR = auto()  # an operator of converted code that is to be called: always the same
+    OTHER = auto()
+
+
+Stack = tuple[tuple[Slot, int], ...]  # with the offset of the instruction that put it there
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction's beginning: before it runs."""
+
+    live: frozenset[str]  # local variables that may still be read
+    stack: Stack | None  # None: not known
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether a statement begins here: the stack holds nothing but blocks."""
+        return is_clean(self.stack)
+
+
+def is_clean(stack: Stack | None) -> bool:
+    """Whether a stack is known, and holds no part of an expression."""
+    return stack is not None and all(slot is not Slot.OTHER for slot, _ in stack)
+
+
+class CodeInfo:
+    """The places of a code object, by offset; offsets inside an instruction belong to it."""
+
+    def __init__(self, code: CodeType) -> None:
+        instructions = list(dis.get_instructions(code))
+        bytecode = dis.Bytecode(code)
+        self._ops = instructions
+        self._index = {op.offset: n for n, op in enumerate(instructions)}
+        self._handlers = [
+            # It finds the error on the stack, where the instruction matters under its place.
+            (entry.start, entry.end, entry.target, entry.depth, 1 + entry.lasti)
+            for entry in bytecode.exception_entries  # type: ignore[attr-defined]
+        ]
+        self._next = [list(self._successors(n)) for n in range(len(instructions))]
+        is_known = all(op.opname in opcodes.KNOWN for op in instructions)
+        everything = frozenset(code.co_varnames)
+        live_in = self._live() if is_known else [everything] * len(instructions)
+        stacks = self._stacks() if is_known else {}
+        self._places = {
+            op.offset: Place(live_in[n], stacks.get(n)) for n, op in enumerate(instructions)
+        }
+        self._after: dict[int, Place] = {}
+        for n, op in enumerate(instructions):
+            first = self._next[n][0] if self._next[n] else None
+            after = [*self._next[n], *self._handler_indices(op.offset)]
+            live = frozenset().union(*(live_in[m] for m in after))
+            self._after[op.offset] = Place(live, None if first is None else stacks.get(first))
+        self.for_iters = {op.offset for op in instructions if op.opname == "FOR_ITER"}
+        self._callees = {op.offset: self._callee(op, stacks) for op in instructions}
+        self.loops = dict(self._loop_heads(code))
+        self.n_offsets = len(code.co_code)
+
+    def before(self, offset: int) -> Place:
+        """The place before the instruction at an offset."""
+        return self._places[self.start_of(offset)]
+
+    def after(self, offset: int) -> Place:
+        """The place after it, when it falls through: for a call that is going on."""
+        return self._after[self.start_of(offset)]
+
+    def callee(self, offset: int) -> tuple[str, str] | None:
+        """For a call: the instruction that loads what is called, and the name it loads."""
+        return self._callees[self.start_of(offset)]
+
+    def is_at_loop(self, offset: int) -> bool:
+        """Whether a loop's iterator is asked for its next item there."""
+        return self.start_of(offset) in self.for_iters
+
+    def head_at(self, offset: int) -> int:
+        """The instruction that begins there, past the prefixes that a long loop gives it."""
+        n = self._index[self.start_of(offset)]
+        while self._ops[n].opname == "EXTENDED_ARG":
+            n += 1
+        return self._ops[n].offset
+
+    def handlers(self, offset: int) -> Iterator[int]:
+        """Where the handlers of an error raised there begin, innermost first; `with` blocks are
+        some, but those of the language.
+        """
+        handler, seen = self._handler(self.start_of(offset)), set()
+        while handler is not None and handler[0] not in seen:
+            seen.add(handler[0])
+            n = self._index[handler[0]]
+            first, second = self._ops[n], self._ops[n + 1]
+            if first.opname == "PUSH_EXC_INFO":
+                stack = self._places[handler[0]].stack
+                is_own = second.opname == "WITH_EXCEPT_START" and self._is_own_exit(stack)
+                if not is_own:
+                    yield handler[0]
+            handler = self._handler(second.offset)
+
+    def _is_own_exit(self, stack: Stack | None) -> bool:
+        """Whether a `with` block that handles an error is one of the language's."""
+        return stack is not None and any(slot is Slot.EXIT for slot, _ in stack[-3:])
+
+    def is_caught(self, offset: int) -> bool:
+        """Whether the program itself handles an error raised there: not only a `with` block."""
+        handler, seen = self._handler(self.start_of(offset)), set()
+        while handler is not None and handler[0] not in seen:
+            seen.add(handler[0])
+            first, second = (self._ops[self._index[handler[0]] + k] for k in (0, 1))
+            if first.opname == "PUSH_EXC_INFO" and second.opname != "WITH_EXCEPT_START":
+                return True
+            handler = self._handler(second.offset)  # it only cleans up, and raises it again
+        return False
+
+    def start_of(self, offset: int) -> int:
+        while offset not in self._index:  # an inline cache of the instruction before
+            offset -= 2
+        return offset
+
+    def _loop_heads(self, code: CodeType) -> Iterator[tuple[int, int]]:
+        """FOR_ITER's offset for each GET_ITER's."""
+        for n, op in enumerate(self._ops):
+            if op.opname == "GET_ITER":
+                following = next(o for o in self._ops[n + 1 :] if o.opname != "EXTENDED_ARG")
+                if following.opname == "FOR_ITER":
+                    yield op.offset, following.offset
+
+    def _callee(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
+        """The instruction that loads what is called, through the operator that is shown it."""
+        depth, stack = opcodes.callee_depth(op), stacks.get(self._index[op.offset])
+        if depth is None or stack is None or len(stack) < depth:
+            return None
+        n = self._index[stack[-depth][1]]
+        loads = self._ops[n]
+        if loads.opname in opcodes.CALLS:
+            called = self._callee(loads, stacks)
+            # Where a call is two instructions, the first takes the arguments.
+            before = stacks.get(n - (self._ops[n - 1].opname == "PRECALL"))
+            if called is not None and called[1] == CALLEE and before:
+                loads = self._ops[self._index[before[-1][1]]]
+        return (loads.opname, loads.argval) if loads.opname in opcodes.LOADS_CALLEE else None
+
+    # -- control flow ---------------------------------------------------------------------
+
+    def _successors(self, n: int) -> Iterator[int]:
+        op = self._ops[n]
+        if op.opname not in opcodes.NO_FALL_THROUGH and n + 1 < len(self._ops):
+            yield n + 1
+        if op.opcode in opcodes.JUMPS and op.argval in self._index:
+            yield self._index[op.argval]
+
+    def _handler(self, offset: int) -> tuple[int, int, int] | None:
+        """The handler that covers an offset, the depth of the stack that it finds, and how much is
+        put on that.
+        """
+        for start, end, target, depth, n_put in self._handlers:
+            if start <= offset < end:
+                return target, depth, n_put
+        return None
+
+    def _handler_indices(self, offset: int) -> list[int]:
+        handler = self._handler(offset)
+        return [] if handler is None else [self._index[handler[0]]]
+
+    def _live(self) -> list[frozenset[str]]:
+        """Variables that may be read at or after each instruction."""
+        live: list[frozenset[str]] = [frozenset()] * len(self._ops)
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for n in range(len(self._ops) - 1, -1, -1):
+                op = self._ops[n]
+                after: set[str] = set()
+                for m in self._next[n]:
+                    after |= live[m]
+                for name, is_read in reversed(_locals_of(op)):
+                    after.add(name) if is_read else after.discard(name)
+                handler = self._handler(op.offset)
+                if handler is not None:
+                    after |= live[self._index[handler[0]]]
+                if after != live[n]:
+                    live[n], is_changed = frozenset(after), True
+        return live
+
+    # -- the stack ------------------------------------------------------------------------
+
+    def _stacks(self) -> dict[int, Stack]:
+        """The stack before each instruction that is reached."""
+        found: dict[int, Stack] = {0: ()}
+        queue = [0]
+        while queue:
+            n = queue.pop()
+            op, stack = self._ops[n], found[n]
+            handler = self._handler(op.offset)
+            is_own = op.opname == "BEFORE_WITH" and self._is_own_with(stack, found)
+            reached = [(m, _after(op, stack, m != n + 1, is_own)) for m in self._next[n]]
+            if handler is not None:
+                target, depth, n_put = handler
+                under = (*stack[:depth], *[(Slot.OTHER, target)] * n_put)
+                reached.append((self._index[target], under))
+            for m, after in reached:
+                if m not in found:
+                    found[m] = after
+                    queue.append(m)
+        return found
+
+    def _is_own_with(self, stack: Stack, found: dict[int, Stack]) -> bool:
+        """Whether a `with` block is one of the language's; what others keep is not known."""
+        callee = self._callee(self._ops[self._index[stack[-1][1]]], found)
+        return callee is not None and callee[1] in _OWN_WITHS
+
+
+def _locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
+    """The local variables of an instruction in order, and whether it reads them."""
+    reads = opcodes.READS_LOCAL.get(op.opname, ())
+    names = op.argval if len(reads) > 1 and isinstance(op.argval, tuple) else (op.argval,) * 2
+    return list(zip(names, reads, strict=False))
+
+
+def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> Stack:
+    """The stack after an instruction; what it may have touched is not known any more."""
+    effect = dis.stack_effect(op.opcode, op.arg, jump=is_jump)
+    depth = len(stack) + effect
+    if op.opname == "GET_ITER":
+        return (*stack[:-1], (Slot.ITERATOR, op.offset))
+    if op.opname == "BEFORE_WITH":
+        slot = Slot.EXIT if is_own else Slot.OTHER
+        return (*stack[:-1], (slot, op.offset), (Slot.OTHER, op.offset))
+    if op.opname == "PUSH_EXC_INFO":
+        return (*stack[:-1], (Slot.HANDLING, op.offset), (Slot.OTHER, op.offset))
+    if op.opname == "FOR_ITER" and not is_jump:
+        return (*stack, (Slot.OTHER, op.offset))
+    if op.opname == "PUSH_NULL" or (op.opname == "LOAD_GLOBAL" and op.argval in OPERATORS):
+        return (*stack, *[(Slot.OPERATOR, op.offset)] * effect)
+    n_popped = opcodes.n_popped(op, effect)
+    kept = stack if n_popped == 0 else stack[:-n_popped]
+    kept = kept[: max(depth, 0)]
+    return (*kept, *[(Slot.OTHER, op.offset)] * (depth - len(kept)))
+
+
+_OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})
+
+
+@functools.lru_cache(maxsize=4096)
+def info_of(code: CodeType) -> CodeInfo:
+    """The places of a code object, worked out once."""
+    return CodeInfo(code)

@@ -1,0 +1,125 @@
+"""Which classes of exceptions the handlers around a place in a program tell apart.
+
+Read off the bytecode: `except` loads the classes and matches them. What it loads is looked up as
+Python would; what it computes stops the trace.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from sgc.core.session import program_frames
+from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.code.bytecode import info_of
+
+_SKIPPED = frozenset({"EXTENDED_ARG", "NOP", "CACHE", "PUSH_EXC_INFO"})
+# What ends a statement: before it, a `finally` or a bare `except` has matched nothing.
+_ENDS = ("POP_", "STORE_", "DELETE_", "RETURN_", "RAISE_", "RERAISE", "JUMP", "FOR_ITER", "YIELD_")
+Load = tuple[str, Any]
+
+
+def is_caught() -> bool:
+    """Whether something in the program may handle an error raised where it is."""
+    return any(True for frame in program_frames() for _ in _targets(frame))
+
+
+def handled_classes() -> list[type]:
+    """The classes that the handlers of an error raised here match, innermost first."""
+    found: dict[type, None] = {}
+    for frame in program_frames():
+        for target in _targets(frame):
+            for loads in _matches(frame.f_code, target):
+                found.update(dict.fromkeys(_evaluated(loads, frame)))
+    return list(found)
+
+
+def _targets(frame: FrameType) -> Iterator[int]:
+    """Offsets of the handlers around the place that a frame has come to, innermost first."""
+    yield from info_of(frame.f_code).handlers(frame.f_lasti)
+
+
+@functools.lru_cache(maxsize=4096)
+def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]:
+    """What each `except` of a handler loads; None for one that is computed."""
+    ops = list(dis.get_instructions(code))
+    index = {op.offset: n for n, op in enumerate(ops)}
+    if ops[index[target] + 1].opname == "WITH_EXCEPT_START":
+        return (None,)
+    found: list[tuple[Load, ...] | None] = []
+    at: int | None = index[target]
+    while at is not None:
+        loads, at = _match(ops, at)
+        if at is not None:
+            found.append(loads)
+            jump = next(op for op in ops[at:] if op.opname.startswith("POP_JUMP"))
+            at = index[jump.argval]
+    return tuple(found)
+
+
+def _match(ops: list[dis.Instruction], at: int) -> tuple[tuple[Load, ...] | None, int | None]:
+    """What the next `except` loads, and where it matches that; None where there is no other."""
+    loads: list[Load] | None = []
+    for n in range(at, len(ops)):
+        name = ops[n].opname
+        if name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH"):
+            is_plain = loads is not None and name == "CHECK_EXC_MATCH"
+            return (tuple(loads or ()) if is_plain else None), n
+        if name.startswith(_ENDS):
+            return None, None
+        if name in _LOADS and loads is not None:
+            loads.append((name, ops[n].argval))
+        elif name not in _SKIPPED:
+            loads = None
+    return None, None
+
+
+_LOADS = frozenset({
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_ATTR",
+    "BUILD_TUPLE",
+})  # fmt: skip
+
+
+def _evaluated(loads: tuple[Load, ...] | None, frame: FrameType) -> tuple[type, ...]:
+    stack: list[Any] = []
+    try:
+        for name, argument in loads or _computed():
+            if name == "BUILD_TUPLE":
+                stack[len(stack) - argument :] = [tuple(stack[len(stack) - argument :])]
+            elif name == "LOAD_ATTR":
+                stack.append(getattr(stack.pop(), argument))
+            else:
+                stack.append(_looked_up(argument, frame))
+        classes = tuple(_flat(stack.pop()))
+    except (LookupError, AttributeError):
+        _computed()
+    return classes
+
+
+def _looked_up(name: str, frame: FrameType) -> Any:
+    for space in (frame.f_locals, frame.f_globals, frame.f_builtins):
+        if name in space:
+            return space[name]
+    raise LookupError(name)
+
+
+def _flat(value: Any) -> Iterator[type]:
+    """The classes of an `except`: one, or a tuple of them, tuples in it too."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _flat(each)
+    elif isinstance(value, type) and issubclass(value, BaseException):
+        yield value
+    else:
+        _computed()
+
+
+def _computed() -> Any:
+    stop(
+        "what handles a tool's failure here cannot be told: it is an `except` of computed classes, "
+        "an `except*`, or a `with` block of others",
+        hint="write try: … except (ValueError, KeyError):, inside the block; or " + INTERPRET,
+    )

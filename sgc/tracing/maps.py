@@ -1,0 +1,258 @@
+"""Maps while they are traced.
+
+A list that is known, in a program that decides nothing: the calls are traced in place, like direct
+ones; each waits for the end of the one `width` before it. Else the function is traced by itself,
+and a `map` node runs what came of that: calls that decide, traced in place, would be 2^n ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.markers import has_marker
+from sgc.core.session import here
+from sgc.core.stops import INTERPRET, stop
+from sgc.core.symbols import Symbol
+from sgc.errors import ArgumentError, UnknownVariable
+from sgc.interpreter import calls
+from sgc.ir import types
+from sgc.ir.graph import Lit, Operand, Ref
+from sgc.ir.op_specs import TEXTUAL
+from sgc.ir.types import Kind, Type
+from sgc.lang.maps import KnownStates, MapCall, MappedState, MappedStates, plain_items
+from sgc.runtime.executor.ops.maps import no_list
+from sgc.runtime.executor.run.map_places import call_path
+from sgc.tracing.callees import Callee, joined_type
+from sgc.tracing.code.operations import function_has
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, abstract
+from sgc.tracing.values.computing import computed
+from sgc.tracing.watch.guards import plain
+
+if TYPE_CHECKING:
+    from sgc.lang.signature import Parameter
+    from sgc.programs.function import Function
+    from sgc.tracing.session import TraceSession
+
+
+def map_traced(session: TraceSession, call: MapCall) -> MappedStates:
+    """What stands for the calls of a map."""
+    is_known = not isinstance(call.items, AbstractList)
+    if is_known and session.is_abstract(call.items):
+        raise no_list(str(session.type_of(session.operand(call.items))), call.where)
+    if is_known and session.path is None:
+        return _in_place(session, call)
+    return _as_node(session, call)
+
+
+# -- in place -------------------------------------------------------------------------------
+
+
+def _in_place(session: TraceSession, call: MapCall) -> KnownStates:
+    function, items = call.function, plain_items(call.items)
+    caller, ordinal = session.next_map()
+    ends: list[tuple[Ref, ...]] = []
+    states = []
+    for index, item in enumerate(items):
+        arguments = call.arguments(item)
+        call.check(_checkable(session, arguments))
+        session.note_outside(arguments)
+        path = call_path(caller, function.name, ordinal, index)
+        after = ends[index - call.width] if index >= call.width else ()
+        n_states, n_met = len(session.states), len(session.met)
+        with _mapped_path(session, path):
+            states.append(calls.call(function, session, arguments, path=path, after=after))
+        symbols = [*session.met[n_met:], *(each.symbol for each in session.states[n_states:])]
+        ends.append(tuple(Ref(symbol.name) for symbol in symbols))
+    return KnownStates(session, states)
+
+
+def _checkable(session: TraceSession, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be told now of the arguments' types; any text is as good as another."""
+    known = {n: v for n, v in arguments.items() if not session.is_abstract(v)}
+    return known | {n: "" for n, v in arguments.items() if n not in known and isinstance(v, str)}
+
+
+@contextmanager
+def _mapped_path(session: TraceSession, path: str) -> Iterator[None]:
+    before, session.mapped_path = session.mapped_path, path
+    try:
+        yield
+    finally:
+        session.mapped_path = before
+
+
+# -- as a node ------------------------------------------------------------------------------
+
+
+def _as_node(session: TraceSession, call: MapCall) -> AbstractStates:
+    items, item_type, n = _items(session, call)
+    arguments = call.arguments(None)
+    element = _parameter(call.function, call.element)
+    types_of = {call.element: _element_type(element, item_type)}
+    bound: dict[str, Any] = {}
+    given: dict[str, Operand] = {}
+    for name, value in arguments.items():
+        if name == call.element:
+            continue
+        if _is_known(value):
+            bound[name] = value
+        else:
+            given[name] = session.operand(value)
+            types_of[name] = session.type_of(given[name])
+    _check_types(call, types_of)
+    _refuse_identity(call.function, types_of)
+    callee = session.callee(call.function, types_of, bound)
+    _note_media(session, callee, given)
+    if callee.can_fail:
+        session.refuse_handled(call.function.name)
+    fields: dict[str, Operand] = {"program": Lit(callee.number), "items": items}
+    fields["caller"] = Ref(session.calling[-1].start.name)
+    if given:
+        fields["keys"] = tuple(map(Lit, given))
+        fields["args"] = tuple(given.values())
+    fields["width"] = Lit(call.width)
+    _, ordinal = session.next_map()
+    if session.path is None:
+        fields["ordinal"] = Lit(ordinal)  # else it is counted as blocks are gone through
+    if callee.names:
+        fields["names"] = tuple(map(Lit, callee.names))
+    fields |= {"returns": Lit(True), "texts": Lit(True)}  # what is not read is left out at the end
+    results = [(name, types.list_of(type_)) for name, type_ in callee.names.items()]
+    results += [("returns", types.list_of(callee.returns)), ("texts", types.list_of(types.TEXT))]
+    symbols = session.emit("map", results, **fields)
+    return AbstractStates(session, callee, symbols, n)
+
+
+def _items(session: TraceSession, call: MapCall) -> tuple[Operand, Type, int | None]:
+    """The list as an operand, its items' type, and how many there are if that is known."""
+    items = call.items
+    if isinstance(items, AbstractList):
+        is_json = isinstance(items, AbstractJson)
+        return Ref(items.symbol.name), types.JSON if is_json else items.item_type, None
+    items = plain_items(items)
+    operands = tuple(session.operand(item) for item in items)
+    item_type = joined_type({session.type_of(operand) for operand in operands} or {types.TEXT})
+    (symbol,) = session.emit("list", [("items", types.list_of(item_type))], items=operands)
+    return Ref(symbol.name), item_type, len(items)
+
+
+def _parameter(function: Function, name: str) -> Parameter:
+    return next(each for each in function.signature.parameters if each.name == name)
+
+
+def _element_type(parameter: Parameter, item_type: Type) -> Type:
+    """An annotation says more than a value out of JSON; a call checks it when it begins."""
+    is_told = parameter.is_annotated and item_type.kind is Kind.JSON
+    return parameter.type if is_told else item_type
+
+
+def _check_types(call: MapCall, types_of: Mapping[str, Type]) -> None:
+    """Raises ArgumentError where no value of a type can be one of an annotated parameter."""
+    for name, given in types_of.items():
+        parameter = _parameter(call.function, name)
+        if parameter.is_annotated and not _may_be(given, parameter.type):
+            raise ArgumentError(
+                f"cannot run {call.function.name}: argument {name!r} must be {parameter.type}, "
+                f"found {given}",
+                where=call.where,
+            )
+
+
+def _may_be(given: Type, wanted: Type) -> bool:
+    if given.item is not None and wanted.item is not None:
+        return _may_be(given.item, wanted.item)
+    told_later = {Kind.JSON, Kind.MEDIA}
+    is_same = given.kind is wanted.kind or {given.kind, wanted.kind} <= TEXTUAL
+    is_number = given.kind is Kind.INT and wanted.kind is Kind.FLOAT
+    return is_same or is_number or bool(told_later & {given.kind, wanted.kind})
+
+
+def _is_known(value: Any) -> bool:
+    text = plain(value)
+    return text is not None and not has_marker(text)
+
+
+_IDENTITY = frozenset({"IS_OP", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
+
+
+def _refuse_identity(function: Function, types_of: Mapping[str, Type]) -> None:
+    is_json = any(type_.kind is Kind.JSON for type_ in types_of.values())
+    if is_json and function_has(function.python.__code__, _IDENTITY):
+        stop(
+            f"{function.name} is given a value out of JSON, and tests something by `is` or `match`",
+            hint="compare with ==, or read the value in it: v[key]; or " + INTERPRET,
+        )
+
+
+def _note_media(session: TraceSession, callee: Callee, given: Mapping[str, Operand]) -> None:
+    """What the function shows as an image is one: a parameter of the program's may be."""
+    for name in callee.media:
+        operand = given.get(name)
+        if isinstance(operand, Ref) and session.is_parameter(operand.name):
+            session.images.add(operand.name)
+        elif callee.wanted.types[name].kind is not Kind.MEDIA:
+            stop(
+                f"{callee.wanted.function.name} takes {name} for an image, and is given a text",
+                hint="a text known only when the program runs may be a model's, and must name no "
+                "file; choose among images of your own; or " + INTERPRET,
+            )
+
+
+class AbstractStates(MappedStates):
+    """Of calls that are made when the program runs. n: how many, if that is known."""
+
+    def __init__(
+        self, session: TraceSession, callee: Callee, symbols: list[Symbol], n: int | None
+    ) -> None:
+        self._session, self._n = session, n
+        self._number, self._function = callee.number, callee.wanted.function.name
+        self._symbols = dict(zip(callee.names, symbols, strict=False))
+        self._returns, self._texts = symbols[-2:]
+
+    def values(self, name: str) -> Any:
+        return self._list(self._symbol(name))
+
+    @property
+    def returns(self) -> Any:
+        return self._list(self._returns)
+
+    def _symbol(self, name: str) -> Symbol:
+        if name not in self._symbols:
+            self._session.note_unknown(self._number, name)
+            known = ", ".join(self._symbols) or "none"
+            raise UnknownVariable(
+                f"{self._function} has set no variable {name!r}; it sets: {known}", where=here()
+            )
+        return self._symbols[name]
+
+    def _list(self, symbol: Symbol) -> Any:
+        if self._n is None:
+            return abstract(symbol, self._session)
+        return [self._item(symbol, index) for index in range(self._n)]
+
+    def _item(self, symbol: Symbol, index: int) -> Any:
+        items = abstract(symbol, self._session)
+        return computed(self._session, "item", items, index, type_=symbol.type.item)
+
+    def call(self, index: int) -> MappedState:
+        return MappedState(self, range(len(self))[index])
+
+    def value(self, index: int, name: str) -> Any:
+        return self._item(self._symbol(name), index)
+
+    def returned(self, index: int) -> Any:
+        return self._item(self._returns, index)
+
+    def text(self, index: int) -> Any:
+        return self._item(self._texts, index)
+
+    def __len__(self) -> int:
+        if self._n is None:
+            stop(
+                "how many calls a map makes is known only when the program runs",
+                hint='read the lists that they give, states["name"] and states.returns, and '
+                "len(xs) of what is mapped; or " + INTERPRET,
+            )
+        return self._n

@@ -1,0 +1,219 @@
+"""Builtins that know abstract values: those that Python lets no value overload."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from sgc.core.session import current_session
+from sgc.core.stops import INTERPRET, stop
+from sgc.ir import types
+from sgc.ir.types import Kind
+from sgc.tracing.operators.calls import KNOWING
+from sgc.tracing.operators.lists import ordered
+from sgc.tracing.operators.texts import as_ascii
+from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance, python_type
+from sgc.tracing.values.abstract import (
+    AbstractJson,
+    AbstractList,
+    AbstractNumber,
+    is_abstract,
+    marked,
+)
+from sgc.tracing.values.abstract_number import type_of
+from sgc.tracing.values.abstract_turns import Numbered
+from sgc.tracing.values.computing import attempted, computed, whole
+
+
+def print_nothing(*args: Any, **kwargs: Any) -> None:
+    """What a program prints while it is traced again or replayed was printed before."""
+
+
+def _print(*args: Any, **kwargs: Any) -> None:
+    """Prints plain values; a trace has nothing else to show, and a compiled run prints nothing."""
+    session = current_session()
+    if session is not None and getattr(session, "is_strict", False):
+        stop("the program prints; a compiled program would not")
+    if not any(map(is_abstract, args)):
+        print(*args, **kwargs)
+
+
+def _len(value: Any) -> Any:
+    if not is_abstract(value):
+        return len(value)
+    if isinstance(value, AbstractJson):
+        return value.length()
+    if isinstance(value, AbstractNumber):
+        return len(value.python())  # raises what Python would
+    return computed(_session(value), "len", value)
+
+
+def _enumerate(items: Any, start: Any = 0) -> Any:
+    if not isinstance(items, AbstractList):
+        return enumerate(items, start)
+    return Numbered(items, whole(start))
+
+
+def _isinstance(value: Any, of: Any) -> bool:
+    return is_instance(value, *_types_in(of))
+
+
+def _types_in(of: Any) -> list[Any]:
+    """The types of an `isinstance`, each as Python's own."""
+    if isinstance(of, tuple):
+        return [each for part in of for each in _types_in(part)]
+    parts = getattr(of, "__args__", None)
+    if parts is not None and type(of).__name__ == "UnionType":
+        return [each for part in parts for each in _types_in(type(None) if part is None else part)]
+    return [STANDS_FOR.get(of, of) if isinstance(of, type) else of]
+
+
+def _ord(char: Any) -> Any:
+    if not is_abstract(char):
+        return ord(char)
+    if not isinstance(char, str):
+        stop("ord() of what is no text", hint="write ord(str(x)); or " + INTERPRET)
+    return attempted(_session(char), "ord", char)
+
+
+def _chr(code: Any) -> Any:
+    if type_of(code) in (int, bool) and is_abstract(code):
+        return attempted(code.session, "chr", code)
+    return chr(code)
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    """min and max: one node where all are of one type, else decisions, as Python compares."""
+    builtin = getattr(builtins, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if any(marked(arg) or isinstance(arg, AbstractJson) for arg in args):
+            stop(f"{name}() of a value known only when the program runs")
+        items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+        kinds = {_kind(item) for item in items}
+        is_one = len(kinds) == 1 and None not in kinds
+        if kwargs or not is_one or len(items) < 2 or not any(map(is_abstract, items)):
+            return builtin(*args, **kwargs)
+        session = next(item.session for item in items if hasattr(item, "session"))
+        return computed(session, name, *items, type_=types.Type(kinds.pop() or Kind.TEXT))
+
+    function.__name__ = name
+    return function
+
+
+def _kind(value: Any) -> Kind | None:
+    if isinstance(value, str):
+        return Kind.TEXT
+    of = type_of(value)
+    return None if of is None else {int: Kind.INT, float: Kind.FLOAT, bool: Kind.BOOL}[of]
+
+
+def _session(value: Any) -> Any:
+    return value.session if hasattr(value, "session") else current_session()
+
+
+def _refusing(name: str, hint: str) -> Callable[..., Any]:
+    """A builtin that would read into a plain marked text without calling a method of it."""
+    builtin = getattr(builtins, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if any(map(marked, args)):
+            stop(f"{name}() of a value known only when the program runs", hint)
+        return builtin(*args, **kwargs)
+
+    function.__name__ = name
+    return function
+
+
+def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    if marked(items):
+        stop("sorted() of a value known only when the program runs", _CHARACTERS)
+    return ordered(items, key, reverse)
+
+
+def _range(*args: Any) -> Any:
+    if any(map(is_abstract, args)):
+        stop(
+            "range() of a number known only when the program runs",
+            hint="bind the argument that gives it when compiling, --bind n=N; or loop with a bound "
+            "of your own and `break` where the number is reached; or " + INTERPRET,
+        )
+    return range(*args)
+
+
+def _ambient(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        stop(
+            f"{name}() while tracing: a compiled program would keep what it gave",
+            hint="pass what it reads as an argument of the program",
+        )
+
+    return call
+
+
+def _running(name: str) -> Callable[..., Any]:
+    """`eval` and the like: of a text known only at run time they would run its marker."""
+    builtin = getattr(builtins, name)
+
+    def function(source: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_abstract(source) or marked(source):
+            stop(f"{name}() of a value known only when the program runs", _EVALUATE)
+        if not args and not kwargs and name != "compile":  # it sees its caller's names
+            caller = sys._getframe(1)
+            return builtin(source, caller.f_globals, caller.f_locals)
+        return builtin(source, *args, **kwargs)
+
+    function.__name__ = name
+    return function
+
+
+def _open(file: Any, *args: Any, **kwargs: Any) -> Any:
+    if is_abstract(file) or marked(file):
+        stop(
+            "open() of a file that is named by a value known only when it runs",
+            hint="read it in a tool, a function with @sgc.tool that the program calls; or "
+            + INTERPRET,
+        )
+    return open(file, *args, **kwargs)
+
+
+_EVALUATE = (
+    "what a model writes should not be run as Python; make what is to be done with it a tool, a "
+    "function with @sgc.tool that the program calls; or " + INTERPRET
+)
+_CHARACTERS = "use methods of the whole text (split, replace, count, find); or " + INTERPRET
+
+BUILTINS: dict[str, Any] = {
+    "ascii": as_ascii,
+    "chr": _chr,
+    "compile": _running("compile"),
+    "enumerate": _enumerate,
+    "eval": _running("eval"),
+    "exec": _running("exec"),
+    "float": Float,
+    "input": _ambient("input"),
+    "int": Int,
+    "isinstance": _isinstance,
+    "iter": _refusing("iter", _CHARACTERS),
+    "len": _len,
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "open": _open,
+    "ord": _ord,
+    "print": _print,
+    "range": _range,
+    "sorted": _sorted,
+    "type": Type,
+}
+
+
+def _type(value: Any, *args: Any, **kwargs: Any) -> Any:
+    return type(value, *args, **kwargs) if args or kwargs else python_type(value)
+
+
+# Where converted code runs over its own module's names, and so over Python's own `type` and `int`.
+KNOWING.update({getattr(builtins, name): value for name, value in BUILTINS.items()})
+KNOWING[type] = _type
+del KNOWING[print]  # which a module's overlay silences

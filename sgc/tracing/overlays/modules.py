@@ -1,0 +1,60 @@
+"""Modules that read texts, and compiled patterns, as a traced program sees them.
+
+`json` and `re` record what they do to abstract values; of the others, functions refuse them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import types as pytypes
+from collections.abc import Callable
+from typing import Any
+
+from sgc.core.stops import stop
+from sgc.tracing.overlays.json import JSON_FUNCTIONS
+from sgc.tracing.overlays.regex import RE_FUNCTIONS, SeeingPattern
+from sgc.tracing.values.abstract import is_abstract
+
+_READERS = ("string", "textwrap", "difflib", "html", "shlex", "ast", "unicodedata", "csv")
+
+
+class SeeingModule:
+    """Stands for a module: its functions know abstract values, or refuse them."""
+
+    def __init__(self, module: pytypes.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return seeing(getattr(self._module, name))
+
+
+def seeing(value: Any) -> Any:
+    """A module, function or pattern made to know abstract values; any other value as it is."""
+    if isinstance(value, pytypes.ModuleType):
+        known = value in (json, re) or value.__name__ in _READERS
+        return SeeingModule(value) if known else value
+    if type(value) is re.Pattern:
+        return SeeingPattern(value)
+    if isinstance(value, pytypes.FunctionType):
+        return _function(value)
+    return value
+
+
+def _function(value: pytypes.FunctionType) -> Any:
+    if value.__module__ in ("json", "re"):
+        known = JSON_FUNCTIONS if value.__module__ == "json" else RE_FUNCTIONS
+        return known.get(value.__name__) or _refusing(value)
+    return _refusing(value) if value.__module__ in _READERS else value
+
+
+def _refusing(function: pytypes.FunctionType) -> Callable[..., Any]:
+    name = f"{function.__module__}.{function.__name__}"
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(map(is_abstract, (*args, *kwargs.values()))):
+            stop(f"{name}() of a value known only when the program runs")
+        return function(*args, **kwargs)
+
+    call.__name__ = function.__name__
+    return call

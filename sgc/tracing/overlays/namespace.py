@@ -1,0 +1,219 @@
+"""Runs a traced function over an overlay of its globals.
+
+The overlay is a copy of the function's globals with trace-aware builtins; helper
+functions of the same module run over it too, so that what they do to abstract values is
+seen. It is built anew for each trace: a program cannot leave anything behind in it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import dis
+import functools
+import os
+import types
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+from sgc.core.session import is_users_own
+from sgc.errors import TraceError
+from sgc.tracing.convert.source import NoSource, converted
+from sgc.tracing.operators import OPERATORS
+from sgc.tracing.overlays.ambient import AmbientOverlay
+from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
+from sgc.tracing.overlays.modules import seeing
+from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
+from sgc.tracing.watch.ambient import AmbientRun, current_ambient
+from sgc.tracing.watch.guards import is_namespace, names_of, plain
+
+_IS_OVERLAY = "__sgc_overlay__"
+MAX_COPIED_CHARS = 1_000_000  # of data whose changes are looked for
+
+
+class Overlays:
+    """The overlays of one trace: one for each module whose functions it runs.
+
+    is_silent: what the program prints is not shown. is_converting: functions run converted; a
+    check runs them as they are written, so that it is not wrong where the conversion is.
+    """
+
+    def __init__(self, is_silent: bool = False, is_converting: bool = True) -> None:
+        self._by_globals: dict[int, _Overlay] = {}
+        self._is_converting = is_converting
+        self._is_silent = is_silent
+        ambient = current_ambient()
+        self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
+
+    def rebuild(self, function: types.FunctionType) -> types.FunctionType:
+        """A copy that runs over an overlay; a `global` write in it stops the trace."""
+        key = id(function.__globals__)
+        if key not in self._by_globals:
+            self._by_globals[key] = _Overlay(
+                function.__globals__, self._is_silent, self._is_converting, self._ambient
+            )
+        rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
+        return rebuilt
+
+    def entered(self, function: types.FunctionType) -> Callable[..., Any]:
+        """A function of the user's that is about to be called, as it is to run."""
+        names = function.__globals__
+        if _IS_OVERLAY in names or not is_users_own(function.__code__, names):
+            return function
+        entered: Callable[..., Any] = self.rebuild(function)
+        return entered
+
+    def refuse_changes(self) -> None:
+        """Stops the trace if the program has changed data outside itself: a list, say."""
+        for overlay in self._by_globals.values():
+            for name, data, before in overlay.copies:
+                if plain(data) != before:
+                    stop(
+                        f"the program changes {name!r}, which is outside of it; a compiled "
+                        "program would not",
+                        hint="return the value, or keep it in a variable of the stream; "
+                        + INTERPRET,
+                    )
+
+
+class _Overlay:
+    def __init__(
+        self,
+        original: dict[str, Any],
+        is_silent: bool,
+        is_converting: bool,
+        ambient: AmbientOverlay | None,
+    ) -> None:
+        self._original = original
+        self._is_converting = is_converting
+        self._ambient = ambient
+        self._globals: dict[str, Any] = {}
+        self._rebuilt: dict[int, Any] = {}
+        self._keep: list[Any] = []  # ids are only unique among the living
+        self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
+        self._copied: dict[int, Any] = {}
+        self._globals.update(original)
+        silent = {"print": print_nothing} if is_silent else {}
+        held = {"__import__": ambient.imported} if ambient is not None else {}
+        self._globals[_IS_OVERLAY] = True
+        self._globals["__builtins__"] = vars(builtins) | BUILTINS | OPERATORS | silent | held
+        self._met: list[types.FunctionType] = []  # functions rebuilt, whose names are not yet
+        for name, value in original.items():
+            if (guarded := self._seeing(value)) is not value and not self._is_ours(value):
+                self._globals[name] = guarded
+
+    def _seeing(self, value: Any) -> Any:
+        """What stands for a value that is none of our functions."""
+        held = value if self._ambient is None else self._ambient.holding(value)
+        return seeing(value) if held is value else held
+
+    def _is_ours(self, value: Any) -> bool:
+        return isinstance(value, types.FunctionType) and value.__globals__ is self._original
+
+    def rebuild(self, function: types.FunctionType) -> Any:
+        """The function with our globals, those that it may call and its closure's likewise."""
+        rebuilt = self._rebuild(function)
+        while self._met:
+            for name in names_of(self._met.pop().__code__):
+                if name in self._original:
+                    value = self._globals[name]
+                    ours = value is self._original[name] and self._is_ours(value)
+                    self._globals[name] = self._rebuild(value) if ours else self._copy(name, value)
+        return rebuilt
+
+    def _rebuild(self, function: types.FunctionType) -> Any:
+        if id(function) in self._rebuilt:
+            return self._rebuilt[id(function)]
+        writes = _first_outside_write(function.__code__)
+        if writes is not None:
+            # Only if it is called: a module may have such helpers that no program uses.
+            return _refused_outside_write(function, *writes)
+        try:
+            code = function.__code__
+            if self._is_converting:
+                code = converted(code, self._original)
+        except NoSource as error:
+            return _refused(
+                function,
+                function.__code__.co_firstlineno,
+                f"{function.__name__} cannot be traced: {error}",
+                "write it into a file and import that; or " + INTERPRET,
+            )
+        closure = function.__closure__
+        cells = None if closure is None else tuple(types.CellType() for _ in closure)
+        copy = types.FunctionType(
+            code, self._globals, function.__name__, function.__defaults__, cells
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__dict__.update(function.__dict__)
+        self._rebuilt[id(function)] = copy
+        self._keep.append(function)
+        self._met.append(function)
+        for old, new in zip(closure or (), cells or (), strict=True):
+            try:
+                value = old.cell_contents
+            except ValueError:
+                continue
+            new.cell_contents = (
+                self._rebuild(value) if self._is_ours(value) else self._seeing(value)
+            )
+        for name, new in zip(function.__code__.co_freevars, cells or (), strict=True):
+            with contextlib.suppress(ValueError):  # an empty cell
+                new.cell_contents = self._copy(name, new.cell_contents)
+        return copy
+
+    def _copy(self, name: str, value: Any) -> Any:
+        """A copy of plain data, so that what a trace does to it is undone, and seen."""
+        if type(value) not in (list, dict, set) and not is_namespace(value):
+            return value
+        if id(value) not in self._copied:
+            before = plain(value)
+            if before is None or len(before) > MAX_COPIED_CHARS:
+                return value
+            self._keep.append(value)
+            self._copied[id(value)] = data = deepcopy(value)
+            self._copied[id(data)] = data
+            self.copies.append((name, data, before))
+        return self._copied[id(value)]
+
+
+def _refused_outside_write(function: types.FunctionType, line: int, name: str) -> Any:
+    return _refused(
+        function,
+        line,
+        f"the program writes {name!r}, a variable outside of it, which a compiled program cannot",
+        "return the value, or keep it in a variable of the stream: s[name] = value",
+    )
+
+
+def _refused(function: types.FunctionType, line: int, message: str, hint: str) -> Any:
+    """Stands for a function that no trace may call."""
+    where = f"{os.path.basename(function.__code__.co_filename)}:{line}"
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise_stop(TraceError(message, where=where, hint=hint))
+
+    return call
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_outside_write(code: types.CodeType) -> tuple[int, str] | None:
+    return next(_outside_writes(code, frozenset(code.co_freevars)), None)
+
+
+def _outside_writes(code: types.CodeType, outer: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Writes of globals, and of variables of the functions around the outermost one."""
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        if instruction.starts_line:
+            position = instruction.positions
+            line = (position.lineno if position else None) or line
+        is_global = instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
+        is_outer = instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
+        if is_global or (is_outer and instruction.argval in outer):
+            yield line, str(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inside = outer - set(constant.co_cellvars) - set(constant.co_varnames)
+            yield from _outside_writes(constant, inside)

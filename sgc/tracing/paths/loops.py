@@ -1,0 +1,220 @@
+"""Watches the user's lines while a program is traced, and counts the turns of its loops.
+
+A loop's iterator lies where nobody can look; that it was begun at the same point of the program
+and has given as many items is as good. Loops of our own tell their state themselves.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+from sgc.core.session import is_users
+from sgc.tracing.code.bytecode import Slot, Stack, info_of
+from sgc.tracing.paths.snapshot import Opaque, is_clean
+
+MAX_FOREIGN = 20_000
+# Code that is not the user's, by identity: every call of a trace is asked about.
+_foreign: dict[int, CodeType] = {}
+
+
+class Fault(BaseException):
+    """An error of the tracer's own, which is none of the program that it looks at."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
+    """Raises an error at the next line of the user's too: a handler of everything, in a loop,
+    would else go on for ever.
+    """
+
+    def raising(frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            raise error
+        return raising
+
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not root:
+        if is_users(frame):
+            frame.f_trace = raising
+        frame = frame.f_back
+    sys.settrace(lambda frame, event, arg: None)
+
+
+@dataclass(slots=True)
+class _Loop:
+    entry: object  # where in the program it was begun
+    n_states: int  # streams there were then
+    n_turns: int = 0
+
+
+class Loops:
+    """The loops that a run is in. at_statement: called where a statement begins, if that line,
+    by its number among those run, is asked for.
+    """
+
+    def __init__(
+        self,
+        root: FrameType,
+        entry: Callable[[], object],
+        n_states: Callable[[], int],
+        at_statement: Callable[[list[FrameType]], None],
+        is_asked: Callable[[int], bool],
+    ) -> None:
+        self._root = root
+        self._entry, self._n_states = entry, n_states
+        self._at_statement, self._is_asked = at_statement, is_asked
+        self._loops: dict[FrameType, dict[int, _Loop]] = {}
+        self._own: dict[FrameType, dict[int, Any]] = {}
+        self._hidden: dict[FrameType, set[int]] = {}  # whose iterators run the user's code
+        self.n_events = 0
+        self.frame: FrameType | None = None
+        self._before: Any = None
+        self._had_gc = True
+
+    # -- watching -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._before, self._had_gc = sys.gettrace(), gc.isenabled()
+        gc.disable()  # else finalizers and callbacks of others run between the program's lines
+        sys.settrace(self._on_call)
+
+    def stop(self) -> None:
+        sys.settrace(self._before)
+        if self._had_gc:
+            gc.enable()
+
+    def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        code = frame.f_code
+        if id(code) in _foreign:
+            return None
+        if not is_users(frame):
+            if len(_foreign) < MAX_FOREIGN:
+                _foreign[id(code)] = code
+            return None
+        if self._is_imported(frame):
+            return None
+        frame.f_trace_opcodes = False
+        caller = self._users(frame.f_back)
+        if caller is not None:
+            self._enter(caller)
+        return self._on_line
+
+    def _is_imported(self, frame: FrameType | None) -> bool:
+        """Whether an import runs it, which only the first run of a program has to do."""
+        while frame is not None and frame is not self._root and frame.f_trace is None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
+
+    def _enter(self, caller: FrameType) -> None:
+        """A function of the user's is called, perhaps on the line that begins a loop."""
+        info, offset = info_of(caller.f_code), caller.f_lasti
+        if info.is_at_loop(offset):
+            self._hidden.setdefault(caller, set()).add(info.start_of(offset))
+        else:
+            self._notice(caller, info.after(offset).stack)
+
+    def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "return":
+            for found in (self._loops, self._own, self._hidden):
+                found.pop(frame, None)  # type: ignore[attr-defined]
+        if event == "line":
+            self.n_events += 1
+            try:
+                self._look(frame)
+            except Exception as error:
+                raise Fault(error) from error
+        return self._on_line
+
+    def _look(self, frame: FrameType) -> None:
+        self._count(frame)
+        if not self._is_asked(self.n_events):
+            return
+        frames = self.frames_from(frame)
+        self.frame = frame
+        if is_clean(frames):
+            self._at_statement(frames)
+
+    def frames_from(self, frame: FrameType | None) -> list[FrameType]:
+        """The user's frames of this run, innermost first."""
+        found = []
+        while (frame := self._users(frame)) is not None:
+            found.append(frame)
+            frame = frame.f_back
+        return found
+
+    def _users(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost of the user's frames of this run from one on."""
+        while frame is not None and frame is not self._root:
+            if is_users(frame):
+                return frame
+            frame = frame.f_back
+        return None
+
+    def _count(self, frame: FrameType) -> None:
+        """Notes the loops that the frame is in, and a turn of the one that begins anew."""
+        info = info_of(frame.f_code)
+        if not info.for_iters:
+            return
+        loops = self._notice(frame, info.before(frame.f_lasti).stack)
+        head = info.head_at(frame.f_lasti)
+        if head in loops:
+            loops[head].n_turns += 1
+
+    def _notice(self, frame: FrameType, stack: Stack | None) -> dict[int, _Loop]:
+        """The loops that the frame is in; those that it has left are forgotten."""
+        info = info_of(frame.f_code)
+        inside = {
+            info.loops.get(offset, -1) for slot, offset in stack or () if slot is Slot.ITERATOR
+        }
+        loops = self._loops.setdefault(frame, {})
+        for found in (loops, self._own.get(frame, {})):
+            for head in [head for head in found if head not in inside]:
+                del found[head]  # type: ignore[attr-defined]
+        self._hidden.get(frame, set()).intersection_update(inside)
+        for head in inside - loops.keys():
+            loops[head] = _Loop((self._entry(), self.n_events), self._n_states())
+        return loops
+
+    # -- what it knows --------------------------------------------------------------------
+
+    @property
+    def n_states(self) -> int:
+        """How many streams there were when the innermost loop began, which may hold any of them."""
+        return max(
+            (loop.n_states for loops in self._loops.values() for loop in loops.values()), default=0
+        )
+
+    def note(self, iterator: Any) -> None:
+        """Called by a loop of our own when it begins, with what tells its state."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not is_users(frame):
+            frame = frame.f_back
+        if frame is not None:
+            head = info_of(frame.f_code).loops.get(frame.f_lasti)
+            if head is not None:
+                self._own.setdefault(frame, {})[head] = iterator
+
+    def is_caught(self) -> bool:
+        """Whether the program itself handles an error raised where it is."""
+        frames = self.frames_from(sys._getframe(1))
+        return any(info_of(frame.f_code).is_caught(frame.f_lasti) for frame in frames)
+
+    def describe(self, frame: FrameType, head: int) -> object:
+        """A loop's state: what its own iterator says, or where it began and its turns."""
+        if head in self._hidden.get(frame, ()):
+            raise Opaque
+        own = self._own.get(frame, {}).get(head)
+        if own is not None:
+            return own
+        loop = self._loops.get(frame, {}).get(head)
+        return None if loop is None else (repr(loop.entry), loop.n_turns)

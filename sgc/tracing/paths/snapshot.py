@@ -1,0 +1,561 @@
+"""What the rest of a run depends on, at the beginning of a statement, in a form to compare.
+
+Two runs at the same place whose snapshots have the same shape go on alike; where they hold
+different abstract values, the block that both go on with takes a parameter. Taken of the live
+variables of every running function of the user's, the streams they reach, and the loops they are
+in. What cannot be looked into makes a run go on alone, which is always right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import struct
+import sys
+import types as pytypes
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.markers import has_marker, split_markers
+from sgc.core.session import innermost_user_loc
+from sgc.core.symbols import Symbol
+from sgc.ir.types import Type
+from sgc.tracing.code import bytecode
+from sgc.tracing.code.bytecode import Slot, Stack, info_of
+from sgc.tracing.paths.tool_failures import TOLD, TracedTold
+from sgc.tracing.values.text_types import Known
+
+if TYPE_CHECKING:
+    from sgc.lang.state import ProgramState
+    from sgc.tracing.paths.loops import Loops
+    from sgc.tracing.session import TraceSession
+
+MAX_VALUES = 20_000
+_HEAP_TYPE = 1 << 9
+_POINTER = struct.calcsize("P")
+_CONSTANTS = frozenset({
+    type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
+})  # fmt: skip
+
+
+class Opaque(Exception):
+    """Something is there that cannot be looked into."""
+
+
+Shape = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A value: its shape, and the symbols in it in order."""
+
+    shape: Shape
+    slots: tuple[Symbol, ...]
+
+    @property
+    def lone_type(self) -> Type | None:
+        """The type of what is one abstract value and nothing more."""
+        is_lone = len(self.slots) == 1 and self.shape in _LONE_SHAPES
+        return self.slots[0].type if is_lone else None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """names: of each stream reached, its variables that are one abstract value; own: those set
+    on it; kept: what is known by its identity, so that nothing else comes to have it; starts:
+    symbols that stay what they are, since what began there is still going on; known: what is
+    known of symbols beyond their types.
+    """
+
+    whole: Part
+    names: tuple[Mapping[str | None, Part], ...]
+    own: tuple[tuple[str | None, ...], ...]
+    facts: Mapping[Any, bool]
+    dead: tuple[int, ...]  # streams nothing reaches any more, by number
+    kept: tuple[Any, ...] = ()
+    starts: frozenset[str] = frozenset()
+    known: Mapping[str, Known] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """A variable that is a value of its own from a statement on.
+
+    number: of the stream among those of the snapshot. given: the symbol that it was, None where
+    it was not set. is_own: whether it is set on the stream itself.
+    """
+
+    number: int
+    name: str | None
+    type: Type
+    given: str | None
+    is_own: bool
+    known: Known | None  # where it is set
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """What lets a run go on for another one too: its variables that may not be set, or may be
+    other values than they are here, and the facts that both know.
+    """
+
+    names: tuple[Unsure, ...]
+    facts: Mapping[Any, bool]
+
+
+Mapped = dict[str, str | None]  # a symbol's name to that of another run; None: not set there
+
+
+def match(ours: Snapshot, theirs: Snapshot) -> Mapped | None:
+    """How `theirs` fits a block that was traced from `ours`; None if it does not.
+
+    A name that ours has and theirs has not becomes *not set*. Facts that ours relies on must be
+    known to theirs.
+    """
+    found: Mapped = {}
+    if ours.whole.shape != theirs.whole.shape or not _pair(ours.whole, theirs.whole, found):
+        return None
+    for mine, other in zip(ours.names, theirs.names, strict=True):
+        if not _match_names(mine, other, found):
+            return None
+    if any(found.get(start, start) != start for start in ours.starts):
+        return None  # a parameter would stand for where it began too
+    if not _knows(ours, theirs, found):
+        return None
+    for n, (mine_own, other_own) in enumerate(zip(ours.own, theirs.own, strict=True)):
+        if not set(other_own) <= set(mine_own):
+            return None
+        if (set(mine_own) - set(other_own)) & theirs.names[n].keys():
+            return None  # there it is the trunk's, and not shown as this stream's
+    for fact, is_true in ours.facts.items():
+        if theirs.facts.get(_moved(fact, found)) is not is_true:
+            return None
+    return found
+
+
+def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
+    """How a run in the state `theirs` can go on for one in the state `ours` too, knowing less."""
+    found: Mapped = {}
+    back: Mapped = {}
+    if ours.whole.shape != theirs.whole.shape or not _pair(ours.whole, theirs.whole, found):
+        return None
+    if not _pair(theirs.whole, ours.whole, back) or not _knows(ours, theirs, found):
+        return None
+    unsure: list[Unsure] = []
+    for number, (mine, other) in enumerate(zip(ours.names, theirs.names, strict=True)):
+        own, other_own = set(ours.own[number]), set(theirs.own[number])
+        for name in dict.fromkeys((*other, *mine)):
+            part, there = mine.get(name), other.get(name)
+            if part is not None and there is not None:
+                if part.shape != there.shape or (name in own) != (name in other_own):
+                    return None
+                if not _pair(part, there, found):
+                    return None
+                if there.lone_type is None and not _pair(there, part, back):
+                    return None
+            known = there or part
+            assert known is not None
+            type_ = known.lone_type
+            if type_ is not None:
+                given = None if there is None else there.slots[0].name
+                is_own, both = name in own | other_own, ((ours, part), (theirs, there))
+                unsure.append(Unsure(number, name, type_, given, is_own, _known_to_all(both)))
+            elif part is None or there is None:
+                return None
+    known_facts = {(_moved(fact, found), is_true) for fact, is_true in ours.facts.items()}
+    kept = {slot.name for slot in theirs.whole.slots}
+    facts = {
+        fact: is_true
+        for fact, is_true in theirs.facts.items()
+        if (fact, is_true) in known_facts and _names_of(fact) <= kept
+    }
+    return Widening(tuple(unsure), facts)
+
+
+def _known_to_all(runs: Iterable[tuple[Snapshot, Part | None]]) -> Known | None:
+    """What is known of a variable in all runs that have set it."""
+    found = {run.known.get(part.slots[0].name) for run, part in runs if part is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def unsure_names(ours: Snapshot, theirs: Snapshot) -> set[str | None]:
+    """Variables that are set in one of two runs that may go on as one, and not in the other."""
+    pairs = zip(ours.names, theirs.names, strict=True)
+    return {name for mine, other in pairs for name in mine.keys() ^ other.keys()}
+
+
+def _names_of(fact: Any) -> set[str]:
+    return {arg[1] for arg in fact[1] if arg[0] == "ref"}
+
+
+def _match_names(
+    mine: Mapping[str | None, Part], other: Mapping[str | None, Part], found: Mapped
+) -> bool:
+    if not other.keys() <= mine.keys():
+        return False
+    for name, part in mine.items():
+        if name in other:
+            if part.shape != other[name].shape or not _pair(part, other[name], found):
+                return False
+        elif part.lone_type is None or found.setdefault(part.slots[0].name, None) is not None:
+            return False
+    return True
+
+
+def _pair(part: Part, other: Part, found: Mapped) -> bool:
+    return all(
+        mine.type == theirs.type and found.setdefault(mine.name, theirs.name) == theirs.name
+        for mine, theirs in zip(part.slots, other.slots, strict=True)
+    )
+
+
+def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
+    """Whether what ours relies on is known of the values that take their places."""
+    for name, known in ours.known.items():
+        given = found.get(name)  # None too where it is not set: then nothing will be read of it
+        if given is not None and theirs.known.get(given) != known:
+            return False
+    return True
+
+
+def _moved(fact: Any, found: Mapped) -> object:
+    """A fact of ours in the names of the other run."""
+    fn, args = fact
+    return fn, tuple(("ref", found.get(a[1], a[1])) if a[0] == "ref" else a for a in args)
+
+
+class Reader:
+    """Reads one snapshot."""
+
+    def __init__(self, session: TraceSession) -> None:
+        self._session = session
+        self._tokens: list[object] = []
+        self._slots: list[Symbol] = []
+        self._seen: dict[int, int] = {}
+        self._keep: list[Any] = []
+        self._known: list[Any] = []
+        self.states: list[ProgramState] = []
+        self._names: list[dict[str | None, Part]] = []
+        self._starts: set[str] = set()
+
+    # -- the whole ------------------------------------------------------------------------
+
+    def read(self, frames: list[FrameType], loops: Loops, last: Any = None) -> Snapshot:
+        """frames: the user's, innermost first; last: what the program returns, at its end."""
+        session = self._session
+        for state in session.calling:
+            self._value(state)
+        for held in session.scopes:
+            for item in held:
+                self._start(item) if isinstance(item, Symbol) else self._value(item)
+        for index in range(len(frames) - 1, -1, -1):
+            if index + 1 < len(frames):
+                self._closure(frames[index], frames[index + 1])
+            self._frame(frames[index], loops)
+        self._check_exits(frames)
+        self._handled(frames)
+        self._value(last)
+        first = loops.n_states if frames else len(session.states)
+        dead = []
+        for number, state in enumerate(session.states):
+            if id(state) in self._seen or number in session.retired:
+                continue
+            if frames and number < first:
+                self._tokens.append(("kept", number))
+                self._value(state)
+            elif frames:
+                dead.append(number)
+            else:
+                self._value(state)  # at the end all are shown
+        own = tuple(tuple(state._own) for state in self.states)
+        whole = Part(tuple(self._tokens), tuple(self._slots))
+        facts, kept = dict(session.facts), tuple(self._known)
+        return Snapshot(
+            whole, tuple(self._names), own, facts, tuple(dead), kept,
+            starts=frozenset(self._starts), known=self._known_of(whole),
+        )  # fmt: skip
+
+    def _known_of(self, whole: Part) -> dict[str, Known]:
+        known = self._session.known
+        if not known:
+            return {}
+        parts = (whole, *(part for names in self._names for part in names.values()))
+        found = {slot.name for part in parts for slot in part.slots}
+        return {name: known[name] for name in found if name in known}
+
+    def _check_exits(self, frames: list[FrameType]) -> None:
+        """Only our own context managers may be open: what others hold is not known."""
+        n_exits = 0
+        for index, frame in enumerate(frames):
+            stack = stack_of(frame, is_innermost=index == 0)
+            n_exits += sum(slot is Slot.EXIT for slot, _ in stack or ())
+        if n_exits != len(self._session.scopes):
+            raise Opaque
+
+    def _handled(self, frames: list[FrameType]) -> None:
+        """The error that an `except` block handles; of one inside another too little is known."""
+        n_handling = 0
+        for index, frame in enumerate(frames):
+            stack = stack_of(frame, is_innermost=index == 0)
+            n_handling += sum(slot is Slot.HANDLING for slot, _ in stack or ())
+        if n_handling > 1:
+            raise Opaque
+        if n_handling:
+            self._tokens.append("handled")
+            self._value(sys.exc_info()[1])
+
+    def _closure(self, frame: FrameType, caller: FrameType) -> None:
+        """The cells of a function that is called, which others may share."""
+        code = frame.f_code
+        if set(code.co_freevars) <= {"__class__"}:
+            return
+        function = _called(caller, code)
+        if not isinstance(function, pytypes.FunctionType):
+            raise Opaque
+        for cell in function.__closure__ or ():
+            self._value(cell)
+
+    def _frame(self, frame: FrameType, loops: Loops) -> None:
+        code = frame.f_code
+        info = info_of(code)
+        is_innermost = frame is loops.frame
+        place = info.before(frame.f_lasti) if is_innermost else info.after(frame.f_lasti)
+        self._tokens.append((code, frame.f_lasti))
+        local = frame.f_locals
+        cells = code.co_cellvars + code.co_freevars
+        for name in sorted(place.live | set(cells)):
+            if name in local:
+                self._tokens.append(name)
+                self._value(local[name])
+        for slot, offset in stack_of(frame, is_innermost) or ():
+            if slot is Slot.ITERATOR:
+                self._value(loops.describe(frame, info.loops.get(offset, -1)))
+
+    # -- values ---------------------------------------------------------------------------
+
+    def _value(self, value: Any) -> None:
+        if len(self._tokens) > MAX_VALUES:
+            raise Opaque
+        kind = type(value)
+        if isinstance(value, Symbol):
+            self._tokens.append("%")
+            self._slots.append(value)
+        elif isinstance(value, str) and not isinstance(value, Enum):
+            self._text(value)
+        elif kind in _CONSTANTS or isinstance(value, Enum):
+            self._tokens.append((kind, value, repr(value) if kind is float else ""))
+        elif isinstance(value, (type, pytypes.ModuleType)):
+            self._identity(value)
+        elif value is self._session:
+            self._tokens.append("session")
+        elif id(value) in self._seen:
+            self._tokens.append(("again", self._seen[id(value)]))
+        else:
+            self._seen[id(value)] = len(self._seen)
+            self._keep.append(value)
+            self._object(value)
+
+    def _start(self, symbol: Symbol) -> None:
+        """Where something that is going on began: it may be used up, and so is no parameter."""
+        self._tokens.append(("start", symbol.name))
+        self._starts.add(symbol.name)
+
+    def _identity(self, value: Any) -> None:
+        self._tokens.append(("is", id(value)))
+        self._known.append(value)
+
+    def _text(self, text: str) -> None:
+        if type(text) is not str and not self._session.is_abstract(text):
+            raise Opaque  # a class of the user's, whose attributes are not looked at
+        plain = str.__str__(text)
+        if not has_marker(plain):
+            self._tokens.append((str, plain))
+            return
+        self._tokens.append((type(text), "pieces"))
+        for piece in split_markers(plain):
+            if isinstance(piece, str):
+                self._tokens.append(piece)
+            else:
+                self._value(self._session.symbol_of(piece))
+        self._tokens.append("end")
+
+    def _object(self, value: Any) -> None:
+        from sgc.lang.state import ProgramState
+        from sgc.programs.function import Function
+
+        kind = type(value)
+        if kind in (list, tuple):
+            self._tokens.append((kind, len(value)))
+            for item in value:
+                self._value(item)
+        elif kind is dict:
+            self._tokens.append((dict, len(value)))
+            for key, item in value.items():
+                self._value(key)
+                self._value(item)
+        elif kind in (set, frozenset):
+            self._tokens.append((kind, len(value)))
+            for item in sorted(value, key=repr):
+                self._value(item)
+        elif isinstance(value, ProgramState):
+            self._state(value)
+        elif isinstance(value, Function):
+            self._tokens.append("program")
+            self._value(value.python)
+            self._value(dict(value.bind_arguments))
+        elif isinstance(value, pytypes.FunctionType):
+            self._function(value)
+        elif isinstance(value, pytypes.CellType):
+            self._cell(value)
+        elif isinstance(value, pytypes.BuiltinFunctionType):
+            self._builtin(value)
+        elif isinstance(value, BaseException):
+            self._error(value)
+        elif isinstance(value, pytypes.MethodType):
+            self._tokens.append("method")
+            self._value(value.__func__)
+            self._value(value.__self__)
+        else:
+            self._instance(value)
+
+    def _function(self, value: pytypes.FunctionType) -> None:
+        self._tokens.append(("function", value.__code__))
+        self._value(value.__defaults__)
+        self._value(value.__kwdefaults__)
+        self._value(value.__dict__)
+        for cell in value.__closure__ or ():
+            self._value(cell)
+
+    def _cell(self, cell: pytypes.CellType) -> None:
+        self._tokens.append("cell")
+        try:
+            self._value(cell.cell_contents)
+        except ValueError:
+            self._tokens.append("empty")
+
+    def _builtin(self, value: pytypes.BuiltinFunctionType) -> None:
+        """A function written in C; of a method, what it belongs to."""
+        owner = value.__self__
+        if owner is None or isinstance(owner, (type, pytypes.ModuleType)):
+            self._identity(value)
+        else:
+            self._tokens.append(("method", value.__name__))
+            self._value(owner)
+
+    def _error(self, error: BaseException) -> None:
+        """An error that is being handled or kept: what it says, and the line that raised it."""
+        self._tokens.append(("error", str(innermost_user_loc(error))))
+        if isinstance(error, TracedTold):
+            self._tokens.append(type(error).__bases__)
+            self._value([error.__dict__[name] for name in TOLD])
+            return
+        self._identity(type(error))
+        self._value(error.args)
+        self._value(error.__cause__)
+        self._value(dict(error.__dict__))
+
+    def _instance(self, value: Any) -> None:
+        """An object of a class written in Python, by its attributes."""
+        kind = type(value)
+        if not _is_pythons(kind):
+            raise Opaque
+        self._tokens.append("object")
+        self._identity(kind)
+        for base in kind.__mro__:
+            slots = base.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if name not in ("__dict__", "__weakref__"):
+                    self._attribute(value, name)
+        # Asked of `object` itself: an abstract value refuses what is not known of it.
+        with contextlib.suppress(AttributeError):
+            for name, item in object.__getattribute__(value, "__dict__").items():
+                self._tokens.append(name)
+                self._value(item)
+
+    def _attribute(self, value: Any, name: str) -> None:
+        with contextlib.suppress(AttributeError):
+            item = object.__getattribute__(value, name)
+            self._tokens.append(name)
+            self._value(item)
+
+    def _state(self, state: ProgramState) -> None:
+        """A stream: its present state and what it is; its variables are kept apart."""
+        self.states.append(state)
+        self._tokens.append(("stream", state.function_name, tuple(state.roles), state._is_child))
+        self._value(state.symbol)
+        if state._is_child:
+            self._value(state.start)
+        elif state in self._session.calling:
+            self._start(state.start)
+        self._value(state._ret_value)
+        lone = {}
+        for name, value in state._names.items():
+            if isinstance(value, Symbol):
+                lone[name] = Part(("%",), (value,))
+            else:  # it may be, or hold, what other variables do
+                self._tokens.append(("name", name))
+                self._value(value)
+        self._names.append(lone)
+
+
+_LONE_SHAPES: set[Shape] = {("%",)}
+
+
+def _is_pythons(kind: type) -> bool:
+    """Whether a class is written in Python, so that its objects are their attributes."""
+    n_slots = 0
+    for base in kind.__mro__:
+        if base is not object and not base.__flags__ & _HEAP_TYPE:
+            return False
+        slots = base.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else tuple(slots)
+        n_slots += sum(name not in ("__dict__", "__weakref__") for name in names)
+    n_slots += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER
+
+
+def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
+    """What a frame's stack holds beside the call that it is in."""
+    info = info_of(frame.f_code)
+    if is_innermost:
+        return info.before(frame.f_lasti).stack
+    stack = info.after(frame.f_lasti).stack
+    return None if not stack else stack[:-1]
+
+
+def is_clean(frames: list[FrameType]) -> bool:
+    """Whether nothing hides in the frames: the innermost is at the beginning of a statement, the
+    others at one that is no more than the call of the next, and call it themselves: a function
+    that is called for them, by `sorted` or the making of an object, say, has what nobody sees.
+    """
+    for index, frame in enumerate(frames):
+        code = frame.f_code
+        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+            return False
+        if not bytecode.is_clean(stack_of(frame, is_innermost=index == 0)):
+            return False
+        if index and _called(frame, frames[index - 1].f_code) is None:
+            return False
+    return True
+
+
+def _called(frame: FrameType, code: CodeType) -> pytypes.FunctionType | str | None:
+    """The function of that code, if it is what a frame is calling; of a method, its name."""
+    from sgc.programs.function import Function
+
+    callee = info_of(frame.f_code).callee(frame.f_lasti)
+    if callee is None:
+        return None
+    loads, name = callee
+    if loads in ("LOAD_METHOD", "LOAD_ATTR"):
+        return name if name == code.co_name else None
+    is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
+    called = (frame.f_globals if is_global else frame.f_locals).get(name)
+    if isinstance(called, Function):
+        called = called.python
+    is_it = isinstance(called, pytypes.FunctionType) and called.__code__ is code
+    return called if is_it else None

@@ -1,0 +1,77 @@
+"""Abstract values: what a program's Python sees in place of arguments and generations.
+
+Abstract text is a `str`, so that code which asks for one is content. What Python does with a
+value becomes a node where it is a pure function of it, and a decision where it is a test; what
+is neither stops the trace with the user's line and a way out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.markers import has_marker, split_markers
+from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
+from sgc.core.symbols import Symbol
+from sgc.ir.types import Kind
+from sgc.tracing.values.abstract_json import AbstractJson
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
+from sgc.tracing.values.abstract_text import AbstractText
+
+if TYPE_CHECKING:
+    from sgc.tracing.session import TraceSession
+
+AbstractFlag = AbstractBool
+
+__all__ = [
+    "DECIDE",
+    "INTERPRET",
+    "AbstractBool",
+    "AbstractFlag",
+    "AbstractJson",
+    "AbstractList",
+    "AbstractNumber",
+    "AbstractText",
+    "TraceStop",
+    "abstract",
+    "is_abstract",
+    "marked",
+    "pieces_of",
+    "raise_stop",
+    "stop",
+]
+
+
+def abstract(symbol: Symbol, session: TraceSession) -> Any:
+    """The abstract value that stands for a symbol, by its type."""
+    kind = symbol.type.kind
+    if kind in (Kind.TEXT, Kind.CHOICE):
+        return AbstractText(session.marker(symbol), session)
+    if kind in (Kind.INT, Kind.FLOAT):
+        return AbstractNumber(symbol, session)
+    if kind is Kind.BOOL:
+        return AbstractBool(symbol, session)
+    if kind is Kind.JSON:
+        return AbstractJson(symbol, session)
+    return AbstractList(symbol, session)
+
+
+def is_abstract(value: Any) -> bool:
+    """Whether a value, or a part of a plain text, is known only when the program runs."""
+    return isinstance(value, (AbstractText, AbstractNumber, AbstractList)) or marked(value)
+
+
+def marked(text: Any) -> bool:
+    """Whether a plain string carries abstract values."""
+    return type(text) is str and has_marker(text)
+
+
+def pieces_of(text: str) -> list[str | int]:
+    """The pieces of a marked text; stops the trace at a marker that was cut apart."""
+    try:
+        return split_markers(str.__str__(text))
+    except ValueError:
+        stop(
+            "a text was cut or changed through a value known only when the program runs",
+            hint="use the value whole; " + INTERPRET,
+        )

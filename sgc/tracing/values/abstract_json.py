@@ -1,0 +1,176 @@
+"""Values out of JSON, whose types are known only when the program runs.
+
+What Python would find out by their types is a decision; what it does not like fails as there.
+`is` reaches no hook: in a program that tests for None, whether a value is None is decided when the
+value is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.ir import types
+from sgc.tracing.code.operations import program_has
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+
+_IDENTITY = frozenset({"IS_OP"})
+_PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
+NAMES: dict[Any, str] = {
+    type(None): "NoneType", bool: "bool", dict: "dict", float: "float", int: "int", list: "list",
+    str: "str",
+}  # fmt: skip
+
+
+def seen(value: Any) -> Any:
+    """A value that the program reads: None where that is decided."""
+    if not isinstance(value, AbstractJson):
+        return value  # known while tracing
+    session = value.session
+    if program_has(_PATTERNS):
+        stop(
+            "`match` looks into a value out of JSON",
+            hint='write `if isinstance(v, dict) and "key" in v: …`; or ' + INTERPRET,
+        )
+    if program_has(_IDENTITY) and computed(session, "is_a", value, "NoneType"):
+        return None
+    return value
+
+
+class AbstractJson(AbstractList):
+    """A value out of JSON: a dict, list, text, number, bool or None."""
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        if is_ours(1):
+            return type(self)
+        stop(
+            f"the type of {self.session.name_of(self.symbol)} is asked for outside the program's "
+            "module",
+            hint="call isinstance() in the program's own module; or " + INTERPRET,
+        )
+
+    def is_a(self, *of: type) -> bool:
+        """`isinstance`, as a decision."""
+        names = [name for type_, name in NAMES.items() if issubclass(type_, of)]
+        return bool(computed(self.session, "is_a", self, *names)) if names else False
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            ends = [whole(end) for end in (key.start, key.stop, key.step)]
+            return seen(attempted(self.session, "slice", self, *ends, type_=types.JSON))
+        is_text = isinstance(key, str)
+        errors = ("KeyError", "TypeError") if is_text else ("KeyError", "IndexError", "TypeError")
+        given = key if is_text else whole(key)
+        return seen(attempted(self.session, "item", self, given, type_=types.JSON, errors=errors))
+
+    def iterated(self) -> AbstractList:
+        """What a loop goes over: itself, or a dict's keys; Python's TypeError for the rest."""
+        if self.is_a(list, str):
+            return self
+        if self.is_a(dict):
+            keys: AbstractList = computed(
+                self.session, "keys", self, type_=types.list_of(types.TEXT)
+            )
+            return keys
+        others = (type(None), bool, int)
+        name = next((NAMES[of] for of in others if self.is_a(of)), "float")
+        raise TypeError(f"{name!r} object is not iterable")
+
+    def sure_item(self, index: Any) -> Any:
+        return seen(super().sure_item(index))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return seen(attempted(self.session, "get", self, key, default, type_=types.JSON))
+
+    def keys(self) -> Any:
+        return attempted(self.session, "keys", self, type_=types.list_of(types.TEXT))
+
+    def length(self) -> Any:
+        """`len`, which Python lets give nothing but an int."""
+        return attempted(self.session, "len", self)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(attempted(self.session, "has", self, item))
+
+    # -- as other types -----------------------------------------------------------------------
+
+    def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
+        is_data = other is None or hasattr(other, "symbol") or isinstance(other, _DATA)
+        return computed(self.session, fn, self, other) if is_data else otherwise
+
+    def __bool__(self) -> bool:
+        return bool(computed(self.session, "truth", self))
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return self.session.marker(self.symbol)
+        text: str = attempted(self.session, "format", self, spec)
+        return text
+
+    def __repr__(self) -> str:
+        text: str = computed(self.session, "repr", self)
+        return text
+
+    def as_text(self, attribute: str) -> Any:
+        """The text that it is; where it is none, the AttributeError for an attribute of texts."""
+        return attempted(self.session, "as", self, "str", attribute, type_=types.TEXT)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, str):
+            return attempted(self.session, "concat", self, other)
+        return self._needs_type()
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, str):
+            return attempted(self.session, "concat", other, self)
+        return self._needs_type()
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__") and hasattr(str, name):
+            return getattr(self.as_text(name), name)
+        if name in ("items", "values"):
+            stop(
+                f"the {name}() of {self.session.name_of(self.symbol)} are needed while tracing",
+                hint="read the keys that you need, v[key]; or " + INTERPRET,
+            )
+        if any(hasattr(each, name) for each in NAMES):
+            self._needs_type()
+        raise AttributeError(name)
+
+    def _needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
+        stop(
+            f"{self.session.name_of(self.symbol)} is a value out of JSON, whose type is not known",
+            hint="write int(v), float(v) or str(v) to calculate and compare; or " + INTERPRET,
+        )
+
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _needs_type
+    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _needs_type
+    __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = __round__ = _needs_type
+    count = index = copy = _needs_type
+
+    def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
+        stop(
+            f"{self.session.name_of(self.symbol)}, a value out of JSON, is changed",
+            hint="make a dict of what you need, {key: v[key]}; or " + INTERPRET,
+        )
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = remove = _changed
+    pop = clear = sort = reverse = update = setdefault = popitem = _changed
+
+    def __rmod__(self, template: Any) -> Any:
+        return template % (self,) if isinstance(template, str) else self._needs_type()
+
+    def __hash__(self) -> int:
+        stop(
+            f"{self.session.name_of(self.symbol)} is looked up in a dict or set",
+            hint="wrap the dict, sgc.table({…})[str(v)]; or " + INTERPRET,
+        )
+
+
+_DATA = (str, int, float, list, dict)

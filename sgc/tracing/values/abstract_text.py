@@ -1,0 +1,214 @@
+"""Abstract text: a `str` whose content is markers, with plain text around them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sgc.core.stops import DECIDE, INTERPRET, stop
+from sgc.ir import types
+from sgc.tracing.values.computing import attempted, computed, symbol_of, whole
+from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
+from sgc.tracing.values.text_types import domain
+
+if TYPE_CHECKING:
+    from sgc.tracing.session import TraceSession
+
+
+class AbstractText(str):
+    """Text known only when the program runs: markers, with plain text around them."""
+
+    session: TraceSession
+
+    def __new__(cls, content: str, session: TraceSession) -> AbstractText:
+        text = super().__new__(cls, content)
+        text.session = session
+        return text
+
+    # -- what keeps the marker --------------------------------------------------------------
+
+    def _joined(self, *parts: str) -> AbstractText:
+        return AbstractText("".join(str.__str__(part) for part in parts), self.session)
+
+    def __add__(self, other: Any) -> Any:
+        return self._joined(self, other) if isinstance(other, str) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return self._joined(other, self) if isinstance(other, str) else NotImplemented
+
+    def __rmod__(self, template: Any) -> Any:
+        from sgc.tracing.operators.percent import modulo
+
+        return modulo(template, self) if isinstance(template, str) else NotImplemented
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            # Itself, so that a lone f"{x}" stays abstract; in a longer one its marker is copied.
+            return self
+        format("", spec)  # raises what Python would
+        return AbstractText(self.session.formatted(self, spec), self.session)
+
+    def __str__(self) -> str:
+        return self
+
+    def __repr__(self) -> str:
+        shown: str = computed(self.session, "repr", self)
+        return shown
+
+    def __mul__(self, times: Any) -> Any:
+        if isinstance(times, int) and not hasattr(times, "symbol"):
+            return self._joined(*[self] * times)
+        return computed(self.session, "repeat", self, times) if _is_whole(times) else NotImplemented
+
+    __rmul__ = __mul__
+
+    # -- comparisons ------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> Any:
+        if self._looked_up is not None and self._looked_up[1:] == _caller():
+            return self._looked_up[0] == other
+        return self._compared("eq", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared("ne", other)
+
+    def _compared(self, fn: str, other: object) -> Any:
+        if isinstance(other, str):
+            return computed(self.session, fn, self, other)
+        return NotImplemented  # an object of the user's class may know
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared("lt", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared("le", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared("gt", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared("ge", other)
+
+    def __bool__(self) -> bool:
+        return bool(computed(self.session, "truth", self))
+
+    # -- look-ups ---------------------------------------------------------------------------
+
+    # The text that it was decided to be for a look-up in a dict, and where that is going on.
+    _looked_up: tuple[str, int, int] | None = None
+
+    def __hash__(self) -> int:
+        """A choice decides its value here: Python's own look-ups call nothing else."""
+        symbol = symbol_of(self)
+        options = domain(symbol, self.session) if symbol is not None else None
+        if options is None:
+            stop(
+                f"{self.shown()} is looked up in a dict or set",
+                hint="wrap the dict, sgc.table({…})[x]; for a set, write `x in [ … ]`; or "
+                + INTERPRET,
+            )
+        found = decided(self, options)
+        self._looked_up = (found, *_caller())
+        return hash(found)
+
+    def __contains__(self, part: Any) -> bool:
+        if not isinstance(part, str):
+            raise TypeError(
+                f"'in <string>' requires string as left operand, not {type(part).__name__}"
+            )
+        return bool(computed(self.session, "in", part, self))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return sliced(self.session, self, key, types.TEXT)
+        if not _is_whole(key):
+            return ""[key]  # raises what Python would
+        return attempted(
+            self.session, "item", self, whole(key), type_=types.TEXT, errors=("IndexError",)
+        )
+
+    # -- what stops the trace ---------------------------------------------------------------
+
+    def shown(self) -> str:
+        """For error messages: names in braces where values go."""
+        return self.session.shown(self)
+
+    def __iter__(self) -> NoReturn:  # type: ignore[override]
+        stop(
+            f"a loop over the characters of {self.shown()}, known only when the program runs",
+            hint="use methods of the whole text (split, replace, count, find, slices); or "
+            + INTERPRET,
+        )
+
+    def __len__(self) -> NoReturn:
+        stop(
+            f"the length of {self.shown()} is needed by code outside the program's module",
+            hint="call len() in the program's own module; or " + INTERPRET,
+        )
+
+    def _needs_value(self, *args: Any) -> NoReturn:
+        bind = ""
+        if self.session.is_parameter(self.shown()):
+            bind = f"give its value when compiling, --bind {self.shown()}=VALUE; or "
+        stop(
+            f"{self.shown()} is needed as a number by code outside the program's module",
+            hint="call int() or float() in the program's own module; " + bind + INTERPRET,
+        )
+
+    __int__ = __float__ = __complex__ = __index__ = _needs_value
+
+    def __mod__(self, values: Any) -> NoReturn:
+        stop("a template known only when the program runs cannot be filled", DECIDE)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        stop("a value known only when the program runs cannot be copied or pickled")
+
+
+def decided(text: AbstractText, options: tuple[str, ...]) -> str:
+    """The option that a text is: asked one after the other, the last without a question."""
+    for option in options[:-1]:
+        if computed(text.session, "eq", text, option):
+            return option
+    return options[-1]
+
+
+def sliced(session: TraceSession, value: Any, key: slice, type_: types.Type) -> Any:
+    """The abstract slice of a text or a list; its ends may be abstract."""
+    ends = [key.start, key.stop, key.step]
+    if not all(end is None or _is_whole(end) for end in ends):
+        return ""[key]  # raises what Python would
+    if key.step is not None and not hasattr(key.step, "symbol"):
+        ""[:: key.step]
+        return computed(session, "slice", value, *map(whole, ends), type_=type_)
+    slicing = computed if key.step is None else _slicing
+    return slicing(session, "slice", value, *map(whole, ends), type_=type_)
+
+
+def _slicing(session: TraceSession, fn: str, *args: Any, type_: types.Type) -> Any:
+    return attempted(session, fn, *args, type_=type_, errors=("ValueError",))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether Python takes a value as a whole number, abstract ones included."""
+    symbol = getattr(value, "symbol", None)
+    if symbol is not None:
+        return symbol.type.kind in (types.Kind.INT, types.Kind.BOOL)
+    return hasattr(value, "__index__") and not isinstance(value, str)
+
+
+def _caller() -> tuple[int, int]:
+    """The instruction of the program that is going on: a look-up's hash and == have the same."""
+    frame = sys._getframe(2)
+    return id(frame), frame.f_lasti
+
+
+def _fill() -> None:
+    """Methods that are recorded; every other one stops the trace, also those of later Pythons."""
+    for name, method in METHODS.items():
+        setattr(AbstractText, name, method)
+    for name in dir(str):
+        if name not in kept_names and name not in vars(AbstractText):
+            setattr(AbstractText, name, refused_method(name))
+
+
+_fill()

@@ -1,0 +1,209 @@
+"""Records functions of abstract values; what is known of a value's domain is worked out at once.
+
+A function that can fail is asked for first: where it fails, Python's own exception is raised with
+a message known when the program runs, so that the program's `except` sees it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import operator
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sgc.core.markers import has_marker, split_markers
+from sgc.errors import SgcError
+from sgc.ir.functions import FUNCTIONS
+from sgc.ir.types import Type
+from sgc.runtime.executor.ops.functions import EXCEPTIONS, evaluate, failure
+from sgc.tracing.values.text_types import Known, domain, is_textual
+
+if TYPE_CHECKING:
+    from sgc.core.symbols import Symbol
+    from sgc.tracing.session import TraceSession
+
+MAX_DOMAIN = 256  # arguments that a function is worked out for while tracing
+_FAILURES: tuple[type[Exception], ...] = (SgcError, *EXCEPTIONS.values())
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def computed(session: TraceSession, fn: str, *args: Any, type_: Type | None = None) -> Any:
+    """The value of a function that cannot fail here: abstract, or plain where it is known."""
+    given = [_given(session, arg) for arg in args]
+    outcomes = _outcomes(session, fn, given)
+    if outcomes and all(type(each) in _PLAIN for each in outcomes):
+        first = outcomes[0]
+        if all(type(each) is type(first) and each == first for each in outcomes):
+            _note_pruned(session, fn, given, first)
+            return first
+    value = session.compute(fn, *given, type_=type_)
+    if outcomes and all(type(each) is str for each in outcomes):
+        note_known(session, value, Known(options=tuple(dict.fromkeys(outcomes))))
+    return value
+
+
+def attempted(
+    session: TraceSession,
+    fn: str,
+    *args: Any,
+    type_: Type | None = None,
+    errors: tuple[str, ...] = (),
+) -> Any:
+    """The value of a function; where it fails, the exception that Python would raise.
+
+    errors: the names of those that its arguments can bring about; all of its row's by default.
+    """
+    given = [_given(session, arg) for arg in args]
+    if not _never_fails(session, fn, given):
+        why = session.attempt(fn, *given)
+        if why is not None:
+            _raise(session, errors or FUNCTIONS[fn].errors, why, fn, given)
+    return computed(session, fn, *given, type_=type_)
+
+
+def note_known(session: TraceSession, value: Any, known: Known) -> None:
+    """Keeps what is known of a value that was just made."""
+    symbol = symbol_of(value)
+    if symbol is not None:
+        session.known[symbol.name] = known
+
+
+def symbol_of(value: Any) -> Symbol | None:
+    """The one symbol that an abstract value stands for; None for texts of several pieces."""
+    if isinstance(value, str):
+        if not has_marker(value):
+            return None
+        session, number = getattr(value, "session", None), _lone_marker(value)
+        return session.symbol_of(number) if session is not None and number is not None else None
+    found: Symbol | None = getattr(value, "symbol", None)
+    return found
+
+
+def _given(session: TraceSession, value: Any) -> Any:
+    """An argument as the session takes it: plain types alone, and texts that are texts."""
+    kind = type(value)
+    if isinstance(value, str) and has_marker(value):
+        return _as_text(session, value)
+    if isinstance(value, str):
+        return str.__str__(value) if kind is not str else value
+    if kind in _PLAIN or hasattr(value, "symbol"):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_given(session, item) for item in value]
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value
+
+
+def _lone_marker(text: str) -> int | None:
+    """The number of the marker that a text consists of, if that is all."""
+    pieces = split_markers(str.__str__(text))
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], int) else None
+
+
+def _as_text(session: TraceSession, text: str) -> Any:
+    """A text that is no more than the marker of a number is made the number's text."""
+    number = _lone_marker(text)
+    if number is not None and not is_textual(session.symbol_of(number).type):
+        return session.compute("str", session.symbol_of(number))
+    return text
+
+
+def _domain(session: TraceSession, value: Any) -> tuple[Any, ...] | None:
+    """The values that an argument may have, if they are few and known."""
+    if isinstance(value, str):
+        if not has_marker(value):
+            return (value,)
+        number = _lone_marker(value)
+        return None if number is None else domain(session.symbol_of(number), session)
+    return (value,) if type(value) in _PLAIN else None
+
+
+def _arguments(session: TraceSession, args: list[Any]) -> Iterator[tuple[Any, ...]] | None:
+    """All arguments that may be, if they are few and known."""
+    domains, n = [], 1
+    for arg in args:
+        found = _domain(session, arg)
+        if found is None or (n := n * len(found)) > MAX_DOMAIN:
+            return None
+        domains.append(found)
+    return itertools.product(*domains)
+
+
+def _outcomes(session: TraceSession, fn: str, args: list[Any]) -> list[Any] | None:
+    found = _arguments(session, args)
+    if found is None:
+        return None
+    try:
+        return [evaluate(fn, *each) for each in found]
+    except _FAILURES:
+        return None
+
+
+def _never_fails(session: TraceSession, fn: str, args: list[Any]) -> bool:
+    found = _arguments(session, args)
+    try:
+        return found is not None and all(failure(fn, *each) is None for each in found)
+    except SgcError:
+        return False
+
+
+def _note_pruned(session: TraceSession, fn: str, args: list[Any], result: Any) -> None:
+    """Tells the session of a test whose outcome is known, if it wants to know."""
+    note = getattr(session, "note_pruned", None)
+    if note is not None and isinstance(result, bool):
+        shown = ", ".join(
+            session.shown(arg) if isinstance(arg, str) and has_marker(arg) else repr(arg)
+            for arg in args
+        )
+        note(f"{fn}({shown}) is always {result}")
+
+
+class UnknownJSONError(json.JSONDecodeError):
+    """What `json.loads` raises for a text known only when the program runs."""
+
+    def __init__(self, why: str) -> None:
+        ValueError.__init__(self, why)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("msg", "doc", "pos", "lineno", "colno"):
+            from sgc.core.stops import stop
+
+            stop(f"{name} of an error known only when the program runs", "use str(error)")
+        raise AttributeError(name)
+
+    def __reduce__(self) -> Any:
+        return UnknownJSONError, self.args
+
+
+UnknownJSONError.__name__ = UnknownJSONError.__qualname__ = "JSONDecodeError"
+
+
+def _raise(
+    session: TraceSession, errors: tuple[str, ...], why: Any, fn: str, args: list[Any]
+) -> NoReturn:
+    """Raises the exception that the function would; which of several is a decision."""
+    for name in errors[:-1]:
+        if session.compute("raises", name, fn, *args):
+            _raise_one(name, why, args)
+    _raise_one(errors[-1], why, args)
+
+
+def _raise_one(name: str, why: Any, args: list[Any]) -> NoReturn:
+    if name == "JSONDecodeError":
+        raise UnknownJSONError(why)
+    # Python shows a KeyError's key by repr.
+    raise EXCEPTIONS[name](args[1] if name == "KeyError" else why)
+
+
+def whole(value: Any) -> Any:
+    """A whole number as an argument: an abstract one, or what Python takes for one."""
+    return value if value is None or hasattr(value, "symbol") else operator.index(value)
+
+
+def is_ours(depth: int) -> bool:
+    """Whether the frame `depth` above the caller's is of this package."""
+    frame = sys._getframe(depth + 1)
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"

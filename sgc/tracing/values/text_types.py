@@ -1,0 +1,227 @@
+"""What is known of a generated text from how it was asked for.
+
+The rule: a text may be cut by `max_tokens`, and a cut text need not match its pattern. Each token
+is at least one byte, so a text of at most `max_tokens` bytes is never cut: the options of a pattern
+are known if all of them are that short. That `int` or `float` takes a text is known if it takes
+every beginning of it that is as long as `max_tokens` bytes or longer. A generation without
+`max_tokens` has the run's, which may be anything: then, as with stop strings, or with a pattern
+that is known only when the program runs, nothing is known. What a `select` gives is one of its
+choices, whole. JSON of a schema is known once it is read: no JSON object or list begins with
+another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+from sgc.core.symbols import Symbol
+from sgc.ir.graph import Lit, Node
+from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.run.options import DTYPES
+
+MAX_OPTIONS = 64
+MAX_SAMPLES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """options: all the texts it may be. is_int, is_float: Python's int() or float() takes it.
+    json_schema: of the JSON it is, if it can be read. min_items: of a list.
+    """
+
+    options: tuple[str, ...] | None = None
+    is_int: bool = False
+    is_float: bool = False
+    json_schema: str | None = None
+    min_items: int = 0
+
+
+def is_textual(type_: Type) -> bool:
+    return type_.kind in (Kind.TEXT, Kind.CHOICE)
+
+
+def known_of(symbol: Symbol, session: Any) -> Known:
+    """What the session knows of a value."""
+    found: Known | None = session.known.get(symbol.name)
+    if found is not None:
+        return found
+    return Known(options=symbol.type.options) if symbol.type.options else Known()
+
+
+def domain(symbol: Symbol, session: Any) -> tuple[str, ...] | None:
+    """The texts that a value may be, if they are known."""
+    return known_of(symbol, session).options if is_textual(symbol.type) else None
+
+
+def known_text(node: Node) -> Known | None:
+    """What is known of the text that a `gen` gives; None for nothing."""
+    if node.op != "gen":
+        return None
+    schema = _literal(node, "json_schema")
+    if type(schema) is str:
+        return Known(json_schema=schema)
+    pattern, max_tokens = _pattern(node), _literal(node, "max_tokens")
+    if pattern is None or type(max_tokens) is not int:
+        return None
+    return _known_pattern(pattern, max_tokens)
+
+
+def texts_of(pattern: str, max_tokens: int) -> tuple[str, ...]:
+    """Texts that a pattern gives, also cut: all of them, or some that show how they begin; none
+    for patterns that are not looked at.
+    """
+    tree = _parsed(pattern)
+    return _given_texts(_without_ends(tree), max_tokens)[1] if tree is not None else ()
+
+
+def _parsed(pattern: str) -> Any:
+    """The pattern as `re` reads it; None for what it cannot read, or has flags."""
+    try:
+        tree = _parser.parse(pattern)
+    except (ValueError, RecursionError, OverflowError, re.error):
+        return None
+    return None if tree.state.flags & _FLAGS else tree
+
+
+def _literal(node: Node, name: str) -> Any:
+    operand = node.get(name)
+    return operand.value if isinstance(operand, Lit) else None
+
+
+_STOPS = ("stop", "stop_token_ids", "stop_regex", "ebnf")
+
+
+def _pattern(node: Node) -> str | None:
+    """The pattern that a text follows unless it is cut, if nothing but its length may cut it."""
+    if any(node.get(name) not in (Lit(None), ()) for name in _STOPS):
+        return None
+    dtype, pattern = _literal(node, "dtype"), _literal(node, "regex")
+    if dtype in ("int", "float"):
+        return DTYPES[dtype][0]  # its own stops end it where the number has ended
+    return pattern if type(pattern) is str else None
+
+
+@lru_cache(maxsize=256)
+def _known_pattern(pattern: str, max_tokens: int) -> Known | None:
+    """Kept: every run of a trace comes to it again."""
+    tree = _parsed(pattern)
+    if tree is None:
+        return None
+    are_all, texts = _given_texts(_without_ends(tree), max_tokens)
+    if not texts:
+        return None
+    known = Known(texts if are_all else None, _all_take(int, texts), _all_take(float, texts))
+    return known if are_all or known.is_float else None
+
+
+def _given_texts(items: list[Any], max_tokens: int) -> tuple[bool, tuple[str, ...]]:
+    """Texts that may be given, and whether they are all."""
+    texts = _texts(items, MAX_OPTIONS)
+    if texts is not None and all(len(_utf8(text)) <= max_tokens for text in texts):
+        return True, tuple(texts)
+    samples = _texts(_sampled(items), MAX_SAMPLES) or []
+    cut = [s[:n] for s in samples for n in range(min(max_tokens, len(s)), len(s) + 1)]
+    return False, tuple(cut)
+
+
+def _without_ends(tree: Any) -> list[Any]:
+    """The pattern without `^` and `$` around it, which say nothing more of a whole text."""
+    items = list(tree)
+    if items and items[0] == (sre.AT, sre.AT_BEGINNING):
+        del items[0]
+    if items and items[-1] == (sre.AT, sre.AT_END):
+        del items[-1]
+    return items
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _sampled(tree: Any) -> Any:
+    """The pattern with any digit for all digits, and repeats of a few times for all: enough to
+    see how numbers begin.
+    """
+    return [_sampled_item(op, arg) for op, arg in tree]
+
+
+def _sampled_item(op: Any, arg: Any) -> Any:
+    if op is sre.IN:
+        found = _set_texts(arg)
+        if found is not None and all(text in "0123456789" for text in found):
+            return sre.LITERAL, ord(found[-1])
+    if op is sre.SUBPATTERN:
+        return op, (*arg[:3], _sampled(arg[3]))
+    if op is sre.BRANCH:
+        return op, (arg[0], [_sampled(arm) for arm in arg[1]])
+    if op is sre.MAX_REPEAT:
+        low, high, inner = arg
+        return op, (low, min(high, low + 2), _sampled(inner))
+    return op, arg
+
+
+def _all_take(convert: Any, texts: tuple[str, ...]) -> bool:
+    try:
+        for text in texts:
+            convert(text)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+_FLAGS = sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_LOCALE
+
+
+def _texts(tree: Any, most: int) -> list[str] | None:
+    """All texts that a pattern matches as a whole; None for too many, or what is not looked at."""
+    found = [""]
+    for op, arg in tree:
+        parts = _item_texts(op, arg, most)
+        if parts is None or len(parts) * len(found) > most:
+            return None
+        found = list(dict.fromkeys("".join(pair) for pair in product(found, parts)))
+    return found
+
+
+def _item_texts(op: Any, arg: Any, most: int) -> list[str] | None:
+    if op is sre.LITERAL:
+        return [chr(arg)]
+    if op is sre.IN:
+        return _set_texts(arg)
+    if op is sre.SUBPATTERN:
+        return None if arg[1] or arg[2] else _texts(arg[3], most)
+    if op is sre.BRANCH:
+        arms = [_texts(arm, most) for arm in arg[1]]
+        return None if None in arms else [text for arm in arms for text in arm or ()]
+    if op is sre.MAX_REPEAT and arg[1] <= MAX_OPTIONS:
+        return _repeated(_texts(arg[2], most), arg[0], arg[1], most)
+    return None
+
+
+def _set_texts(items: Any) -> list[str] | None:
+    found: list[str] = []
+    for op, arg in items:
+        if op is sre.LITERAL:
+            found.append(chr(arg))
+        elif op is sre.RANGE and arg[1] - arg[0] < MAX_OPTIONS:
+            found += map(chr, range(arg[0], arg[1] + 1))
+        else:
+            return None
+    return found
+
+
+def _repeated(texts: list[str] | None, low: int, high: int, most: int) -> list[str] | None:
+    if texts is None:
+        return None
+    found: list[str] = []
+    for times in range(low, high + 1):
+        if len(texts) ** times + len(found) > most:
+            return None
+        found += ["".join(parts) for parts in product(texts, repeat=times)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,240 @@
+"""What only a hook can see while tracing: marked plain strings, and reads of the surroundings.
+
+A plain f-string is no subclass of ours, so its methods cannot be overridden; a profile hook
+sees them called as C functions and stops the trace before their result is used. It sees
+clocks, random numbers and the environment too; an audit hook sees files, sockets and
+processes. A compiled program would keep for ever what these gave once: it is refused, or, where
+that is allowed (`ambient.py`), noted.
+"""
+
+from __future__ import annotations
+
+import _random
+import datetime
+import gc
+import io
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sgc.core.session import current_session, user_loc
+from sgc.tracing.code.call_arguments import takes_abstract
+from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
+from sgc.tracing.watch.ambient import current_ambient
+
+# What carries markers through whole. Our own frames may call anything.
+_CARRY = {"join", "format", "__format__", "__str__", "encode"}
+
+_CLOCKS = {
+    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+    "process_time", "localtime", "gmtime", "ctime", "asctime",
+}  # fmt: skip
+_AUDITED = {
+    "open": "opens a file",
+    "socket.connect": "connects a socket",
+    "socket.bind": "binds a socket",
+    "subprocess.Popen": "starts a process",
+    "os.system": "starts a process",
+    "os.listdir": "lists a folder",
+    "os.scandir": "lists a folder",
+}
+_READ_EVENTS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
+
+_active = threading.local()
+
+
+@contextmanager
+def watch(is_waiting: bool = False) -> Iterator[None]:
+    """While active on this thread, what must not be read stops the trace at the user's line.
+
+    is_waiting: only from `watch_now` on, since what comes before was watched in another run.
+    """
+    _install_audit()
+    before = sys.getprofile()
+    collects = gc.isenabled()
+    gc.disable()  # the collector runs other people's finalizers, which may read anything
+    if not is_waiting:
+        watch_now()
+    try:
+        yield
+    finally:
+        _active.on = False
+        # A profiler of C (cProfile) cannot be put back by hand; it ends here.
+        sys.setprofile(before if callable(before) else None)
+        if collects:
+            gc.enable()
+
+
+def watch_now() -> None:
+    """Begins to watch, inside `watch`."""
+    _active.on = True
+    sys.setprofile(_profile)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Inside, this package itself may read what a program must not."""
+    before, _active.on = getattr(_active, "on", False), False
+    profile = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
+        _active.on = before
+
+
+def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
+    if event == "call":
+        if frame.f_code is _READ_ENVIRONMENT:
+            _read_named("reads the environment", "environment", frame.f_locals["key"])
+        elif (session := current_session()) is not None:
+            session.meet(frame)
+    elif event == "c_call":
+        receiver = getattr(arg, "__self__", None)
+        if isinstance(receiver, str):
+            _see_method(frame, arg, receiver)
+        elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
+            _stop_ambient("writes to a file or the terminal")
+        elif not _is_ours(frame):
+            if (what := _reads(arg, receiver)) is not None:
+                _read_ambient(what)
+            elif (what := _acts(arg)) is not None:
+                _stop_ambient(what)
+
+
+def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
+    name = method.__name__
+    if name in _CARRY or _is_ours(frame):
+        return
+    if marked(receiver):
+        stop(
+            f"str.{name} on an f-string around a value known only when the program runs, which "
+            "Python takes for plain text",
+            hint=f"build the text with +, which keeps it whole: (x + ' ').{name}(…); or "
+            + INTERPRET,
+        )
+    if isinstance(receiver, AbstractText):
+        stop(
+            f"str.{name}(x) of a value known only when the program runs",
+            hint=f"write it as a method of the value: x.{name}(…); or " + INTERPRET,
+        )
+    if takes_abstract(frame):
+        stop(
+            f"str.{name} of a plain text is given a value known only when the program runs",
+            hint=f"{_INSTEAD.get(name, 'make the receiver the abstract one')}; or " + INTERPRET,
+        )
+
+
+_INSTEAD = {
+    "startswith": "write text[:n] == x, or compare x with what you expect",
+    "endswith": "write text[-n:] == x, or compare x with what you expect",
+    "replace": "write the template as an f-string, with x in its place",
+    "strip": "strip the value itself, x.strip(chars)",
+}
+
+
+def _is_strict() -> bool:
+    return bool(getattr(current_session(), "is_strict", False))
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"
+
+
+def _reads(function: Any, receiver: Any) -> str | None:
+    """What a C function reads of the surroundings, if it does."""
+    name, module = function.__name__, getattr(function, "__module__", None)
+    if module == "time" and name in _CLOCKS:
+        return "reads the clock"
+    if name in ("now", "utcnow", "today") and isinstance(receiver, type):
+        return "reads the clock" if issubclass(receiver, datetime.date) else None
+    if name in ("random", "getrandbits") and isinstance(receiver, _random.Random):
+        return "draws a random number"
+    if module == "posix" and name in ("urandom", "getrandom"):
+        return "draws a random number"
+    return None
+
+
+def _acts(function: Any) -> str | None:
+    """What a C function does that a compiled program would not, if it does."""
+    name, module = function.__name__, getattr(function, "__module__", None)
+    if module == "time" and name == "sleep":
+        return "sleeps"
+    if module == "_thread" and name in ("start_new_thread", "start_joinable_thread"):
+        return "starts a thread"
+    return None
+
+
+def _read_ambient(what: str, guarded: tuple[str, str] | None = None) -> None:
+    """Refuses a read of the surroundings, or notes it where it is allowed."""
+    ambient = current_ambient()
+    if ambient is None:
+        stop(
+            f"the program {what} while being traced; a compiled program would keep what it got",
+            hint="pass it as an argument of the program; to keep what it gets now, compile it with "
+            "--allow-ambient or @sgc.function(allow_ambient=True); or run it with --interpret",
+        )
+    ambient.note(what, str(user_loc() or ""), guarded)
+
+
+def _stop_ambient(what: str) -> None:
+    stop(
+        f"the program {what} while being traced; a compiled program would not",
+        hint="do it outside of the program, or run it with --interpret",
+    )
+
+
+_installed = False
+
+
+def _install_audit() -> None:
+    """Once a process: an audit hook cannot be taken away, only be idle."""
+    global _installed
+    if not _installed:
+        _installed = True
+        sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in _AUDITED or not getattr(_active, "on", False) or _is_importing():
+        return
+    if event in _READ_EVENTS:
+        _see_read(_AUDITED[event], _READ_EVENTS[event], *arguments)
+    elif event == "socket.connect":
+        _read_ambient(_AUDITED[event])
+    else:
+        _stop_ambient(_AUDITED[event])
+
+
+def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0) -> None:
+    """A file opened, or a folder listed; a file that is opened for writing is refused."""
+    if kind == "file" and isinstance(flags, int) and flags & _WRITING:
+        _stop_ambient("opens a file for writing")
+    _read_named(what, kind, os.fspath(name) if isinstance(name, os.PathLike) else name)
+
+
+def _read_named(what: str, kind: str, name: Any) -> None:
+    """Something is read by its name; a file may be by its number, the folder of now by none."""
+    if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
+        stop(f"the program {what} that is named by a value known only when it runs")
+    if isinstance(name, (str, bytes)):
+        _read_ambient(what, (kind, os.fsdecode(name)))
+    else:
+        _read_ambient(what)
+
+
+def _is_importing() -> bool:
+    """Whether Python's own import reads the file: an import in a body is no read of data."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,61 @@
+"""Texts that come from outside although their values are fixed: those of bound arguments.
+
+In them special tokens must stay plain text. Which tokens are special is known only with a
+model, so every text that could hold one is told apart from the program's own where it is
+appended, as the interpreter does with texts that it knows to hold one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sgc.core.session import occurrences
+
+# What the special tokens of models hold: "<|end|>", "[INST]", "</s>", "{{".
+_MAY_BE_SPECIAL = re.compile(r"[<>\[\]{}|]")
+
+
+class OutsideTexts:
+    """The texts inside bound arguments, and the program's own by identity."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+        self._own: dict[int, str] = {}
+
+    def note(self, values: Any, own: Iterable[str]) -> None:
+        self._collect(values)
+        self._own = {id(text): text for text in own}
+
+    def add(self, values: Any) -> None:
+        """Takes note of more values from outside."""
+        self._collect(values)
+
+    def _collect(self, value: Any) -> None:
+        if isinstance(value, str):
+            if _MAY_BE_SPECIAL.search(value):
+                self._texts.add(str.__str__(value))
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                self._collect(key)
+                self._collect(item)
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            for item in value:
+                self._collect(item)
+
+    def split(self, text: str) -> list[tuple[bool, str]]:
+        """A text in parts: the program's own (True), and those from outside."""
+        is_own = self._own.get(id(text)) is text and text not in self._texts
+        if is_own or not self._texts or not text:
+            return [(True, text)] if text else []
+        parts: list[tuple[bool, str]] = []
+        at = 0
+        for start, end in sorted(occurrences(text, list(self._texts))):
+            if end <= at:
+                continue
+            start = max(start, at)
+            parts += [(True, text[at:start]), (False, text[start:end])]
+            at = end
+        parts.append((True, text[at:]))
+        return [part for part in parts if part[1]]
