@@ -35,9 +35,16 @@ _MARKS = (b",", b":", b"[", b"{")  # of which every value but the first has one 
 class _Reading:
     """A body under way."""
 
-    data: bytearray = field(default_factory=bytearray)
+    chunks: list[bytes] = field(default_factory=list)
+    n_bytes: int = 0
     deadline: asyncio.Timeout | None = None
     is_given_up: bool = False
+
+    def joined(self) -> bytes:
+        """The body, whose pieces are let go."""
+        whole = b"".join(self.chunks)
+        self.chunks.clear()
+        return whole
 
 
 class BodyReader:
@@ -58,24 +65,25 @@ class BodyReader:
         if length is not None and length > MAX_MESSAGE_BYTES:
             raise too_large()
         with self._connections.receiving(request):
-            data = await self._received(request)
-        if len(data) <= INLINE_BYTES:
-            return parsed(data)
-        return await self._lane.run(request.protocol, lambda _: parsed(data))
+            found = await self._received(request)
+        if found.n_bytes <= INLINE_BYTES:
+            return parsed(found.joined())
+        return await self._lane.run(request.protocol, lambda _: parsed(found.joined()))
 
-    async def _received(self, request: web.Request) -> bytearray:
+    async def _received(self, request: web.Request) -> _Reading:
         reading = _Reading()
         self._reading[reading] = None
         start_s = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(_allowed_s(0)) as reading.deadline:
                 while chunk := await request.content.readany():
-                    reading.data += chunk
+                    reading.chunks.append(chunk)
+                    reading.n_bytes += len(chunk)
                     self._n_bytes += len(chunk)
-                    if len(reading.data) > MAX_MESSAGE_BYTES:
+                    if reading.n_bytes > MAX_MESSAGE_BYTES:
                         raise too_large()
                     if not reading.is_given_up:
-                        reading.deadline.reschedule(start_s + _allowed_s(len(reading.data)))
+                        reading.deadline.reschedule(start_s + _allowed_s(reading.n_bytes))
                     self._make_room()
         except TimeoutError as error:
             if reading.is_given_up:
@@ -84,8 +92,8 @@ class BodyReader:
             raise HttpError(408, f"the body did not come {slow}") from error
         finally:
             del self._reading[reading]
-            self._n_bytes -= len(reading.data)
-        return reading.data
+            self._n_bytes -= reading.n_bytes
+        return reading
 
     def _make_room(self) -> None:
         if self._n_bytes <= self._most:
@@ -105,7 +113,7 @@ def too_large() -> HttpError:
     return HttpError(413, f"the body may have {MAX_MESSAGE_BYTES} bytes", code="body_too_large")
 
 
-def parsed(data: bytes | bytearray) -> Json:
+def parsed(data: bytes) -> Json:
     """The JSON object of a body; raises HttpError."""
     if has_marks(data, MAX_VALUES) and n_values(data, MAX_VALUES) > MAX_VALUES:
         message = f"the body may have {MAX_VALUES} values; ask for fewer at a time"
@@ -122,7 +130,7 @@ def parsed(data: bytes | bytearray) -> Json:
     return found
 
 
-def has_marks(data: bytes | bytearray, most: int) -> bool:
+def has_marks(data: bytes, most: int) -> bool:
     """Whether so many values are possible, those in texts counted, too. numpy lets other threads
     run while it compares, and it looks no further than needed."""
     n, codes = 0, np.frombuffer(data, np.uint8)
@@ -134,7 +142,7 @@ def has_marks(data: bytes | bytearray, most: int) -> bool:
     return False
 
 
-def n_values(data: bytes | bytearray, most: float = math.inf) -> int:
+def n_values(data: bytes, most: float = math.inf) -> int:
     """As many values and names as JSON of these bytes could have: its commas, colons and opening
     brackets, but for those in texts. Others are served meanwhile, as it is counted in slices,
     until there are more than `most`."""
