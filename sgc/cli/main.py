@@ -140,7 +140,7 @@ def _report(error: Exception, debug: bool) -> NoReturn:
 
 def user_line(error: BaseException) -> str:
     """`file.py:12: ` of the innermost line outside this package, or nothing."""
-    from sgc.core.session import innermost_user_line
+    from sgc.core.places import innermost_user_line
 
     where = innermost_user_line(error)
     return f"{where}: " if where else ""

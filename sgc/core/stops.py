@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from sgc.core.places import user_loc
+from sgc.core.session import current_session
 from sgc.errors import TraceError
 
 INTERPRET = "run it with --interpret (or f.run), which needs no trace"
@@ -23,15 +25,11 @@ class TraceStop(BaseException):
 
 def stop(message: str, hint: str = INTERPRET) -> NoReturn:
     """Ends the trace with an error at the user's line."""
-    from sgc.core.session import user_loc
-
     raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint))
 
 
 def raise_stop(error: TraceError) -> NoReturn:
     """Stops the trace; the session remembers, should a bare `except` swallow it."""
-    from sgc.core.session import current_session
-
     stopped = TraceStop(error)
     session = current_session()
     if session is not None and getattr(session, "stopped", stopped) is None:

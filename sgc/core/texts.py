@@ -23,3 +23,12 @@ def _inside(item: Any) -> Iterable[Any]:
     if isinstance(item, Mapping):
         return (*item.keys(), *item.values())
     return item if isinstance(item, (list, tuple, set, frozenset)) else ()
+
+
+def occurrences(text: str, values: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Where the values occur in a text, as (start, end)."""
+    for value in set(values):
+        at = text.find(value)
+        while at >= 0:
+            yield at, at + len(value)
+            at = text.find(value, at + 1)

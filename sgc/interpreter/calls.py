@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.failures import leaving
-from sgc.core.session import Session, outermost
+from sgc.core.places import outermost
+from sgc.core.session import Session
 from sgc.errors import ProgramError
 from sgc.interpreter.session import EagerSession
 from sgc.ir import types

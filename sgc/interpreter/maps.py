@@ -13,7 +13,7 @@ import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sgc.core.session import here
+from sgc.core.places import here
 from sgc.errors import UsageError
 from sgc.interpreter.calls import run_here
 from sgc.ir.limits import MAX_NESTING

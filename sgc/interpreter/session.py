@@ -16,9 +16,10 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.core.failures import RunOver, told
-from sgc.core.session import Session, here, occurrences, own_texts
+from sgc.core.places import here, own_texts
+from sgc.core.session import Session
 from sgc.core.symbols import Symbol
-from sgc.core.texts import texts_in
+from sgc.core.texts import occurrences, texts_in
 from sgc.errors import SgcError, UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.types import Kind

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import CLOSE, OPEN, has_marker
-from sgc.core.session import here
+from sgc.core.places import here
 from sgc.errors import SgcError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.core.markers import has_marker
-from sgc.core.session import current_session, here
+from sgc.core.places import here
+from sgc.core.session import current_session
 from sgc.errors import TraceError, UsageError
 
 _NAMES = {int: "int", float: "float", str: "str", bool: "bool"}

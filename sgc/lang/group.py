@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sgc.core.session import here
+from sgc.core.places import here
 from sgc.errors import SgcWarning, UsageError
 from sgc.ir.graph import Ref
 from sgc.lang.append import advance, append, shown

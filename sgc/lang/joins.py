@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sgc.core.session import Session, here
+from sgc.core.places import here
+from sgc.core.session import Session
 from sgc.core.symbols import Symbol
 from sgc.errors import UsageError
 from sgc.ir import types

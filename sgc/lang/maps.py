@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sgc.core.session import Session, current_session, here
+from sgc.core.places import here
+from sgc.core.session import Session, current_session
 from sgc.errors import ArgumentError, UsageError
 from sgc.ir.limits import MAX_WIDTH
 from sgc.lang.append import shown

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from sgc.core.markers import has_marker
-from sgc.core.session import Session, here
+from sgc.core.places import here
+from sgc.core.session import Session
 from sgc.errors import UsageError
 from sgc.lang.constraints import check_decodable
 from sgc.runtime.executor.run import options

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sgc.core.session import Session, here
+from sgc.core.places import here
+from sgc.core.session import Session
 from sgc.core.symbols import Symbol
 from sgc.errors import UnknownVariable, UsageError
 from sgc.ir import types

@@ -18,7 +18,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, overload
 
-from sgc.core.session import Session, current_session, here
+from sgc.core.places import here
+from sgc.core.session import Session, current_session
 from sgc.errors import ArgumentError, ToolError, TraceError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand

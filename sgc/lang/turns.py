@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sgc.core.session import current_session, here
+from sgc.core.places import here
+from sgc.core.session import current_session
 from sgc.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from sgc.core.session import here
+from sgc.core.places import here
 from sgc.errors import UsageError
 from sgc.lang.choices import method_of
 from sgc.lang.constraints import constrained

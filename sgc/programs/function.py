@@ -14,7 +14,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-from sgc.core.session import current_session, here
+from sgc.core.places import here
+from sgc.core.session import current_session
 from sgc.core.threads import in_thread
 from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
 from sgc.interpreter.calls import Canceller, call, finished, run_eager, start_eager, start_streaming

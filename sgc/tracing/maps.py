@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import has_marker
-from sgc.core.session import here
+from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.errors import ArgumentError, UnknownVariable

@@ -12,12 +12,8 @@ from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import Style, make_marker
-from sgc.core.session import (
-    Session,
-    own_texts,
-    user_loc,
-    user_loc_of,
-)
+from sgc.core.places import own_texts, user_loc, user_loc_of
+from sgc.core.session import Session
 from sgc.core.symbols import Symbol
 from sgc.errors import TraceError
 from sgc.ir import types

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import Style
-from sgc.core.session import innermost_user_line, innermost_user_loc
+from sgc.core.places import innermost_user_line, innermost_user_loc
 from sgc.core.symbols import Symbol
 from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.calls import run_body

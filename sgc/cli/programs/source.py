@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from sgc.cli.main import main
-from sgc.core.session import innermost_user_line, outermost
+from sgc.core.places import innermost_user_line, outermost
 from sgc.errors import ProgramError, SgcError, UsageError
 from sgc.ir.types import Kind, Type
 from sgc.lang.tools import Tool, tools_in

@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _place(error: SgcError) -> str:
     """The user's line, where the error does not tell it itself."""
-    from sgc.core.session import innermost_user_line
+    from sgc.core.places import innermost_user_line
 
     where = innermost_user_line(error.with_traceback(_inner(error)))
     return f"{where}: " if where and not error.where else ""

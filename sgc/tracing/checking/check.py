@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from sgc.core.session import innermost_user_line, own_texts, replay_overlays
+from sgc.core.places import innermost_user_line, own_texts
+from sgc.core.session import replay_overlays
 from sgc.errors import (
     DeoptReached,
     ProgramError,

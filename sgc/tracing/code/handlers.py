@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
-from sgc.core.session import program_frames
+from sgc.core.places import program_frames
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.code.bytecode import info_of
 

@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 
 def program_has(names: frozenset[str]) -> bool:
     """Whether a function of the traced program that is running has one of these instructions."""
-    from sgc.core.session import is_users
+    from sgc.core.places import is_users
 
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != "sgc.tracing.tracer":

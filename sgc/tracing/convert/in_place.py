@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from sgc.core.session import is_users_own
+from sgc.core.places import is_users_own
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS

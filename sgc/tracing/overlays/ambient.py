@@ -19,7 +19,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from sgc.core.session import here
+from sgc.core.places import here
 from sgc.tracing.values.abstract import is_abstract
 from sgc.tracing.watch.ambient import AmbientRun, refuse
 

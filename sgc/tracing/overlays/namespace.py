@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from sgc.core.session import is_users_own
+from sgc.core.places import is_users_own
 from sgc.errors import TraceError
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sgc.core.session import current_session, here
+from sgc.core.places import here
+from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.runtime.executor.ops.regex_functions import template_pieces

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from sgc.core.session import is_users
+from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.paths.snapshot import Opaque, is_clean
 

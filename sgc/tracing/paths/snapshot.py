@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import has_marker, split_markers
-from sgc.core.session import innermost_user_loc
+from sgc.core.places import innermost_user_loc
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
 from sgc.tracing.code import bytecode

@@ -16,7 +16,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from sgc.core.session import current_session, here
+from sgc.core.places import here
+from sgc.core.session import current_session
 from sgc.core.stops import raise_stop
 from sgc.errors import SgcWarning, TraceError
 from sgc.ir.graph import Guard

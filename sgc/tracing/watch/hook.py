@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sgc.core.session import current_session, user_loc
+from sgc.core.places import user_loc
+from sgc.core.session import current_session
 from sgc.tracing.code.call_arguments import takes_abstract
 from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
 from sgc.tracing.watch.ambient import current_ambient

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sgc.core.session import occurrences
+from sgc.core.texts import occurrences
 
 # What the special tokens of models hold: "<|end|>", "[INST]", "</s>", "{{".
 _MAY_BE_SPECIAL = re.compile(r"[<>\[\]{}|]")

@@ -1,0 +1,142 @@
+"""Places in the user's source: the line that is running, and which code is the user's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar
+
+from sgc.ir.graph import Loc
+
+
+def here() -> str:
+    """The user's line, for an error; empty where there is none."""
+    return str(user_loc() or "")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_outermost: set[int] = set()  # code objects by identity: hashing one looks into all of it
+
+
+def outermost(function: F) -> F:
+    """Marks a function that runs a whole program: who called it is no line of the program."""
+    _outermost.add(id(function.__code__))
+    return function
+
+
+def program_frames() -> Iterator[FrameType]:
+    """The frames of the program that runs on this thread, innermost first, without our own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame.f_code) not in _outermost:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] != "sgc":
+            yield frame
+        frame = frame.f_back
+
+
+def user_loc() -> Loc | None:
+    """The innermost place of the user's code on the calling thread's stack."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame.f_code) not in _outermost:
+        if is_users(frame):
+            return user_loc_of(frame)
+        frame = frame.f_back
+    return None
+
+
+def user_loc_of(frame: FrameType) -> Loc:
+    """The place that a frame has come to."""
+    return _loc(frame.f_code, frame.f_lineno)
+
+
+def _loc(code: CodeType, line: int) -> Loc:
+    """A line of the function that it is in: some Pythons run a comprehension as another."""
+    names = code.co_qualname.split(".")
+    while len(names) > 2 and names[-1] in _COMPREHENSIONS:
+        del names[-2:]  # with its `<locals>`
+    return Loc(os.path.basename(code.co_filename), line, names[-1])
+
+
+def innermost_user_loc(error: BaseException) -> Loc | None:
+    """The innermost place of an error's traceback that is not of this package."""
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if is_users(frame):
+            found = _loc(frame.f_code, line)
+    return found
+
+
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+
+
+def innermost_user_line(error: BaseException) -> str:
+    """`file.py:12`: the innermost line of an error's traceback that is not of this package."""
+    return str(innermost_user_loc(error) or "")
+
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_SITE = os.sep + "site-packages" + os.sep
+
+
+# What this package calls while a program runs: none of it is the program's.
+_OURS = frozenset({
+    "sgc", "click", "regex", "re2", "jsonschema", "referencing", "rpds", "attr", "pydantic",
+    "pydantic_core", "llguidance", "networkx", "google",
+})  # fmt: skip
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is of the user's code: not this package's, its libraries' or Python's own."""
+    return _is_of_users(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+
+
+@lru_cache(maxsize=4096)  # asked for at every call of a program that is traced
+def _is_of_users(module: str, file: str) -> bool:
+    root = module.partition(".")[0]
+    if root in _OURS or root.startswith("namedtuple_"):  # named so by collections
+        return False
+    return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
+
+
+def is_users_own(code: CodeType, names: Mapping[str, Any]) -> bool:
+    """Whether a function is of the user's code, and of no package that is installed.
+
+    names: its globals.
+    """
+    file = code.co_filename
+    return _SITE not in file and _is_of_users(names.get("__name__", ""), file)
+
+
+MAX_OWN_TEXTS = 10_000
+
+
+def own_texts(python: FunctionType) -> Iterator[str]:
+    """The texts of a function: its constants, then the globals it reads, the very objects."""
+    seen: set[int] = set()
+    found: deque[Any] = deque([python])
+    for _ in range(MAX_OWN_TEXTS):
+        if not found:
+            return
+        item = found.popleft()
+        if isinstance(item, str):
+            yield item
+        elif id(item) not in seen:
+            seen.add(id(item))
+            found.extend(_inside(item))
+
+
+def _inside(item: Any) -> Iterator[Any]:
+    """What to look into next: a function's code and globals, a container's items."""
+    if isinstance(item, FunctionType):
+        yield item.__code__
+        yield from (item.__globals__.get(name) for name in item.__code__.co_names)
+    elif isinstance(item, CodeType):
+        yield from item.co_consts
+    elif type(item) is dict:
+        yield from (*item, *item.values())
+    elif type(item) in (tuple, list, set, frozenset):
+        yield from item
