@@ -11,6 +11,7 @@ from typing import Any
 from sgc.core.markers import has_marker
 from sgc.core.places import here
 from sgc.core.session import current_session
+from sgc.core.watching import unwatched
 from sgc.errors import TraceError, UsageError
 
 _NAMES = {int: "int", float: "float", str: "str", bool: "bool"}
@@ -86,8 +87,6 @@ def _check_json(text: str) -> None:
 
 
 def _schema_of_type(type_: Any) -> Any:
-    from sgc.tracing.watch.hook import unwatched
-
     with unwatched():  # pydantic reads the environment; nothing of the program depends on it
         return _made_by_pydantic(type_)
 
@@ -114,7 +113,6 @@ def check_decodable(field: str, text: str) -> None:
     field: regex, json_schema, ebnf or stop_regex.
     """
     from sgc.runtime.engine.guides.grammar import ConstraintError, check_constraint
-    from sgc.tracing.watch.hook import unwatched
 
     try:
         with unwatched():  # what the library does when it is loaded is its own affair

@@ -7,6 +7,7 @@ and a `map` node runs what came of that: calls that decide, traced in place, wou
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,33 @@ from sgc.tracing.callees import Callee, joined_type
 from sgc.tracing.code.operations import function_has
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, abstract
 from sgc.tracing.values.computing import computed
+from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.watch.guards import plain
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
     from sgc.programs.function import Function
-    from sgc.tracing.session import TraceSession
 
 
-def map_traced(session: TraceSession, call: MapCall) -> MappedStates:
+class MapRecorder(Recorder):
+    """A tracer's session that knows the functions which its program maps."""
+
+    @abstractmethod
+    def callee(
+        self, function: Function, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
+    ) -> Callee:
+        """A function that is mapped, as it was traced; the trace ends where it was not yet."""
+
+    @abstractmethod
+    def refuse_handled(self, name: str) -> None:
+        """Stops where the program handles what a mapped call may raise."""
+
+    @abstractmethod
+    def note_unknown(self, number: int, name: str) -> None:
+        """Ends the trace where a path of a called program that is not traced may set a name."""
+
+
+def map_traced(session: MapRecorder, call: MapCall) -> MappedStates:
     """What stands for the calls of a map."""
     is_known = not isinstance(call.items, AbstractList)
     if is_known and session.is_abstract(call.items):
@@ -49,7 +68,7 @@ def map_traced(session: TraceSession, call: MapCall) -> MappedStates:
 # -- in place -------------------------------------------------------------------------------
 
 
-def _in_place(session: TraceSession, call: MapCall) -> KnownStates:
+def _in_place(session: MapRecorder, call: MapCall) -> KnownStates:
     function, items = call.function, plain_items(call.items)
     caller, ordinal = session.next_map()
     ends: list[tuple[Ref, ...]] = []
@@ -68,14 +87,14 @@ def _in_place(session: TraceSession, call: MapCall) -> KnownStates:
     return KnownStates(session, states)
 
 
-def _checkable(session: TraceSession, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _checkable(session: MapRecorder, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What can be told now of the arguments' types; any text is as good as another."""
     known = {n: v for n, v in arguments.items() if not session.is_abstract(v)}
     return known | {n: "" for n, v in arguments.items() if n not in known and isinstance(v, str)}
 
 
 @contextmanager
-def _mapped_path(session: TraceSession, path: str) -> Iterator[None]:
+def _mapped_path(session: MapRecorder, path: str) -> Iterator[None]:
     before, session.mapped_path = session.mapped_path, path
     try:
         yield
@@ -86,7 +105,7 @@ def _mapped_path(session: TraceSession, path: str) -> Iterator[None]:
 # -- as a node ------------------------------------------------------------------------------
 
 
-def _as_node(session: TraceSession, call: MapCall) -> AbstractStates:
+def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
     items, item_type, n = _items(session, call)
     arguments = call.arguments(None)
     element = _parameter(call.function, call.element)
@@ -125,7 +144,7 @@ def _as_node(session: TraceSession, call: MapCall) -> AbstractStates:
     return AbstractStates(session, callee, symbols, n)
 
 
-def _items(session: TraceSession, call: MapCall) -> tuple[Operand, Type, int | None]:
+def _items(session: MapRecorder, call: MapCall) -> tuple[Operand, Type, int | None]:
     """The list as an operand, its items' type, and how many there are if that is known."""
     items = call.items
     if isinstance(items, AbstractList):
@@ -186,7 +205,7 @@ def _refuse_identity(function: Function, types_of: Mapping[str, Type]) -> None:
         )
 
 
-def _note_media(session: TraceSession, callee: Callee, given: Mapping[str, Operand]) -> None:
+def _note_media(session: MapRecorder, callee: Callee, given: Mapping[str, Operand]) -> None:
     """What the function shows as an image is one: a parameter of the program's may be."""
     for name in callee.media:
         operand = given.get(name)
@@ -204,7 +223,7 @@ class AbstractStates(MappedStates):
     """Of calls that are made when the program runs. n: how many, if that is known."""
 
     def __init__(
-        self, session: TraceSession, callee: Callee, symbols: list[Symbol], n: int | None
+        self, session: MapRecorder, callee: Callee, symbols: list[Symbol], n: int | None
     ) -> None:
         self._session, self._n = session, n
         self._number, self._function = callee.number, callee.wanted.function.name

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import Style, make_marker
 from sgc.core.places import own_texts, user_loc, user_loc_of
-from sgc.core.session import Session
 from sgc.core.symbols import Symbol
+from sgc.core.watching import unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
@@ -26,7 +26,7 @@ from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.maps import map_traced
+from sgc.tracing.maps import MapRecorder, map_traced
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.explore import (
     HasDecisions,
@@ -54,7 +54,7 @@ from sgc.tracing.values.abstract import (
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.naming import Made, name_of
 from sgc.tracing.values.text_types import Known, domain, known_text
-from sgc.tracing.watch.hook import unwatched, watch_now
+from sgc.tracing.watch.hook import watch_now
 from sgc.tracing.watch.outside import OutsideTexts
 
 if TYPE_CHECKING:
@@ -68,10 +68,8 @@ MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
 
-class TraceSession(Session):
+class TraceSession(MapRecorder):
     """Collects nodes; what the program reads of them is abstract."""
-
-    is_tracing = True
 
     def __init__(
         self,
@@ -364,7 +362,7 @@ class TraceSession(Session):
             self._end(HasDecisions())
         self._refuse_ended()
         fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
-        known = self.facts.outcome(fact, self._options)
+        known: bool | None = self.facts.outcome(fact, self._options)
         if known is not None:
             self.note_pruned(self.name_of(test))
             return known

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from types import CodeType
 
 from sgc.tracing.code import opcodes
-from sgc.tracing.convert.expressions import CALLEE, OPERATORS
+from sgc.tracing.code.operator_names import CALLEE, OPERATORS
 
 
 class Slot(Enum):

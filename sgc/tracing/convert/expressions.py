@@ -11,11 +11,16 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
-TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED = (
-    "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
-    "__sgc_compared__", "__sgc_whole__", "__sgc_returned__",
-)  # fmt: skip
-OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED})
+from sgc.tracing.code.operator_names import (
+    ASCII,
+    CALLEE,
+    COMPARED,
+    CONTAINS,
+    MODULO,
+    RETURNED,
+    TEXT,
+    WHOLE,
+)
 
 # Builtins that C calls by itself where they are passed: `map(int, texts)`.
 _PASSED = frozenset({"ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted"})

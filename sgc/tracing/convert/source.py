@@ -16,8 +16,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from sgc.core.watching import unwatched
 from sgc.tracing.convert.expressions import convert
-from sgc.tracing.watch.hook import unwatched
 
 MAX_KEPT = 1 << 16
 _kept: dict[int, tuple[CodeType, CodeType]] = {}  # by identity, which is quicker than equality

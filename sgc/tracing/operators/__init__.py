@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgc.tracing.convert.expressions import (
+from sgc.tracing.code.operator_names import (
     ASCII,
     CALLEE,
     COMPARED,

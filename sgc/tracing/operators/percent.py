@@ -14,7 +14,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.ir.types import Kind
 from sgc.tracing.operators.calls import KNOWING
 from sgc.tracing.operators.texts import is_plain, text
-from sgc.tracing.values.abstract import AbstractJson, is_abstract
+from sgc.tracing.values.abstract import AbstractJson, AbstractText, is_abstract
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.text_methods import stand_in
 
@@ -39,7 +39,13 @@ def modulo(left: Any, right: Any) -> Any:
     return text("".join(_filled(left, right)))
 
 
+def _modulo_of(self: AbstractText, template: Any) -> Any:
+    """Python asks it first, as its class derives from that of the template."""
+    return modulo(template, self) if isinstance(template, str) else NotImplemented
+
+
 KNOWING[operator.mod] = modulo
+setattr(AbstractText, "__rmod__", _modulo_of)  # noqa: B010
 
 
 def _values(given: Any) -> Any:

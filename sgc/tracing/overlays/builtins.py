@@ -22,8 +22,8 @@ from sgc.tracing.values.abstract import (
     is_abstract,
     marked,
 )
+from sgc.tracing.values.abstract_list import Numbered
 from sgc.tracing.values.abstract_number import type_of
-from sgc.tracing.values.abstract_turns import Numbered
 from sgc.tracing.values.computing import attempted, computed, whole
 
 

@@ -27,12 +27,12 @@ from sgc.ir.types import Type
 from sgc.tracing.code import bytecode
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
+from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
     from sgc.tracing.paths.loops import Loops
-    from sgc.tracing.session import TraceSession
 
 MAX_VALUES = 20_000
 _HEAP_TYPE = 1 << 9
@@ -231,7 +231,7 @@ def _moved(fact: Any, found: Mapped) -> object:
 class Reader:
     """Reads one snapshot."""
 
-    def __init__(self, session: TraceSession) -> None:
+    def __init__(self, session: Recorder) -> None:
         self._session = session
         self._tokens: list[object] = []
         self._slots: list[Symbol] = []

@@ -4,7 +4,7 @@ apart from others, one more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.failures import Told, can_be_one, lowest, made_told
 from sgc.core.stops import INTERPRET, stop
@@ -14,9 +14,7 @@ from sgc.ir.graph import Ref
 from sgc.runtime.executor.interface.failures import class_name
 from sgc.tracing.code.handlers import handled_classes
 from sgc.tracing.values.computing import computed, is_ours
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
+from sgc.tracing.values.recorder import Recorder
 
 TOLD = ("why", "kind", "classes", "value")  # what is known of one
 _KNOWN = frozenset({"args", "with_traceback", "add_note"})
@@ -53,7 +51,7 @@ class TracedTold(Told):
         return object.__getattribute__(self, name)
 
 
-def raise_failed(session: TraceSession, value: Symbol) -> None:
+def raise_failed(session: Recorder, value: Symbol) -> None:
     """Goes on where the call succeeded; where it failed, raises what the handlers then see."""
     kind_of = [("ok", types.BOOL), ("why", types.TEXT), ("kind", types.TEXT),
                ("classes", types.list_of(types.TEXT))]  # fmt: skip
@@ -80,7 +78,7 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
     return False
 
 
-def _matched(session: TraceSession, names: Any) -> tuple[type, ...]:
+def _matched(session: Recorder, names: Any) -> tuple[type, ...]:
     """The classes of the handlers around the call that the failure is one of."""
     found: list[type] = []
     others: list[type] = []

@@ -7,7 +7,7 @@ is neither stops the trace with the user's line and a way out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.markers import has_marker, split_markers
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
@@ -17,9 +17,7 @@ from sgc.tracing.values.abstract_json import AbstractJson
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_text import AbstractText
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
+from sgc.tracing.values.recorder import Recorder
 
 AbstractFlag = AbstractBool
 
@@ -42,7 +40,7 @@ __all__ = [
 ]
 
 
-def abstract(symbol: Symbol, session: TraceSession) -> Any:
+def abstract(symbol: Symbol, session: Recorder) -> Any:
     """The abstract value that stands for a symbol, by its type."""
     kind = symbol.type.kind
     if kind in (Kind.TEXT, Kind.CHOICE):

@@ -6,17 +6,16 @@ import dis
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.tracing.values.abstract_turns import Items, is_for_of
+from sgc.tracing.values.abstract_text import sliced
+from sgc.tracing.values.abstract_turns import Counted, is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import known_of
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
 
 
 class AbstractList:
@@ -24,7 +23,7 @@ class AbstractList:
 
     __slots__ = ("session", "symbol")
 
-    def __init__(self, symbol: Symbol, session: TraceSession) -> None:
+    def __init__(self, symbol: Symbol, session: Recorder) -> None:
         self.symbol = symbol
         self.session = session
 
@@ -37,8 +36,6 @@ class AbstractList:
         return self.symbol.type.item or types.JSON
 
     def __getitem__(self, key: Any) -> Any:
-        from sgc.tracing.values.abstract_text import sliced
-
         if isinstance(key, slice):
             return sliced(self.session, self, key, self.symbol.type)
         index = whole(key)
@@ -138,7 +135,46 @@ def unpacked_by(frame: FrameType) -> int | None:
     return code[1] if is_unpacking else None
 
 
-def unpacked(session: TraceSession, items: Any, n: int, type_: types.Type) -> list[Any]:
+def unpacked(session: Recorder, items: Any, n: int, type_: types.Type) -> list[Any]:
     """The items of `a, b = xs`, which must be that many."""
     attempted(session, "unpack", items, n, type_=items.symbol.type)
     return [computed(session, "item", items, index, type_=type_) for index in range(n)]
+
+
+class Items(Iterator[Any]):
+    """The items of an abstract list in order."""
+
+    def __init__(self, items: AbstractList) -> None:
+        session = items.session
+        is_first_sure = known_of(items.symbol, session).min_items > 0
+        self._items = items
+        self._turns = Counted(session, session.compute("len", items), is_first_sure)
+
+    @property
+    def index(self) -> Any:
+        """Where the last item is."""
+        return self._turns.index
+
+    def __next__(self) -> Any:
+        return self._items.sure_item(next(self._turns))
+
+
+class Numbered(Iterator[Any]):
+    """`enumerate` of an abstract list."""
+
+    def __init__(self, items: AbstractList, start: Any) -> None:
+        self._session, self._start = items.session, start
+        self._items = Items(items.iterated())
+
+    def __iter__(self) -> Iterator[Any]:
+        if not is_for_of(sys._getframe(1)):
+            stop(
+                "enumerate() of a list known only when the program runs is used by no `for`",
+                hint="write `for i, x in enumerate(xs):`; or " + INTERPRET,
+            )
+        return self._session.looped(self)
+
+    def __next__(self) -> tuple[Any, Any]:
+        item = next(self._items)
+        is_from_0 = type(self._start) is int and self._start == 0
+        return self._items.index if is_from_0 else self._items.index + self._start, item

@@ -6,16 +6,14 @@ themselves to the program's own `isinstance` as what they stand for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.tracing.values.computing import attempted, computed, is_ours
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
+from sgc.tracing.values.recorder import Recorder
 
 _PYTHON = {Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool}
 
@@ -25,7 +23,7 @@ class AbstractNumber:
 
     __slots__ = ("session", "symbol")
 
-    def __init__(self, symbol: Symbol, session: TraceSession) -> None:
+    def __init__(self, symbol: Symbol, session: Recorder) -> None:
         self.symbol = symbol
         self.session = session
 
@@ -214,7 +212,7 @@ _DIVISIONS = ("truediv", "floordiv", "mod")
 _BITS = ("bit_and", "bit_or", "bit_xor", "lshift", "rshift")
 
 
-def binary(session: TraceSession, fn: str, left: Any, right: Any) -> Any:
+def binary(session: Recorder, fn: str, left: Any, right: Any) -> Any:
     """An operation of two numbers, at least one of them abstract."""
     if fn == "pow":
         return _pow(session, left, right)
@@ -226,7 +224,7 @@ def binary(session: TraceSession, fn: str, left: Any, right: Any) -> Any:
     return computed(session, fn, left, right, type_=type_)
 
 
-def _divmod(session: TraceSession, left: Any, right: Any) -> tuple[Any, Any]:
+def _divmod(session: Recorder, left: Any, right: Any) -> tuple[Any, Any]:
     type_ = _arithmetic_type(left, right)
     record = computed if _is_not_zero(right) else attempted
     first = record(session, "divmod", left, right, 0, type_=type_)
@@ -237,7 +235,7 @@ def _is_not_zero(value: Any) -> bool:
     return not isinstance(value, AbstractNumber) and value != 0
 
 
-def _bits(session: TraceSession, fn: str, left: Any, right: Any) -> Any:
+def _bits(session: Recorder, fn: str, left: Any, right: Any) -> Any:
     kinds = {type_of(left), type_of(right)}
     if float in kinds:
         return NotImplemented
@@ -247,7 +245,7 @@ def _bits(session: TraceSession, fn: str, left: Any, right: Any) -> Any:
     return computed(session, fn, left, right, type_=type_)
 
 
-def _pow(session: TraceSession, base: Any, exponent: Any) -> Any:
+def _pow(session: Recorder, base: Any, exponent: Any) -> Any:
     """Whether a power of ints is an int depends on the exponent's sign."""
     is_float = float in (type_of(base), type_of(exponent))
     if not is_float and exponent >= 0:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.values.computing import attempted, computed, symbol_of, whole
+from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
 from sgc.tracing.values.text_types import domain
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
 
 
 class AbstractText(str):
     """Text known only when the program runs: markers, with plain text around them."""
 
-    session: TraceSession
+    session: Recorder
 
-    def __new__(cls, content: str, session: TraceSession) -> AbstractText:
+    def __new__(cls, content: str, session: Recorder) -> AbstractText:
         text = super().__new__(cls, content)
         text.session = session
         return text
@@ -35,11 +33,6 @@ class AbstractText(str):
 
     def __radd__(self, other: Any) -> Any:
         return self._joined(other, self) if isinstance(other, str) else NotImplemented
-
-    def __rmod__(self, template: Any) -> Any:
-        from sgc.tracing.operators.percent import modulo
-
-        return modulo(template, self) if isinstance(template, str) else NotImplemented
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -172,7 +165,7 @@ def decided(text: AbstractText, options: tuple[str, ...]) -> str:
     return options[-1]
 
 
-def sliced(session: TraceSession, value: Any, key: slice, type_: types.Type) -> Any:
+def sliced(session: Recorder, value: Any, key: slice, type_: types.Type) -> Any:
     """The abstract slice of a text or a list; its ends may be abstract."""
     ends = [key.start, key.stop, key.step]
     if not all(end is None or _is_whole(end) for end in ends):
@@ -184,7 +177,7 @@ def sliced(session: TraceSession, value: Any, key: slice, type_: types.Type) -> 
     return slicing(session, "slice", value, *map(whole, ends), type_=type_)
 
 
-def _slicing(session: TraceSession, fn: str, *args: Any, type_: types.Type) -> Any:
+def _slicing(session: Recorder, fn: str, *args: Any, type_: types.Type) -> Any:
     return attempted(session, fn, *args, type_=type_, errors=("ValueError",))
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dis
-import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.code.bytecode import info_of
-from sgc.tracing.values.text_types import known_of
+from sgc.tracing.values.recorder import Recorder
 
 if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
-    from sgc.tracing.values.abstract_list import AbstractList
+    pass
 
 MAX_PREFIXED = 4  # instructions: one with its prefixes
 
@@ -23,7 +20,7 @@ MAX_PREFIXED = 4  # instructions: one with its prefixes
 class Counted(Iterator[Any]):
     """Counts from 0 to a number that may be abstract; every turn but a sure first is a test."""
 
-    def __init__(self, session: TraceSession, n: Any, is_first_sure: bool) -> None:
+    def __init__(self, session: Recorder, n: Any, is_first_sure: bool) -> None:
         self._session = session
         self._n = n
         self._is_first_sure = is_first_sure
@@ -42,49 +39,10 @@ class Counted(Iterator[Any]):
         return self.index
 
 
-def counted(session: TraceSession, n: Any) -> Iterator[Any]:
+def counted(session: Recorder, n: Any) -> Iterator[Any]:
     """Counts from 0 to a number; no turns at all are known to be none."""
     is_known = isinstance(n, int)
     return iter(()) if is_known and n == 0 else Counted(session, n, is_first_sure=is_known)
-
-
-class Items(Iterator[Any]):
-    """The items of an abstract list in order."""
-
-    def __init__(self, items: AbstractList) -> None:
-        session = items.session
-        is_first_sure = known_of(items.symbol, session).min_items > 0
-        self._items = items
-        self._turns = Counted(session, session.compute("len", items), is_first_sure)
-
-    @property
-    def index(self) -> Any:
-        """Where the last item is."""
-        return self._turns.index
-
-    def __next__(self) -> Any:
-        return self._items.sure_item(next(self._turns))
-
-
-class Numbered(Iterator[Any]):
-    """`enumerate` of an abstract list."""
-
-    def __init__(self, items: AbstractList, start: Any) -> None:
-        self._session, self._start = items.session, start
-        self._items = Items(items.iterated())
-
-    def __iter__(self) -> Iterator[Any]:
-        if not is_for_of(sys._getframe(1)):
-            stop(
-                "enumerate() of a list known only when the program runs is used by no `for`",
-                hint="write `for i, x in enumerate(xs):`; or " + INTERPRET,
-            )
-        return self._session.looped(self)
-
-    def __next__(self) -> tuple[Any, Any]:
-        item = next(self._items)
-        is_from_0 = type(self._start) is int and self._start == 0
-        return self._items.index if is_from_0 else self._items.index + self._start, item
 
 
 def is_for_of(frame: FrameType) -> bool:

@@ -18,18 +18,18 @@ from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Type
 from sgc.runtime.executor.ops.functions import EXCEPTIONS, evaluate, failure
+from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known, domain, is_textual
 
 if TYPE_CHECKING:
     from sgc.core.symbols import Symbol
-    from sgc.tracing.session import TraceSession
 
 MAX_DOMAIN = 256  # arguments that a function is worked out for while tracing
 _FAILURES: tuple[type[Exception], ...] = (SgcError, *EXCEPTIONS.values())
 _PLAIN = (str, int, float, bool, type(None))
 
 
-def computed(session: TraceSession, fn: str, *args: Any, type_: Type | None = None) -> Any:
+def computed(session: Recorder, fn: str, *args: Any, type_: Type | None = None) -> Any:
     """The value of a function that cannot fail here: abstract, or plain where it is known."""
     given = [_given(session, arg) for arg in args]
     outcomes = _outcomes(session, fn, given)
@@ -45,7 +45,7 @@ def computed(session: TraceSession, fn: str, *args: Any, type_: Type | None = No
 
 
 def attempted(
-    session: TraceSession,
+    session: Recorder,
     fn: str,
     *args: Any,
     type_: Type | None = None,
@@ -63,7 +63,7 @@ def attempted(
     return computed(session, fn, *given, type_=type_)
 
 
-def note_known(session: TraceSession, value: Any, known: Known) -> None:
+def note_known(session: Recorder, value: Any, known: Known) -> None:
     """Keeps what is known of a value that was just made."""
     symbol = symbol_of(value)
     if symbol is not None:
@@ -81,7 +81,7 @@ def symbol_of(value: Any) -> Symbol | None:
     return found
 
 
-def _given(session: TraceSession, value: Any) -> Any:
+def _given(session: Recorder, value: Any) -> Any:
     """An argument as the session takes it: plain types alone, and texts that are texts."""
     kind = type(value)
     if isinstance(value, str) and has_marker(value):
@@ -103,7 +103,7 @@ def _lone_marker(text: str) -> int | None:
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], int) else None
 
 
-def _as_text(session: TraceSession, text: str) -> Any:
+def _as_text(session: Recorder, text: str) -> Any:
     """A text that is no more than the marker of a number is made the number's text."""
     number = _lone_marker(text)
     if number is not None and not is_textual(session.symbol_of(number).type):
@@ -111,7 +111,7 @@ def _as_text(session: TraceSession, text: str) -> Any:
     return text
 
 
-def _domain(session: TraceSession, value: Any) -> tuple[Any, ...] | None:
+def _domain(session: Recorder, value: Any) -> tuple[Any, ...] | None:
     """The values that an argument may have, if they are few and known."""
     if isinstance(value, str):
         if not has_marker(value):
@@ -121,7 +121,7 @@ def _domain(session: TraceSession, value: Any) -> tuple[Any, ...] | None:
     return (value,) if type(value) in _PLAIN else None
 
 
-def _arguments(session: TraceSession, args: list[Any]) -> Iterator[tuple[Any, ...]] | None:
+def _arguments(session: Recorder, args: list[Any]) -> Iterator[tuple[Any, ...]] | None:
     """All arguments that may be, if they are few and known."""
     domains, n = [], 1
     for arg in args:
@@ -132,7 +132,7 @@ def _arguments(session: TraceSession, args: list[Any]) -> Iterator[tuple[Any, ..
     return itertools.product(*domains)
 
 
-def _outcomes(session: TraceSession, fn: str, args: list[Any]) -> list[Any] | None:
+def _outcomes(session: Recorder, fn: str, args: list[Any]) -> list[Any] | None:
     found = _arguments(session, args)
     if found is None:
         return None
@@ -142,7 +142,7 @@ def _outcomes(session: TraceSession, fn: str, args: list[Any]) -> list[Any] | No
         return None
 
 
-def _never_fails(session: TraceSession, fn: str, args: list[Any]) -> bool:
+def _never_fails(session: Recorder, fn: str, args: list[Any]) -> bool:
     found = _arguments(session, args)
     try:
         return found is not None and all(failure(fn, *each) is None for each in found)
@@ -150,7 +150,7 @@ def _never_fails(session: TraceSession, fn: str, args: list[Any]) -> bool:
         return False
 
 
-def _note_pruned(session: TraceSession, fn: str, args: list[Any], result: Any) -> None:
+def _note_pruned(session: Recorder, fn: str, args: list[Any], result: Any) -> None:
     """Tells the session of a test whose outcome is known, if it wants to know."""
     note = getattr(session, "note_pruned", None)
     if note is not None and isinstance(result, bool):
@@ -182,7 +182,7 @@ UnknownJSONError.__name__ = UnknownJSONError.__qualname__ = "JSONDecodeError"
 
 
 def _raise(
-    session: TraceSession, errors: tuple[str, ...], why: Any, fn: str, args: list[Any]
+    session: Recorder, errors: tuple[str, ...], why: Any, fn: str, args: list[Any]
 ) -> NoReturn:
     """Raises the exception that the function would; which of several is a decision."""
     for name in errors[:-1]:

@@ -7,16 +7,14 @@ cannot be read at all. A whole number that the schema takes as `1.0` fails its r
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.tracing.values.abstract_json import NAMES, AbstractJson, seen
 from sgc.tracing.values.computing import attempted, computed, note_known, whole
+from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}
@@ -36,7 +34,7 @@ class KnownJson(AbstractJson):
 
     __slots__ = ("_root", "_schema")
 
-    def __init__(self, symbol: Symbol, session: TraceSession, schema: Any, root: Any) -> None:
+    def __init__(self, symbol: Symbol, session: Recorder, schema: Any, root: Any) -> None:
         super().__init__(symbol, session)
         self._schema, self._root = schema, root
 
@@ -92,7 +90,7 @@ class KnownJson(AbstractJson):
         return value if of == "number" else seen(value)
 
 
-def _indexed(session: TraceSession, fn: str, *args: Any, type_: types.Type) -> Any:
+def _indexed(session: Recorder, fn: str, *args: Any, type_: types.Type) -> Any:
     return attempted(session, fn, *args, type_=type_, errors=("IndexError",))
 
 

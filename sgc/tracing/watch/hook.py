@@ -15,7 +15,6 @@ import gc
 import io
 import os
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +22,10 @@ from typing import Any
 
 from sgc.core.places import user_loc
 from sgc.core.session import current_session
-from sgc.tracing.code.call_arguments import takes_abstract
+from sgc.core.watching import watching
 from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
 from sgc.tracing.watch.ambient import current_ambient
+from sgc.tracing.watch.call_arguments import takes_abstract
 
 # What carries markers through whole. Our own frames may call anything.
 _CARRY = {"join", "format", "__format__", "__str__", "encode"}
@@ -47,8 +47,6 @@ _READ_EVENTS = {"open": "file", "os.listdir": "folder", "os.scandir": "folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
 
-_active = threading.local()
-
 
 @contextmanager
 def watch(is_waiting: bool = False) -> Iterator[None]:
@@ -65,7 +63,7 @@ def watch(is_waiting: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        _active.on = False
+        watching.on = False
         # A profiler of C (cProfile) cannot be put back by hand; it ends here.
         sys.setprofile(before if callable(before) else None)
         if collects:
@@ -74,21 +72,8 @@ def watch(is_waiting: bool = False) -> Iterator[None]:
 
 def watch_now() -> None:
     """Begins to watch, inside `watch`."""
-    _active.on = True
+    watching.on = True
     sys.setprofile(_profile)
-
-
-@contextmanager
-def unwatched() -> Iterator[None]:
-    """Inside, this package itself may read what a program must not."""
-    before, _active.on = getattr(_active, "on", False), False
-    profile = sys.getprofile()
-    sys.setprofile(None)
-    try:
-        yield
-    finally:
-        sys.setprofile(profile)
-        _active.on = before
 
 
 def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
@@ -204,7 +189,7 @@ def _install_audit() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _AUDITED or not getattr(_active, "on", False) or _is_importing():
+    if event not in _AUDITED or not getattr(watching, "on", False) or _is_importing():
         return
     if event in _READ_EVENTS:
         _see_read(_AUDITED[event], _READ_EVENTS[event], *arguments)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
+from sgc.lang.state import ProgramState
 from sgc.tracing.values.abstract import is_abstract
 
 _WIDTH = 2  # bytes of an instruction
@@ -33,8 +34,6 @@ def takes_abstract(frame: FrameType) -> bool:
 
 
 def _is_stream(value: Any) -> bool:
-    from sgc.lang.state import ProgramState
-
     return type(value) is ProgramState
 
 

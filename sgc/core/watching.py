@@ -1,0 +1,23 @@
+"""Whether what the program reads is watched on this thread; see `tracing/watch/hook.py`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+watching = threading.local()
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Inside, this package itself may read what a program must not."""
+    before, watching.on = getattr(watching, "on", False), False
+    profile = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
+        watching.on = before

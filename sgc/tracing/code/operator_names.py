@@ -1,0 +1,9 @@
+"""The names by which converted code calls its operators."""
+
+from __future__ import annotations
+
+TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED = (
+    "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
+    "__sgc_compared__", "__sgc_whole__", "__sgc_returned__",
+)  # fmt: skip
+OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED})

@@ -1,0 +1,74 @@
+"""The tracer's session as abstract values see it: what records what they compute and decide."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+from sgc.core.session import Session
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+
+
+class Recorder(Session):
+    """A session that collects nodes; what the program reads of them is abstract.
+
+    known: of texts, beyond their types. met: what tools and maps return. images: values used as
+    images. retired: streams that are published already. path: of a program that decides, else None.
+    facts: outcomes of tests on this path.
+    """
+
+    is_tracing = True
+    known: dict[str, Any]
+    met: list[Symbol]
+    images: set[str]
+    retired: set[int]
+    path: Any
+    facts: Any
+
+    @abstractmethod
+    def marker(self, symbol: Symbol) -> str:
+        """The marker of a symbol: the same each time, so that equal texts stay equal."""
+
+    @abstractmethod
+    def symbol_of(self, number: int) -> Symbol:
+        """The symbol that a marker's number stands for."""
+
+    @abstractmethod
+    def is_parameter(self, name: str) -> bool: ...
+
+    @abstractmethod
+    def name_of(self, symbol: Symbol) -> str:
+        """A value in the user's own words, for messages."""
+
+    @abstractmethod
+    def shown(self, text: str) -> str:
+        """A text for error messages: names in braces where values go."""
+
+    @abstractmethod
+    def formatted(self, value: Any, spec: str) -> str:
+        """The marker of `format(value, spec)`, done when the program runs."""
+
+    @abstractmethod
+    def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
+        """The abstract value of a function of `ir/functions.py`, which cannot fail here."""
+
+    @abstractmethod
+    def attempt(self, fn: str, *args: Any) -> Any:
+        """None where the function would succeed on this path, else the error's abstract message.
+
+        A decision: both paths are traced.
+        """
+
+    @abstractmethod
+    def decide(self, test: Symbol) -> bool:
+        """Which path this run of the program takes at a test that is decided at run time."""
+
+    @abstractmethod
+    def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
+        """A loop of our own, which begins."""
+
+    @abstractmethod
+    def note_outside(self, values: Any) -> None:
+        """Texts that a mapped call is given are values too."""
