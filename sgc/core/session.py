@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, FunctionType
@@ -26,9 +26,6 @@ from sgc.ir.types import Type
 from sgc.runtime.executor.interface.media import Media
 
 if TYPE_CHECKING:
-    from sgc.lang.maps import MapCall, MappedStates
-    from sgc.lang.state import ProgramState
-    from sgc.programs.function import Function
     from sgc.runtime.executor.tools.tools import ToolImpl
 
 _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
@@ -49,6 +46,54 @@ class OneText(tuple[Operand, ...]):
     """An operand that takes several, given as one text; a backend of the user's is told so."""
 
 
+class Stream:
+    """A stream of prompt text as sessions see it; `ProgramState` is what programs see.
+
+    path: its place among calls and forks, unique in a run. symbol: its present state; start: its
+    first one. roles: the open ones. No ABC, whose `isinstance` asks values of a trace for their
+    class.
+    """
+
+    session: Session
+    function_name: str
+    path: str
+    symbol: Symbol
+    start: Symbol
+    roles: list[str]
+    ret_value: Any
+
+    def __getitem__(self, name: str) -> Any:
+        raise NotImplementedError
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def start_text(self) -> str:
+        raise NotImplementedError
+
+    def own_values(self) -> dict[str | None, Any]:
+        raise NotImplementedError
+
+    def own_names(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def set_derived(self, name: str | None, value: Any) -> None:
+        raise NotImplementedError
+
+    def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
+        raise NotImplementedError
+
+    def set_unsure(self, name: str | None, value: Symbol, is_own: bool) -> None:
+        raise NotImplementedError
+
+    def __contains__(self, name: object) -> bool:
+        raise NotImplementedError
+
+    def get_meta_info(self, name: str) -> Any:
+        raise NotImplementedError
+
+
 class Session(ABC):
     """A program being built, node by node, in the order Python runs it."""
 
@@ -58,9 +103,9 @@ class Session(ABC):
         self.program = program
         self.overlays: Any = replay_overlays.get()
         self.namer = Namer()
-        self.states: list[ProgramState] = []  # every stream, in order of creation
+        self.states: list[Stream] = []  # every stream, in order of creation
         self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
-        self.calling: list[ProgramState] = []  # the streams of functions that are running
+        self.calling: list[Stream] = []  # the streams of functions that are running
         self.scopes: list[tuple[Any, ...]] = []  # what `with` blocks of ours will need at their end
         self._heals: list[bool | None] = []  # of the same functions: what their generations do
         self._aheads: list[int] = []
@@ -137,13 +182,11 @@ class Session(ABC):
         return None
 
     @abstractmethod
-    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+    def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         """A stream's text as it comes."""
 
     @abstractmethod
-    def text_async_iter(
-        self, state: ProgramState, names: Any, with_meta: bool
-    ) -> AsyncIterator[Any]:
+    def text_async_iter(self, state: Stream, names: Any, with_meta: bool) -> AsyncIterator[Any]:
         """The same for coroutines."""
 
     @abstractmethod
@@ -154,12 +197,12 @@ class Session(ABC):
         """Stops where a program that is being traced would start another run."""
         return None
 
-    def body(self, function: Function) -> Callable[..., Any]:
-        """The Python function to call for a program."""
+    def body(self, python: FunctionType) -> Callable[..., Any]:
+        """What to call for a program's Python function."""
         if self.overlays is None:
-            return function.python
+            return python
         with _rebuilding:
-            rebuilt: Callable[..., Any] = self.overlays.rebuild(function.python)
+            rebuilt: Callable[..., Any] = self.overlays.rebuild(python)
         return rebuilt
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
@@ -193,8 +236,8 @@ class Session(ABC):
     # -- maps ---------------------------------------------------------------------------
 
     @abstractmethod
-    def map(self, call: MapCall) -> MappedStates:
-        """Calls a program for each item of a list."""
+    def map(self, call: Any) -> Any:
+        """Calls a program for each item of a list: takes a `MapCall`, returns `MappedStates`."""
 
     @abstractmethod
     def as_value(self, value: Any) -> Any:
@@ -210,12 +253,12 @@ class Session(ABC):
     # -- joins --------------------------------------------------------------------------
 
     @abstractmethod
-    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+    def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:
         """What stands for a predicate of each child, once the child has ended."""
 
     def run_join_tests(
         self,
-        states: list[ProgramState],
+        states: Sequence[Stream],
         when: Callable[[Any], Any],
         tests: list[Operand],
         winners: Symbol,
@@ -357,7 +400,7 @@ class Session(ABC):
         self.emit("return", [], value=self.operand(self.returned(ret_value)))
         self.is_over = True
 
-    def publish(self, state: ProgramState) -> None:
+    def publish(self, state: Stream) -> None:
         """Makes a stream and its variables part of the result."""
         names = state.own_names()
         keys: tuple[Operand, ...] = tuple(Lit(name) for name in names)
@@ -382,9 +425,7 @@ class Session(ABC):
 
     def returned(self, value: Any) -> Any:
         """A returned stream stands for its text; containers are looked into."""
-        from sgc.lang.state import ProgramState
-
-        if isinstance(value, ProgramState):
+        if isinstance(value, Stream):
             return value.text()
         if isinstance(value, list):
             return [self.returned(item) for item in value]

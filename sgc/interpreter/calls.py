@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.failures import leaving
 from sgc.core.places import outermost
@@ -15,6 +15,7 @@ from sgc.errors import ProgramError
 from sgc.interpreter.session import EagerSession
 from sgc.ir import types
 from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
 from sgc.runs.streaming import TextLog
 from sgc.runtime.executor.instance import Instance, OnText
@@ -24,9 +25,6 @@ from sgc.runtime.executor.run.loop import refuse_own_thread
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.tracing.watch.guards import guards_of
-
-if TYPE_CHECKING:
-    from sgc.programs.function import Function
 
 OnOpen = Callable[[ProgramState], None]
 
@@ -58,7 +56,7 @@ class Canceller:
 
 
 def call(
-    function: Function,
+    function: Definition,
     session: Session,
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,
@@ -83,7 +81,7 @@ def call(
         args, kwargs = function.signature.call_arguments(arguments)
         session.calling.append(state)
         try:
-            state.ret_value = session.body(function)(state, *args, **kwargs)
+            state.ret_value = session.body(function.python)(state, *args, **kwargs)
         finally:
             session.calling.pop()
     return state
@@ -91,7 +89,7 @@ def call(
 
 @outermost
 def run_body(
-    function: Function,
+    function: Definition,
     session: Session,
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,
@@ -105,7 +103,7 @@ def run_body(
 
 
 def start_eager(
-    function: Function,
+    function: Definition,
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
@@ -125,7 +123,7 @@ def start_eager(
 
 
 def run_eager(
-    function: Function,
+    function: Definition,
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
@@ -142,7 +140,7 @@ def run_eager(
 
 
 def start_streaming(
-    function: Function,
+    function: Definition,
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
@@ -187,7 +185,7 @@ def start_streaming(
 
 
 def _open_session(
-    function: Function,
+    function: Definition,
     arguments: Mapping[str, Any],
     backend: Backend,
     options: RunOptions,
@@ -216,7 +214,7 @@ def _open_session(
 
 
 def run_here(
-    function: Function,
+    function: Definition,
     session: EagerSession,
     arguments: Mapping[str, Any],
     on_open: OnOpen | None = None,

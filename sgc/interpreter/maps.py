@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.core.places import here
+from sgc.core.session import Stream
 from sgc.errors import UsageError
 from sgc.interpreter.calls import run_here
 from sgc.ir.limits import MAX_NESTING
@@ -23,7 +24,6 @@ from sgc.runtime.executor.run.record import Request, RunResult
 
 if TYPE_CHECKING:
     from sgc.interpreter.session import EagerSession
-    from sgc.lang.state import ProgramState
     from sgc.runtime.executor.instance import Instance
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class _Calls:
         self._error: BaseException | None = None
         self._failures: list[BaseException] = []  # of runs
         self._running: dict[int, EagerSession] = {}
-        self.states: dict[int, ProgramState] = {}
+        self.states: dict[int, Stream] = {}
         self.results: dict[int, RunResult] = {}
         self.spent: list[Request] = []  # of calls that failed
 

@@ -10,14 +10,23 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from contextvars import Context
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.core.failures import RunOver, told
 from sgc.core.places import here, own_texts
-from sgc.core.session import Session
+from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
 from sgc.core.texts import occurrences, texts_in
 from sgc.errors import SgcError, UsageError
@@ -35,8 +44,6 @@ from sgc.runtime.executor.run.winners import Lost, lost_error, next_of
 
 if TYPE_CHECKING:
     from sgc.lang.maps import MapCall, MappedStates
-    from sgc.lang.state import ProgramState
-    from sgc.programs.function import Function
     from sgc.runtime.executor.tools.tools import ToolImpl
 
 T = TypeVar("T")
@@ -98,10 +105,10 @@ class EagerSession(Session):
     def allow_tool(self, tool: ToolImpl) -> None:
         self.instance.tools.allow([tool])
 
-    def body(self, function: Function) -> Callable[..., Any]:
-        for text in own_texts(function.python):
+    def body(self, python: FunctionType) -> Callable[..., Any]:
+        for text in own_texts(python):
             self._own[id(text)] = text
-        return super().body(function)
+        return super().body(python)
 
     def is_caught(self) -> bool:
         from sgc.tracing.code.handlers import is_caught
@@ -244,7 +251,7 @@ class EagerSession(Session):
         self._await_value(value)
         return self._noted(self.instance.meta_info(value.name))  # it tells of tokens' texts
 
-    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+    def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         if self.log is None:
             yield from _at_once(state, names)
             return
@@ -257,7 +264,7 @@ class EagerSession(Session):
             yield from _at_once(state, names)
 
     async def text_async_iter(
-        self, state: ProgramState, names: Any, with_meta: bool
+        self, state: Stream, names: Any, with_meta: bool
     ) -> AsyncIterator[Any]:
         def meta() -> Any:
             found = state.get_meta_info(names) if isinstance(names, str) else None
@@ -268,7 +275,7 @@ class EagerSession(Session):
             async for piece in found:
                 yield piece
 
-    async def _pieces(self, state: ProgramState, names: Any) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, state: Stream, names: Any) -> AsyncGenerator[Any, None]:
         """What `text_async_iter` gives, as soon as it is there."""
         is_whole = self.log is None
         if self.log is not None:
@@ -317,12 +324,12 @@ class EagerSession(Session):
 
     # -- joins --------------------------------------------------------------------------
 
-    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+    def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:
         return [Ref(self.namer.fresh("test")) for _ in states]
 
     def run_join_tests(
         self,
-        states: list[ProgramState],
+        states: Sequence[Stream],
         when: Callable[[Any], Any],
         tests: list[Operand],
         winners: Symbol,
@@ -414,7 +421,7 @@ async def _with_meta(
         yield held.pop(), await asyncio.to_thread(meta)
 
 
-def _at_once(state: ProgramState, names: Any) -> Iterator[Any]:
+def _at_once(state: Stream, names: Any) -> Iterator[Any]:
     """All of what a reader wants, when nothing is streamed or a name is no generation's."""
     from sgc.runs.streaming import StreamedText
 

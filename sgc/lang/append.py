@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sgc.core.markers import CLOSE, OPEN, has_marker
 from sgc.core.places import here
+from sgc.core.session import Stream
 from sgc.errors import SgcError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
@@ -26,11 +27,8 @@ from sgc.lang.words import (
 from sgc.runtime.executor.interface.media import load_media, load_video
 from sgc.runtime.executor.prompts.reasoning import MODEL_TYPES
 
-if TYPE_CHECKING:
-    from sgc.lang.state import ProgramState
 
-
-def append(state: ProgramState, part: Any) -> None:
+def append(state: Stream, part: Any) -> None:
     """Appends a text or an expression to a stream; raises UsageError for anything else."""
     if isinstance(part, str):
         _text(state, part)
@@ -45,7 +43,7 @@ def append(state: ProgramState, part: Any) -> None:
     handler(state, part)
 
 
-def _text(state: ProgramState, text: str) -> None:
+def _text(state: Stream, text: str) -> None:
     for is_constant, operand in state.session.text_parts(text):
         if is_constant:
             advance(state, "const", text=operand)
@@ -53,18 +51,18 @@ def _text(state: ProgramState, text: str) -> None:
             advance(state, "append", value=operand)
 
 
-def advance(state: ProgramState, op: str, **fields: Operand) -> None:
+def advance(state: Stream, op: str, **fields: Operand) -> None:
     """Emits an op that takes the stream's state and gives the next one."""
     stream = Ref(state.symbol.name)
     (state.symbol,) = state.session.emit(op, [("s", types.STREAM)], stream=stream, **fields)
 
 
-def _sequenced(state: ProgramState, expr: Sequenced) -> None:
+def _sequenced(state: Stream, expr: Sequenced) -> None:
     for part in expr.parts:
         append(state, part)
 
 
-def _appended(state: ProgramState, expr: Appended) -> None:
+def _appended(state: Stream, expr: Appended) -> None:
     if expr.state is not state:
         append(state, expr.expr)
 
@@ -74,7 +72,7 @@ def _appended(state: ProgramState, expr: Appended) -> None:
 _LISTS = ("stop", "stop_token_ids", "stop_regex")
 
 
-def _gen(state: ProgramState, expr: Gen, is_hidden: bool = False) -> None:
+def _gen(state: Stream, expr: Gen, is_hidden: bool = False) -> None:
     session = state.session
     n = expr.params.get("n")
     fields: dict[str, Operand] = {}
@@ -102,7 +100,7 @@ def _gen(state: ProgramState, expr: Gen, is_hidden: bool = False) -> None:
         _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})
 
 
-def _select(state: ProgramState, expr: Select) -> None:
+def _select(state: Stream, expr: Select) -> None:
     if isinstance(expr.choices, str):
         raise UsageError(
             f"select's choices must be a list of texts, found the text {expr.choices!r}",
@@ -125,7 +123,7 @@ def _select(state: ProgramState, expr: Select) -> None:
 
 
 def _sample(
-    state: ProgramState, op: str, name: str | None, type_: types.Type, fields: dict[str, Operand]
+    state: Stream, op: str, name: str | None, type_: types.Type, fields: dict[str, Operand]
 ) -> None:
     if name is not None:
         fields["name"] = Lit(checked_name(name))
@@ -135,7 +133,7 @@ def _sample(
     state.set_generated(name, value, fields.get("hidden") == Lit(True))
 
 
-def _separate_reasoning(state: ProgramState, expr: SeparateReasoning) -> None:
+def _separate_reasoning(state: Stream, expr: SeparateReasoning) -> None:
     model_type = expr.model_type
     if not isinstance(model_type, str) or model_type.lower() not in MODEL_TYPES:
         raise UsageError(
@@ -147,7 +145,7 @@ def _separate_reasoning(state: ProgramState, expr: SeparateReasoning) -> None:
         _separated(state, expr.expr, model_type)
 
 
-def _separated(state: ProgramState, part: Any, model_type: str) -> None:
+def _separated(state: Stream, part: Any, model_type: str) -> None:
     """Appends an expression, the reasoning taken out of each of its generations."""
     if isinstance(part, Sequenced):
         for item in part.parts:
@@ -183,11 +181,11 @@ def _separated(state: ProgramState, part: Any, model_type: str) -> None:
 # -- images -------------------------------------------------------------------------------
 
 
-def _image(state: ProgramState, expr: Image) -> None:
+def _image(state: Stream, expr: Image) -> None:
     advance(state, "image", value=_media(state, expr.value, load_media))
 
 
-def _video(state: ProgramState, expr: Video) -> None:
+def _video(state: Stream, expr: Video) -> None:
     n_frames = expr.n_frames
     if state.session.is_abstract(n_frames):
         refuse_unknown(
@@ -202,7 +200,7 @@ def _video(state: ProgramState, expr: Video) -> None:
     advance(state, "video", value=value, frames=Lit(n_frames))
 
 
-def _media(state: ProgramState, value: Any, load: Any) -> Operand:
+def _media(state: Stream, value: Any, load: Any) -> Operand:
     session = state.session
     if session.is_abstract(value):
         return session.scalar(value)
@@ -216,7 +214,7 @@ def _media(state: ProgramState, value: Any, load: Any) -> Operand:
 # -- roles --------------------------------------------------------------------------------
 
 
-def _role_begin(state: ProgramState, expr: RoleBegin) -> None:
+def _role_begin(state: Stream, expr: RoleBegin) -> None:
     if state.roles:
         raise UsageError(
             f"role {expr.role!r} begins inside role {state.roles[-1]!r}; roles do not nest",
@@ -227,7 +225,7 @@ def _role_begin(state: ProgramState, expr: RoleBegin) -> None:
     advance(state, "role_begin", role=Lit(expr.role))
 
 
-def _role_end(state: ProgramState, expr: RoleEnd) -> None:
+def _role_end(state: Stream, expr: RoleEnd) -> None:
     if state.roles != [expr.role]:
         found = f"{state.roles[-1]!r} is open" if state.roles else "no role is open"
         raise UsageError(f"role {expr.role!r} ends, but {found}", where=here())

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from sgc.core.places import here
+from sgc.core.session import Stream
 from sgc.errors import SgcWarning, UsageError
 from sgc.ir.graph import Ref
 from sgc.lang.append import advance, append, shown
-from sgc.lang.joins import checked_k, choose, take_winners, winners_values
+from sgc.lang.joins import Gathered, checked_k, choose, take_winners, winners_values
 from sgc.lang.words import Appendable, Expr
 
-if TYPE_CHECKING:
-    from sgc.lang.state import ProgramState
+S = TypeVar("S", bound=Stream)
 
 
-class Gathered:
-    """A list of values that `join` gathered, some of them still to come."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: list[Any]) -> None:
-        self.items = items
-
-
-def ungathered(value: Any) -> Any:
-    return [ungathered(item) for item in value.items] if isinstance(value, Gathered) else value
-
-
-class ProgramStateGroup:
+class ProgramStateGroup(Generic[S]):
     """The children of a fork, in order."""
 
-    def __init__(self, states: list[ProgramState], src_state: ProgramState) -> None:
+    def __init__(self, states: list[S], src_state: S) -> None:
         self.states = states
         self.src_state = src_state
 
-    def __getitem__(self, index: int) -> ProgramState:
+    def __getitem__(self, index: int) -> S:
         return self.states[index]
 
-    def __setitem__(self, index: int, state: ProgramState) -> None:
+    def __setitem__(self, index: int, state: S) -> None:
         # `group[i] += x` assigns back what `+=` returned.
         if self.states[index] is not state:
             raise UsageError("a fork's child cannot be replaced by another state", where=here())
@@ -48,12 +35,12 @@ class ProgramStateGroup:
     def __len__(self) -> int:
         return len(self.states)
 
-    def __iter__(self) -> Iterator[ProgramState]:
+    def __iter__(self) -> Iterator[S]:
         return iter(self.states)
 
     def __iadd__(
         self, other: Appendable | Sequence[Appendable] | Callable[[int], Appendable]
-    ) -> ProgramStateGroup:
+    ) -> ProgramStateGroup[S]:
         """Appends to every child: one thing to all, one each, or what `other(i)` gives."""
         for state, part in zip(self.states, self._parts(other), strict=True):
             append(state, part)
@@ -78,7 +65,7 @@ class ProgramStateGroup:
         mode: str = "gather_variable",
         *,
         k: int = 1,
-        when: Callable[[ProgramState], Any] | None = None,
+        when: Callable[[S], Any] | None = None,
     ) -> None:
         """Brings the children's results to the trunk; the children stay usable.
 
@@ -117,7 +104,7 @@ class ProgramStateGroup:
             gathered = [values[name] for values in own if name in values]
             self.src_state.set_derived(name, Gathered(gathered))
 
-    def _take_first(self, k: int, when: Callable[[ProgramState], Any] | None) -> None:
+    def _take_first(self, k: int, when: Callable[[S], Any] | None) -> None:
         winners = choose(self.states, k, when)
         own = [state.own_values() for state in self.states]
         for name in self._new_names(own):

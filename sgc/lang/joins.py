@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from sgc.core.places import here
-from sgc.core.session import Session
+from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
 from sgc.errors import UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.lang.append import shown
 
-if TYPE_CHECKING:
-    from sgc.lang.state import ProgramState
+When = Callable[[Any], Any]
 
-When = Callable[["ProgramState"], Any]
+
+class Gathered:
+    """A list of values that `join` gathered, some of them still to come."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def ungathered(value: Any) -> Any:
+    return [ungathered(item) for item in value.items] if isinstance(value, Gathered) else value
 
 
 def checked_k(k: Any, n: int) -> int:
@@ -28,7 +38,7 @@ def checked_k(k: Any, n: int) -> int:
     return k
 
 
-def choose(states: list[ProgramState], k: int, when: When | None) -> Symbol:
+def choose(states: Sequence[Stream], k: int, when: When | None) -> Symbol:
     """The indices of the first k children that have ended and meet a predicate."""
     session = states[0].session
     tests: list[Operand] = [Lit(True)] * len(states)
@@ -42,13 +52,13 @@ def choose(states: list[ProgramState], k: int, when: When | None) -> Symbol:
     return winners
 
 
-def _entry(state: ProgramState, test: Operand) -> Ref:
+def _entry(state: Stream, test: Operand) -> Ref:
     stream = Ref(state.symbol.name)
     (entry,) = state.session.emit("ended", [("ended", types.BOOL)], stream=stream, test=test)
     return Ref(entry.name)
 
 
-def tested(state: ProgramState, when: When) -> Any:
+def tested(state: Stream, when: When) -> Any:
     """What a predicate says of a child, which it must not change."""
     before = state.symbol
     value = when(state)
@@ -79,7 +89,7 @@ def winners_values(
     return session.emit("winner_values", [(name or "v", type_)], winners=ref, **fields)[0]
 
 
-def take_winners(states: list[ProgramState], winners: Symbol) -> None:
+def take_winners(states: Sequence[Stream], winners: Symbol) -> None:
     """The children go on, or are cut off: so are the names that they have set."""
     for index, state in enumerate(states):
         fields: dict[str, Operand] = {"winners": Ref(winners.name), "index": Lit(index)}
@@ -90,8 +100,6 @@ def take_winners(states: list[ProgramState], winners: Symbol) -> None:
 
 
 def _of_winner(session: Session, name: str | None, value: Any, fields: dict[str, Operand]) -> Any:
-    from sgc.lang.group import Gathered
-
     if isinstance(value, Gathered):
         return Gathered([_of_winner(session, name, item, fields) for item in value.items])
     operand = session.operand(value)
@@ -100,6 +108,4 @@ def _of_winner(session: Session, name: str | None, value: Any, fields: dict[str,
 
 
 def _plain(value: Any) -> Any:
-    from sgc.lang.group import ungathered
-
     return ungathered(value)

@@ -10,17 +10,14 @@ import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sgc.core.places import here
-from sgc.core.session import Session, current_session
+from sgc.core.session import Session, Stream, current_session
 from sgc.errors import ArgumentError, UsageError
 from sgc.ir.limits import MAX_WIDTH
 from sgc.lang.append import shown
-
-if TYPE_CHECKING:
-    from sgc.lang.state import ProgramState
-    from sgc.programs.function import Function
+from sgc.lang.definition import Definition
 
 DEFAULT_WIDTH = 16
 
@@ -31,7 +28,7 @@ class MapCall:
     the user's line.
     """
 
-    function: Function
+    function: Definition
     items: Any
     width: int
     element: str
@@ -66,15 +63,15 @@ def map(function: Any, xs: Any, /, *, width: int = DEFAULT_WIDTH, **fixed: Any) 
             where=here(),
             hint="a function is run for many rows by f.run_batch",
         )
-    return session.map(_checked(session, function, xs, width, fixed))
+    states: MappedStates = session.map(_checked(session, function, xs, width, fixed))
+    return states
 
 
 def _checked(
     session: Session, function: Any, xs: Any, width: Any, fixed: Mapping[str, Any]
 ) -> MapCall:
-    from sgc.programs.function import Function
 
-    if not isinstance(function, Function):
+    if not isinstance(function, Definition):
         raise UsageError(f"sgc.map calls an @sgc.function, found {shown(function)}", where=here())
     is_count = isinstance(width, int) and not isinstance(width, bool) and 1 <= width <= MAX_WIDTH
     if session.is_abstract(width) or not is_count:
@@ -127,7 +124,7 @@ class MappedStates(ABC):
 class KnownStates(MappedStates):
     """Of calls whose streams are at hand."""
 
-    def __init__(self, session: Session, states: Sequence[ProgramState]) -> None:
+    def __init__(self, session: Session, states: Sequence[Stream]) -> None:
         self._session = session
         self._states = list(states)
 

@@ -7,19 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from sgc.core.places import here
-from sgc.core.session import Session
+from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
 from sgc.errors import UnknownVariable, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Ref
 from sgc.lang import words
 from sgc.lang.append import append, checked_name, refuse_unknown, shown
-from sgc.lang.group import Gathered, ProgramStateGroup, ungathered
+from sgc.lang.group import ProgramStateGroup
+from sgc.lang.joins import Gathered, ungathered
 from sgc.lang.view import StreamExecutorView
 from sgc.lang.words import Appendable, RoleBegin, RoleEnd
 
 
-class ProgramState:
+class ProgramState(Stream):
     """A stream of prompt text, and the names set on it.
 
     `s += x` appends text or an expression; `s["name"]` is what a generation gave. Made by
@@ -85,7 +86,7 @@ class ProgramState:
 
     def fork(
         self, size: int = 1, position_ids_offset: Sequence[int] | None = None
-    ) -> ProgramStateGroup:
+    ) -> ProgramStateGroup[ProgramState]:
         """`size` streams that continue this one's text and names; this one goes on too.
 
         position_ids_offset: SGLang's hint for concatenating KV; positions here always follow
@@ -299,7 +300,7 @@ class ProgramState:
         return f"ProgramState({self.text() if error is None else error})"
 
     def _repr_html_(self) -> str:
-        from sgc.lang.notebook import pieces_html
+        from sgc.core.notebook import pieces_html
 
         self.sync()
         return pieces_html(self.session.pieces_of(self.symbol))

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import functools
-import inspect
-import os
-import types as python_types
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
@@ -21,8 +17,8 @@ from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
 from sgc.interpreter.calls import Canceller, call, finished, run_eager, start_eager, start_streaming
 from sgc.interpreter.deopt import may_deopt, run_with_deopt
 from sgc.ir.analysis.interpreted import left_of
-from sgc.ir.graph import Graph, Loc
-from sgc.lang.signature import read_signature
+from sgc.ir.graph import Graph
+from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
 from sgc.planning.batches import make_batch
 from sgc.programs.jit import Jit
@@ -41,44 +37,14 @@ from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.keep.single_flight import SingleFlight
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
-from sgc.runtime.executor.run.options import RunOptions, check_parameter
+from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 
 if TYPE_CHECKING:
     from sgc.programs.program import Program
 
-_NOT_PROGRAMS = {
-    "an async function": inspect.iscoroutinefunction,
-    "an async generator": inspect.isasyncgenfunction,
-    "a generator": inspect.isgeneratorfunction,
-}
 
-
-def _place(python: python_types.FunctionType) -> Loc:
-    code = python.__code__
-    return Loc(os.path.basename(code.co_filename), code.co_firstlineno, python.__name__)
-
-
-MAX_COUNT = 1_000_000
-
-
-def _checked_heal(heal: Any) -> bool | None:
-    if heal is not None:
-        check_parameter("heal", heal)
-    return None if heal is None else bool(heal)
-
-
-def _checked_count(name: str, value: Any, least: int = 1) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and not (is_count and least <= value <= MAX_COUNT):
-        raise UsageError(
-            f"{name} takes a whole number from {least} to {MAX_COUNT}, found {value!r}",
-            where=here(),
-        )
-    return None if value is None else int(value)
-
-
-class Function:
+class Function(Definition):
     """A program. Calling it inside another program opens a new stream of the same run."""
 
     def __init__(
@@ -93,45 +59,18 @@ class Function:
         allow_ambient: bool = False,
         bind_arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        # A decorator below this one is part of the program: it is called, not looked through.
-        if not isinstance(python, python_types.FunctionType):
-            raise UsageError(f"@sgc.function takes a Python function, found {python!r}")
-        unwrapped = inspect.unwrap(python)
-        assert isinstance(unwrapped, python_types.FunctionType)
-        for kind, is_kind in _NOT_PROGRAMS.items():
-            if is_kind(unwrapped):
-                raise UsageError(
-                    f"{unwrapped.__name__} is {kind}, which cannot be a program",
-                    where=str(_place(unwrapped)),
-                    hint="write a plain `def`; generations run in parallel without await",
-                )
-        self.python = python
-        self.func = python  # SGLang's name for it
-        self.name = unwrapped.__name__
-        self.signature = read_signature(unwrapped)
-        self.loc = _place(unwrapped)
-        self.num_api_spec_tokens = _checked_count(
-            "num_api_spec_tokens", num_api_spec_tokens, least=0
+        super().__init__(
+            python,
+            num_api_spec_tokens,
+            full_graph=full_graph,
+            heal=heal,
+            max_turns=max_turns,
+            allow_ambient=allow_ambient,
+            bind_arguments=bind_arguments,
         )
-        self.full_graph = full_graph
-        self.heal = _checked_heal(heal)
-        self.max_turns = _checked_count("max_turns", max_turns)
-        self.allow_ambient = allow_ambient
-        self.bind_arguments: dict[str, Any] = dict(bind_arguments or {})
         self._jit = Jit(self) if jit else None
         self._has_specialized = False
         self._refused: dict[str, str] = {}  # options that no compiled run has, and why
-        functools.update_wrapper(self, unwrapped)
-
-    @property
-    def arg_names(self) -> list[str]:
-        """Names of the program's parameters."""
-        return list(self.signature.names)
-
-    @property
-    def arg_defaults(self) -> list[Any]:
-        """Defaults of the last of them."""
-        return [p.default for p in self.signature.parameters if p.has_default]
 
     def bind(self, **kwargs: Any) -> Function:
         """The program with some arguments given; a call may give them anew."""
@@ -151,12 +90,6 @@ class Function:
             allow_ambient=self.allow_ambient,
             bind_arguments={**self.bind_arguments, **kwargs},
         )
-
-    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name: bound ones, unless the call gives them."""
-        positional = self.signature.names[: len(args)]
-        bound = {n: v for n, v in self.bind_arguments.items() if n not in positional}
-        return self.signature.bind(args, {**bound, **kwargs})
 
     # -- running --------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from sgc.errors import SgcError, TraceError
 from sgc.ir import types
 from sgc.ir.types import Type
+from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.media import Media
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
-    from sgc.programs.function import Function
     from sgc.programs.program import Program
 
 MAX_PROGRAMS = 32  # compiled for one function; beyond, new signatures are interpreted
@@ -46,7 +46,7 @@ class Specialized:
 class Jit:
     """The programs compiled of one function, by signature."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Definition) -> None:
         self._function = function
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}

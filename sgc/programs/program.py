@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET
@@ -18,6 +18,7 @@ from sgc.ir.file import sgir as ir_file
 from sgc.ir.graph import Graph
 from sgc.ir.text.printer import to_text
 from sgc.ir.types import Type
+from sgc.lang.definition import Definition
 from sgc.lang.tools import met_tools, resolve_tools
 from sgc.passes.base import Pass
 from sgc.passes.facts.kept_results import keep
@@ -45,9 +46,6 @@ from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.executor.tools.tools import ToolImpl, Tools
 from sgc.tracing.watch.ambient import warn_changed
-
-if TYPE_CHECKING:
-    from sgc.programs.function import Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +305,7 @@ def refuse_dead(name: str, graph: Graph) -> None:
 
 
 def compile_function(
-    function: Function,
+    function: Definition,
     bind: Mapping[str, Any],
     *,
     check: bool = True,

@@ -199,7 +199,7 @@ class RunState:
         return f"ProgramState({self.text() if error is None else error})"
 
     def _repr_html_(self) -> str:
-        from sgc.lang.notebook import pieces_html
+        from sgc.core.notebook import pieces_html
 
         return pieces_html(self.main.pieces)
 

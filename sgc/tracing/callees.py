@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
@@ -16,10 +16,8 @@ from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.limits import MAX_CALLED, MAX_NESTING
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.lang.definition import Definition
 from sgc.tracing.watch.guards import plain
-
-if TYPE_CHECKING:
-    from sgc.programs.function import Function
 
 
 class Unmet(BaseException):
@@ -38,7 +36,7 @@ class Wanted:
     among them; bound: those known now; heal, max_turns: what it has from its caller.
     """
 
-    function: Function
+    function: Definition
     types: Mapping[str, Type]
     bound: Mapping[str, Any]
     heal: bool | None
@@ -78,7 +76,7 @@ class Callee:
 class Callees:
     """The called programs of one trace. trace: makes the graph of one, and says what it gathers."""
 
-    def __init__(self, root: Function, trace: Callable[[Wanted], tuple[Graph, Gathers]]) -> None:
+    def __init__(self, root: Definition, trace: Callable[[Wanted], tuple[Graph, Gathers]]) -> None:
         self._trace = trace
         self._found: dict[tuple[object, ...], Callee] = {}
         self._going_on = [root]
@@ -122,7 +120,7 @@ class Callees:
         """The called program of that number."""
         return next(each for each in self._found.values() if each.number == number)
 
-    def _refuse_endless(self, function: Function) -> None:
+    def _refuse_endless(self, function: Definition) -> None:
         name = function.name
         if any(each.python is function.python for each in self._going_on):
             stop(

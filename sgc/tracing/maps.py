@@ -22,6 +22,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.lang.definition import Definition
 from sgc.lang.maps import KnownStates, MapCall, MappedState, MappedStates, plain_items
 from sgc.runtime.executor.ops.maps import no_list
 from sgc.runtime.executor.run.map_places import call_path
@@ -34,7 +35,6 @@ from sgc.tracing.watch.guards import plain
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
-    from sgc.programs.function import Function
 
 
 class MapRecorder(Recorder):
@@ -42,7 +42,7 @@ class MapRecorder(Recorder):
 
     @abstractmethod
     def callee(
-        self, function: Function, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
+        self, function: Definition, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
     ) -> Callee:
         """A function that is mapped, as it was traced; the trace ends where it was not yet."""
 
@@ -157,7 +157,7 @@ def _items(session: MapRecorder, call: MapCall) -> tuple[Operand, Type, int | No
     return Ref(symbol.name), item_type, len(items)
 
 
-def _parameter(function: Function, name: str) -> Parameter:
+def _parameter(function: Definition, name: str) -> Parameter:
     return next(each for each in function.signature.parameters if each.name == name)
 
 
@@ -196,7 +196,7 @@ def _is_known(value: Any) -> bool:
 _IDENTITY = frozenset({"IS_OP", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 
 
-def _refuse_identity(function: Function, types_of: Mapping[str, Type]) -> None:
+def _refuse_identity(function: Definition, types_of: Mapping[str, Type]) -> None:
     is_json = any(type_.kind is Kind.JSON for type_ in types_of.values())
     if is_json and function_has(function.python.__code__, _IDENTITY):
         stop(

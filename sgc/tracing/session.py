@@ -7,12 +7,13 @@ comes to a place that another run has come to in an equal state, it ends.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import Style, make_marker
 from sgc.core.places import own_texts, user_loc, user_loc_of
+from sgc.core.session import Stream
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unwatched
 from sgc.errors import TraceError
@@ -21,6 +22,7 @@ from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
+from sgc.lang.definition import Definition
 from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
@@ -59,8 +61,6 @@ from sgc.tracing.watch.outside import OutsideTexts
 
 if TYPE_CHECKING:
     from sgc.lang.maps import MapCall, MappedStates
-    from sgc.lang.state import ProgramState
-    from sgc.programs.function import Function
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
@@ -140,7 +140,7 @@ class TraceSession(MapRecorder):
         """Stops the trace if the program has changed data outside itself."""
         self._overlays.refuse_changes()
 
-    def note(self, bound: Mapping[str, Any], function: Function) -> None:
+    def note(self, bound: Mapping[str, Any], function: Definition) -> None:
         """Texts of arguments that are fixed are values from outside all the same."""
         self._outside.note(bound, own_texts(function.python))
 
@@ -148,8 +148,8 @@ class TraceSession(MapRecorder):
         """Texts that a mapped call is given are values too."""
         self._outside.add(values)
 
-    def body(self, function: Function) -> Callable[..., Any]:
-        return self._overlays.rebuild(function.python)
+    def body(self, python: FunctionType) -> Callable[..., Any]:
+        return self._overlays.rebuild(python)
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
         return self._overlays.entered(function)
@@ -177,12 +177,10 @@ class TraceSession(MapRecorder):
     def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
         stop("what makes up a stream is known only when the program runs")
 
-    def text_iter(self, state: ProgramState, names: Any) -> Iterator[Any]:
+    def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         stop("text_iter() shows a run; a program that is compiled has none yet")
 
-    def text_async_iter(
-        self, state: ProgramState, names: Any, with_meta: bool
-    ) -> AsyncIterator[Any]:
+    def text_async_iter(self, state: Stream, names: Any, with_meta: bool) -> AsyncIterator[Any]:
         stop("text_async_iter() shows a run; a program that is compiled has none yet")
 
     def cancel(self) -> None:
@@ -229,7 +227,7 @@ class TraceSession(MapRecorder):
         return abstract(Symbol(operand.name, types.TEXT), self)
 
     def callee(
-        self, function: Function, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
+        self, function: Definition, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
     ) -> Callee:
         """A function that is mapped, as it was traced; this trace ends where it was not yet."""
         assert self.callees is not None
@@ -333,7 +331,7 @@ class TraceSession(MapRecorder):
         )
         return None if self.decide(ok) else abstract(why, self)
 
-    def join_tests(self, states: list[ProgramState], when: Callable[[Any], Any]) -> list[Operand]:
+    def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:
         self.is_testing = True
         try:
             return [self._join_test(tested(state, when)) for state in states]
@@ -451,7 +449,7 @@ class TraceSession(MapRecorder):
         snapshot = Reader(self).read(frames, self.loops, last)
         self.path.replace(narrow, snapshot, widened, loc)
 
-    def _widen(self, states: list[ProgramState], widening: Widening) -> Widened:
+    def _widen(self, states: Sequence[Stream], widening: Widening) -> Widened:
         """Takes names for maybe not set, and forgets facts."""
         assert self.loops is not None
         names = []

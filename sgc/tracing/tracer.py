@@ -21,6 +21,7 @@ from sgc.interpreter.calls import run_body
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
+from sgc.lang.definition import Definition
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
@@ -46,11 +47,10 @@ from sgc.tracing.watch.hook import watch
 
 if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
-    from sgc.programs.function import Function
 
 
 def trace(
-    function: Function,
+    function: Definition,
     bound: Mapping[str, Any] | None = None,
     types_of: Mapping[str, types.Type] | None = None,
     is_strict: bool = False,
@@ -288,7 +288,7 @@ class _Trace:
         return Graph(self.function.name, params, blocks, guards, called=called)
 
 
-def _run_body(function: Function, session: TraceSession, arguments: Mapping[str, Any]) -> None:
+def _run_body(function: Definition, session: TraceSession, arguments: Mapping[str, Any]) -> None:
     """Runs the body and publishes; a Python error of the body becomes a TraceError."""
     try:
         run_body(function, session, arguments)
@@ -359,7 +359,7 @@ def _param(parameter: Parameter, session: TraceSession) -> Param:
     return Param(Value(parameter.name, type_), parameter.default_operand)
 
 
-def _difference(function: Function, first: Graph, second: Graph) -> TraceError:
+def _difference(function: Definition, first: Graph, second: Graph) -> TraceError:
     pairs = zip(first.nodes(), second.nodes(), strict=False)
     node = next((a for a, b in pairs if a != b), None)
     return TraceError(

@@ -16,8 +16,8 @@ import pytest
 
 import sgc
 from sgc.errors import TraceError
+from sgc.tracing.code.operator_names import OPERATORS as NAMES
 from sgc.tracing.convert import source
-from sgc.tracing.convert.expressions import OPERATORS as NAMES
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS
 from sgc.tracing.tracer import trace

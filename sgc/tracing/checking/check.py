@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.places import innermost_user_line, own_texts
 from sgc.core.session import replay_overlays
@@ -28,6 +28,7 @@ from sgc.errors import (
 from sgc.interpreter.calls import finished, start_eager
 from sgc.ir.graph import Graph
 from sgc.ir.types import Kind, Type
+from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
@@ -40,9 +41,6 @@ from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.tracer import copied
 
-if TYPE_CHECKING:
-    from sgc.programs.function import Function
-
 IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
 MAX_ROUNDS = 72
 # What one check may cost, in rounds times the program's nodes: a count and not a time, so
@@ -53,7 +51,7 @@ MAX_ASKED_IN_ALL = 2000  # requests of all rounds
 MAX_ASKED = 300  # requests of one run: a loop may go on until a reply that never comes
 
 
-def check_trace(function: Function, graph: Graph, bound: Mapping[str, Any]) -> None:
+def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) -> None:
     """Raises TraceError at the first line where graph and interpreter differ."""
     refuse_own_thread(shared.loop)
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
@@ -86,7 +84,7 @@ def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcE
         return error
 
 
-def _own_texts(function: Function) -> Sequence[str]:
+def _own_texts(function: Definition) -> Sequence[str]:
     """The program's own texts and their words: what its tests would compare with."""
     found: dict[str, None] = {}
     for text in own_texts(function.python):
@@ -159,7 +157,7 @@ def _options(backend: _Recorded) -> RunOptions:
 
 
 def _run_interpreted(
-    function: Function,
+    function: Definition,
     backend: _Recorded,
     bound: Mapping[str, Any],
     arguments: Mapping[str, Any],
@@ -180,7 +178,7 @@ def _run_interpreted(
 
 
 def _compare_asked(
-    function: Function, error: TurnsExceeded, compiled: _Recorded, interpreted: _Recorded
+    function: Definition, error: TurnsExceeded, compiled: _Recorded, interpreted: _Recorded
 ) -> None:
     if more := compiled.asked - interpreted.asked:
         raise TraceError(
@@ -193,7 +191,7 @@ def _compare_asked(
 
 
 def _compare(
-    function: Function, compiled: RunResult | SgcError, interpreted: RunResult | SgcError
+    function: Definition, compiled: RunResult | SgcError, interpreted: RunResult | SgcError
 ) -> None:
     if isinstance(compiled, DeoptReached):
         return
@@ -228,7 +226,7 @@ def _compare(
         )
 
 
-def _compare_calls(function: Function, compiled: RunResult, interpreted: RunResult) -> None:
+def _compare_calls(function: Definition, compiled: RunResult, interpreted: RunResult) -> None:
     for ours, theirs in zip_longest(compiled.tool_calls, interpreted.tool_calls):
         if ours is None or theirs is None or ours.identity() != theirs.identity():
             shown = [
@@ -250,7 +248,7 @@ def _asked(result: RunResult) -> dict[tuple[str, int, str], Request]:
 
 
 def _mismatch(
-    function: Function, found: Request, ours: Request | None, theirs: Request | None
+    function: Definition, found: Request, ours: Request | None, theirs: Request | None
 ) -> TraceError:
     if ours is None or theirs is None:
         who = "interpreted" if ours is None else "compiled"
@@ -266,7 +264,7 @@ def _mismatch(
     )
 
 
-def _differs(function: Function, what: str, detail: str) -> TraceError:
+def _differs(function: Definition, what: str, detail: str) -> TraceError:
     return TraceError(
         f"the trace of {function.name} is wrong: {what} differs when interpreted"
         + (f": {detail}" if detail else ""),

@@ -24,6 +24,7 @@ from sgc.core.markers import has_marker, split_markers
 from sgc.core.places import innermost_user_loc
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
+from sgc.lang.definition import Definition
 from sgc.tracing.code import bytecode
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
@@ -385,7 +386,6 @@ class Reader:
 
     def _object(self, value: Any) -> None:
         from sgc.lang.state import ProgramState
-        from sgc.programs.function import Function
 
         kind = type(value)
         if kind in (list, tuple):
@@ -403,7 +403,7 @@ class Reader:
                 self._value(item)
         elif isinstance(value, ProgramState):
             self._state(value)
-        elif isinstance(value, Function):
+        elif isinstance(value, Definition):
             self._tokens.append("program")
             self._value(value.python)
             self._value(dict(value.bind_arguments))
@@ -545,7 +545,6 @@ def is_clean(frames: list[FrameType]) -> bool:
 
 def _called(frame: FrameType, code: CodeType) -> pytypes.FunctionType | str | None:
     """The function of that code, if it is what a frame is calling; of a method, its name."""
-    from sgc.programs.function import Function
 
     callee = info_of(frame.f_code).callee(frame.f_lasti)
     if callee is None:
@@ -555,7 +554,7 @@ def _called(frame: FrameType, code: CodeType) -> pytypes.FunctionType | str | No
         return name if name == code.co_name else None
     is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
     called = (frame.f_globals if is_global else frame.f_locals).get(name)
-    if isinstance(called, Function):
+    if isinstance(called, Definition):
         called = called.python
     is_it = isinstance(called, pytypes.FunctionType) and called.__code__ is code
     return called if is_it else None

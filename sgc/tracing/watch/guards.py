@@ -7,20 +7,17 @@ import hashlib
 import inspect
 import types
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import GuardError
 from sgc.ir.graph import Graph, Guard
+from sgc.lang.definition import Definition
 from sgc.tracing.watch.ambient import current_ambient
-
-if TYPE_CHECKING:
-    from sgc.programs.function import Function
 
 
 def is_program(value: Any) -> bool:
-    from sgc.programs.function import Function
 
-    return isinstance(value, Function)
+    return isinstance(value, Definition)
 
 
 def is_tool(value: Any) -> bool:
@@ -29,7 +26,7 @@ def is_tool(value: Any) -> bool:
     return isinstance(value, Tool)
 
 
-def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
+def guards_of(function: Definition, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
     """Hashes of the program's source and of all it can read, and of its bound arguments.
 
     And of what it has read of its surroundings, where that is allowed.
@@ -40,7 +37,7 @@ def guards_of(function: Function, bound: Mapping[str, Any]) -> tuple[Guard, ...]
     return (*found, *(ambient.guards() if ambient is not None else ()))
 
 
-def check_source(function: Function, graph: Graph, source: str) -> None:
+def check_source(function: Definition, graph: Graph, source: str) -> None:
     """Raises GuardError where a function is not what a program was compiled from, or where
     arguments of it that were bound are not known.
     """
@@ -66,7 +63,7 @@ def _is_code(guard: Guard) -> bool:
     return guard.kind in ("source", "tool")
 
 
-def _sources(function: Function) -> Iterator[tuple[str, str, str]]:
+def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
     """Every function reached by name from the program, and the plain values they read; tools of
     a kind of their own, since a program is the same whatever is inside of a tool.
     """
