@@ -30,7 +30,7 @@ from request_tokens import best_of
 
 import sgc
 from sgc.planning import room
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.text.tokenizer import load_tokenizer
 

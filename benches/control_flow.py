@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sgc.programs.function import Function
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import sgc
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sgc.cli import main
-from sgc.runs.endpoints import Endpoint, Runtime
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import Runtime
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.tracing.checking import check

@@ -14,7 +14,7 @@ from sgc.errors import ProgramRaised, SgcError
 from sgc.ir.graph import Graph
 from sgc.passes.pipeline import optimize
 from sgc.programs.function import Function
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking.scripted_replies import obeying

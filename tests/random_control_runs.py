@@ -22,7 +22,7 @@ from sgc.ir.graph import Graph
 from sgc.lang.tools import resolve_tools, tools_in
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.interface.limits import LimitExceeded
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking.rounds import text_of_length
@@ -336,8 +336,8 @@ def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
 def agree(wanted: Run, found: Run, max_turns: int) -> bool:
     """Errors cancel what is in flight, so tools count only where there is none."""
     one, two = wanted.found, found.found
-    if found.is_bounded and one == "SgcError":  # it was ended, after too many replies
-        return True
+    if one == "SgcError":  # it was ended, after too many replies: any error may come before
+        return isinstance(two, str)
     if found.is_bounded:  # interpreted, a loop goes on: it asks for as much, and more
         is_due = two == LimitExceeded.__name__ or wanted.is_mapped or (
             max(wanted.counts.values()) > max_turns

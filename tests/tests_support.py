@@ -13,7 +13,7 @@ from typing import Any
 from sgc.passes.pipeline import optimize
 from sgc.programs.function import Function
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 

@@ -1,20 +1,18 @@
-"""Calls of programs: opening a stream and running a body on it, eagerly or traced."""
+"""Starting interpreted runs, and waiting for them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from sgc.core.failures import leaving
-from sgc.core.places import outermost
-from sgc.core.session import Session
 from sgc.errors import ProgramError
+from sgc.interpreter.bodies import run_here
+from sgc.interpreter.maps import map_eagerly
 from sgc.interpreter.session import EagerSession
-from sgc.ir import types
-from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.ir.graph import Node
 from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
 from sgc.runs.streaming import TextLog
@@ -25,8 +23,6 @@ from sgc.runtime.executor.run.loop import refuse_own_thread
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
 from sgc.tracing.watch.guards import guards_of
-
-OnOpen = Callable[[ProgramState], None]
 
 
 class Canceller:
@@ -53,53 +49,6 @@ class Canceller:
             self._is_cancelled = True
             for session in self._sessions:
                 session.cancel()
-
-
-def call(
-    function: Definition,
-    session: Session,
-    arguments: Mapping[str, Any],
-    on_open: OnOpen | None = None,
-    path: str = "",
-    after: tuple[Ref, ...] = (),
-) -> ProgramState:
-    """Opens a stream for a call of `function` in a session and runs its body on it.
-
-    path: of a mapped call; after: what must be there before it begins.
-    """
-    ahead = function.num_api_spec_tokens or 0
-    with session.frame(function.name, function.heal, path, ahead) as path:
-        fields: dict[str, Operand] = {"name": Lit(function.name), "path": Lit(path)}
-        if after:
-            fields["after"] = after
-        # A nested call stands at the caller's line, a whole program at its own first line.
-        with session.located(function.loc if path == function.name else None):
-            (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
-        state = ProgramState(session, function.name, symbol, path)
-        if on_open is not None:
-            on_open(state)
-        args, kwargs = function.signature.call_arguments(arguments)
-        session.calling.append(state)
-        try:
-            state.ret_value = session.body(function.python)(state, *args, **kwargs)
-        finally:
-            session.calling.pop()
-    return state
-
-
-@outermost
-def run_body(
-    function: Definition,
-    session: Session,
-    arguments: Mapping[str, Any],
-    on_open: OnOpen | None = None,
-) -> ProgramState:
-    """Runs a whole program in a session, and makes its results known at the end."""
-    with session.active():
-        state = call(function, session, arguments, on_open)
-        with session.located(function.loc):
-            session.finish(state._ret_value)
-    return state
 
 
 def start_eager(
@@ -208,36 +157,9 @@ def _open_session(
 
     refuse_own_thread(loop)
     instance = asyncio.run_coroutine_threadsafe(open_instance(), loop).result()
-    session = EagerSession(function.name, instance, loop, log)
+    session = EagerSession(function.name, instance, loop, map_eagerly, log)
     session.note_arguments(arguments)
     return session
-
-
-def run_here(
-    function: Definition,
-    session: EagerSession,
-    arguments: Mapping[str, Any],
-    on_open: OnOpen | None = None,
-) -> ProgramState:
-    """Runs the body on this thread; an error of it stops the run, and is raised as it is."""
-    try:
-        state = run_body(function, session, arguments, on_open)
-    except BaseException as left:
-        error = leaving(left)
-        session.body_ended(error)
-        if session.log is not None:
-            session.log.close(error)  # before the run ends by being cancelled
-        asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
-        if error is left:
-            raise
-        raise error from error.__cause__
-    session.body_ended(None)
-    return state
-
-
-async def _stop(instance: Instance) -> None:
-    instance.cancel()
-    await instance.settle()
 
 
 def finished(state: ProgramState) -> RunResult:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sgc.core.places import here
 from sgc.core.session import Stream
 from sgc.errors import UsageError
-from sgc.interpreter.calls import run_here
+from sgc.interpreter.bodies import run_here
+from sgc.interpreter.session import EagerSession
 from sgc.ir.limits import MAX_NESTING
 from sgc.lang.maps import KnownStates, MapCall, plain_items
 from sgc.runtime.executor.run.map_places import MapPlace, call_path
 from sgc.runtime.executor.run.record import Request, RunResult
 
 if TYPE_CHECKING:
-    from sgc.interpreter.session import EagerSession
     from sgc.runtime.executor.instance import Instance
 
 T = TypeVar("T")

@@ -60,9 +60,11 @@ class EagerSession(Session):
         program: str,
         instance: Instance,
         loop: asyncio.AbstractEventLoop,
+        map_with: Callable[[EagerSession, MapCall], MappedStates],
         log: TextLog | None = None,
     ) -> None:
         super().__init__(program)
+        self._map_with = map_with
         self.instance = instance
         self.loop = loop
         self.log = log
@@ -129,13 +131,11 @@ class EagerSession(Session):
     # -- maps ---------------------------------------------------------------------------
 
     def map(self, call: MapCall) -> MappedStates:
-        from sgc.interpreter.maps import map_eagerly
-
-        return map_eagerly(self, call)
+        return self._map_with(self, call)
 
     def part(self, instance: Instance) -> EagerSession:
         """The session of a mapped call, which knows what this one knows of texts."""
-        part = EagerSession(instance.program, instance, self.loop)
+        part = EagerSession(instance.program, instance, self.loop, self._map_with)
         part.depth, part.helpers, part._heals = self.depth + 1, self.helpers, [self.heal]
         part._values, part._drawn = list(self._values), set(self._drawn)
         part._own, part._given = dict(self._own), dict(self._given)

@@ -49,9 +49,5 @@ def _refuse_plain(key: Any) -> None:
 def join(sep: str, items: Any) -> Any:
     """`sep.join(items)`, also of a list whose length is known only when the program runs."""
     if hasattr(items, "symbol"):
-        from sgc.ir import types
-        from sgc.tracing.values.computing import attempted, computed
-
-        is_of_text = items.symbol.type == types.list_of(types.TEXT)
-        return (computed if is_of_text else attempted)(items.session, "join", sep, items)
+        return items.session.joined(sep, items)
     return sep.join(items)

@@ -14,13 +14,13 @@ from sgc.core.places import here
 from sgc.core.session import current_session
 from sgc.core.threads import in_thread
 from sgc.errors import ArgumentError, SgcWarning, TraceError, UsageError
-from sgc.interpreter.calls import Canceller, call, finished, run_eager, start_eager, start_streaming
-from sgc.interpreter.deopt import may_deopt, run_with_deopt
+from sgc.interpreter.bodies import call
+from sgc.interpreter.calls import Canceller, finished, run_eager, start_eager, start_streaming
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.graph import Graph
 from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
-from sgc.planning.batches import make_batch
+from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.jit import Jit
 from sgc.runs.batch import (
     MAX_CONCURRENCY,
@@ -29,8 +29,10 @@ from sgc.runs.batch import (
     Row,
     checked_rows,
 )
-from sgc.runs.endpoints import Endpoint, resolve_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import resolve_backend
 from sgc.runs.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
+from sgc.runs.planned_batch import make_batch
 from sgc.runs.row_iterator import arun_each, run_all, run_each
 from sgc.runs.run import RunState
 from sgc.runtime.executor.instance import OnText

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -23,7 +23,6 @@ from sgc.lang.tools import met_tools, resolve_tools
 from sgc.passes.base import Pass
 from sgc.passes.facts.kept_results import keep
 from sgc.passes.pipeline import Observer, optimize
-from sgc.planning.batches import make_batch
 from sgc.runs.batch import (
     MAX_CONCURRENCY,
     Batch,
@@ -32,7 +31,9 @@ from sgc.runs.batch import (
     checked_rows,
 )
 from sgc.runs.cache_rules import with_marks
-from sgc.runs.endpoints import Endpoint, resolve_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import resolve_backend
+from sgc.runs.planned_batch import make_batch
 from sgc.runs.row_iterator import arun_each, run_all, run_each
 from sgc.runs.run import RunState
 from sgc.runtime.executor.executor import run_graph
@@ -60,6 +61,10 @@ class Program:
     @property
     def name(self) -> str:
         return self.graph.name
+
+    def with_graph(self, graph: Graph) -> Program:
+        """The program with another graph, such as one that a pass returned."""
+        return replace(self, graph=graph)
 
     def run(
         self,

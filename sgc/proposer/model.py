@@ -13,7 +13,7 @@ from sgc.ir.text.parser import parse
 from sgc.passes.changing.movement.pieces import Kind
 from sgc.passes.changing.movement.propose import Draft, Proposal, Proposer, Rejected
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.run.options import RunOptions
 
 MAX_DRAFT_CHARS = 24_000

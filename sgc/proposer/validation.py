@@ -8,7 +8,7 @@ from typing import Any
 
 from sgc.ir.graph import Block, Graph, Lit, Node
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.rows_file import InputRow
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult

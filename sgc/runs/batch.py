@@ -16,17 +16,15 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sgc.errors import BackendError, SgcError, UsageError
+from sgc.ir.graph import Graph
 from sgc.planning.plan import BatchPlan
 from sgc.planning.room import Room
 from sgc.runs.run import RunState
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.record import RunResult
-
-if TYPE_CHECKING:
-    from sgc.programs.program import Program
 
 MAX_CONCURRENCY = 1024  # rows under way, where no number is given
 MAX_THREADS = 96  # of interpreted rows, where no number is given
@@ -36,7 +34,20 @@ ORDERS = ("plan", "given")
 # for the ones before them.
 WINDOW = 4096
 
-StartRow = Callable[["Program"], Coroutine[Any, Any, RunResult]]
+
+class Compiled(Protocol):
+    """A compiled program, as a batch sees it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def graph(self) -> Graph: ...
+
+    def with_graph(self, graph: Graph) -> Any: ...
+
+
+StartRow = Callable[[Any], Coroutine[Any, Any, RunResult]]
 
 
 class BatchFailed(SgcError):
@@ -59,7 +70,7 @@ class Row:
     call: Callable[[], RunResult] | None = None
     cancel: Callable[[], None] | None = None
     how: str = "compiled"
-    program: Program | None = None
+    program: Compiled | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def started(self) -> Coroutine[Any, Any, RunResult]:

@@ -6,133 +6,21 @@ Nothing of gRPC or an engine is imported before an endpoint is first used.
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from sgc.core.session import current_session
-from sgc.errors import SgcError, UsageError
-from sgc.runtime.executor.interface.backend import Backend, Capabilities, ChatFormat, TextRun
+from sgc.errors import UsageError
+from sgc.runs.endpoint import Endpoint, require
+from sgc.runs.providers import connect_provider
+from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.loop import shared
 
 SCHEMES = ("grpc://", "grpcs://", "unix:")
 SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
 PROVIDER_SCHEMES = ("openai:", "anthropic:", "openai+http://", "openai+https://")
-
-
-class Endpoint:
-    """A backend to run programs on, for synchronous and asynchronous callers alike.
-
-    It is of the process that made it: a forked child has none of its connections and threads.
-    compiles: programs may be compiled for it.
-    """
-
-    compiles = True
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-
-    @property
-    def backend(self) -> Backend:
-        """What programs run on. Raises UsageError in a process forked since it was made."""
-        if not self.is_own:
-            raise UsageError(
-                "an endpoint is used that was made before a fork, in the parent process",
-                hint="make a new one in the child",
-            )
-        return self._backend
-
-    @backend.setter
-    def backend(self, backend: Backend) -> None:
-        self._backend, self._pid = backend, os.getpid()
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this process made it."""
-        return self._pid == os.getpid()
-
-    def as_asked(self) -> Endpoint:
-        """What programs are run on, where this one is given."""
-        return self
-
-    def begin_batch(self, function: Any, n_rows: int) -> None:
-        """Is told of a batch before its rows begin."""
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Itself; SGLang's `Runtime` has its connection under this name."""
-        return self
-
-    @property
-    def model_info(self) -> dict[str, Any]:
-        """What is known of the model; `model_path` always."""
-        return {"model_path": self._capabilities().model}
-
-    def get_model_name(self) -> str:
-        return str(self.model_info["model_path"])
-
-    def _capabilities(self) -> Capabilities:
-        found: Capabilities = shared.run(self.backend.capabilities())
-        return found
-
-    @property
-    def chat_template(self) -> Any:
-        """What the chat template puts around each role's content; may be set to another."""
-        return self._capabilities().chat
-
-    @chat_template.setter
-    def chat_template(self, template: Any) -> None:
-        chat = getattr(template, "chat_format", template)
-        if not isinstance(chat, ChatFormat):
-            raise UsageError(f"chat_template must be a chat template, found {template!r}")
-        self.backend = ChatOverride(self.backend, chat)
-
-    def get_chat_template(self) -> Any:
-        return self.chat_template
-
-    def cache_prefix(self, prefix_str: str) -> None:
-        """Has the backend compute and keep a text."""
-        shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
-
-    def get_server_info(self) -> dict[str, Any]:
-        """What the server says of itself, with `tokenizer_path` among it."""
-        ask = getattr(self.backend, "server_info", None)
-        model = self.get_model_name()
-        found = {"model_path": model, "tokenizer_path": model}
-        return found | dict(shared.run(ask())) if ask is not None else found
-
-    def flush_cache(self) -> int:
-        """Drops cached prefixes that nothing uses; gives the tokens freed."""
-        return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
-
-    def shutdown(self) -> None:
-        """Closes the connection; in a forked child, whose it is not, does nothing."""
-        if self.is_own:
-            shared.run(self.backend.close())
-
-    def __enter__(self) -> Endpoint:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.shutdown()
-
-
-class ChatOverride:
-    """A backend with a chat template of the caller's choice."""
-
-    def __init__(self, backend: Any, chat: ChatFormat) -> None:
-        self._backend = backend
-        self._chat = chat
-
-    async def capabilities(self) -> Capabilities:
-        found: Capabilities = await self._backend.capabilities()
-        return replace(found, chat=self._chat)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
 
 
 class RemoteEngine(Endpoint):
@@ -194,8 +82,6 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
     limits, such as max_cost, are theirs (docs/providers.md).
     """
     if uri.startswith(PROVIDER_SCHEMES):
-        from sgc.runs.providers import connect_provider
-
         return connect_provider(uri, token, **limits)
     if limits:
         raise UsageError(f"{next(iter(limits))} is for model providers, and {uri} is none")
@@ -249,17 +135,7 @@ _ENGINE_NEEDS = ("grpc", "grpc_health", "jinja2", "numpy", "safetensors", "token
 
 def require_engine() -> None:
     """Raises SgcError if an engine's packages are not installed."""
-    _require(_ENGINE_NEEDS, "running an engine here", "engine")
-
-
-def _require(modules: tuple[str, ...], what: str, extra: str) -> None:
-    """Says which extra to install, before an import deep inside fails."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        raise SgcError(
-            f"{what} needs packages that are not installed: {', '.join(missing)}",
-            hint=f"pip install 'sgc[{extra}]'",
-        )
+    require(_ENGINE_NEEDS, "running an engine here", "engine")
 
 
 def _import_client() -> None:
@@ -268,7 +144,7 @@ def _import_client() -> None:
 
 
 def _connect(uri: str, token: str | None) -> Backend:
-    _require(("grpc",), "talking to an engine", "grpc")
+    require(("grpc",), "talking to an engine", "grpc")
     from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
     async def make() -> Backend:
@@ -282,7 +158,7 @@ def _connect(uri: str, token: str | None) -> Backend:
 def _connect_sglang(
     url: str, api_key: str | None, verify: str | None, template: str | None
 ) -> Backend:
-    _require(("aiohttp",), "talking to an SGLang server", "http")
+    require(("aiohttp",), "talking to an SGLang server", "http")
     from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
 
     async def make() -> Backend:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.keep.recording import Recorder, Replayer
 from sgc.runtime.executor.keep.result_cache import ResultCache
 

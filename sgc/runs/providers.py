@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sgc.errors import UsageError
-from sgc.runs.endpoints import Endpoint, _require
+from sgc.runs.endpoint import Endpoint, require
 from sgc.runtime.executor.backends.providers.connect import (
     NO_SETTINGS,
     Target,
@@ -52,7 +52,7 @@ async def open_provider(
     Raises SgcError where the provider's SDK is not installed.
     """
     package = "anthropic" if target.provider == "anthropic" else "openai"
-    _require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
+    require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
     return await open_backend(target, settings, prices, sdk)
 
 

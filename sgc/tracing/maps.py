@@ -17,7 +17,7 @@ from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.errors import ArgumentError, UnknownVariable
-from sgc.interpreter import calls
+from sgc.interpreter.bodies import call as call_in_place
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL
@@ -81,7 +81,7 @@ def _in_place(session: MapRecorder, call: MapCall) -> KnownStates:
         after = ends[index - call.width] if index >= call.width else ()
         n_states, n_met = len(session.states), len(session.met)
         with _mapped_path(session, path):
-            states.append(calls.call(function, session, arguments, path=path, after=after))
+            states.append(call_in_place(function, session, arguments, path=path, after=after))
         symbols = [*session.met[n_met:], *(each.symbol for each in session.states[n_states:])]
         ends.append(tuple(Ref(symbol.name) for symbol in symbols))
     return KnownStates(session, states)

@@ -26,6 +26,7 @@ from sgc.lang.definition import Definition
 from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
+from sgc.tracing.code.frames import Opaque
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.maps import MapRecorder, map_traced
@@ -39,7 +40,7 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
-from sgc.tracing.paths.snapshot import Opaque, Reader, Widening
+from sgc.tracing.paths.snapshot import Reader, Widening
 from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.values.abstract import (
     INTERPRET,
@@ -54,6 +55,7 @@ from sgc.tracing.values.abstract import (
     stop,
 )
 from sgc.tracing.values.abstract_turns import counted
+from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
 from sgc.tracing.values.text_types import Known, domain, known_text
 from sgc.tracing.watch.hook import watch_now
@@ -376,6 +378,11 @@ class TraceSession(MapRecorder):
 
     def counted(self, n: Any) -> Iterator[Any]:
         return self.looped(counted(self, n))
+
+    def joined(self, sep: str, items: Any) -> Any:
+        """`sep.join(items)` of a list whose length is decided at run time."""
+        is_of_text = items.symbol.type == types.list_of(types.TEXT)
+        return (computed if is_of_text else attempted)(self, "join", sep, items)
 
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
         """A loop of our own, which begins."""

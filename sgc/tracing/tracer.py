@@ -17,7 +17,7 @@ from sgc.core.markers import Style
 from sgc.core.places import innermost_user_line, innermost_user_loc
 from sgc.core.symbols import Symbol
 from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
-from sgc.interpreter.calls import run_body
+from sgc.interpreter.bodies import run_body
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify

@@ -11,7 +11,8 @@ import pytest
 from providers.provider_server import Ask, ProviderServer
 
 from sgc.compat.sglang import install
-from sgc.runs.endpoints import Endpoint, get_default_backend, set_default_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import get_default_backend, set_default_backend
 
 KEY = "sk-test-0123456789abcdef"
 

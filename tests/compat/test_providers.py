@@ -16,7 +16,8 @@ from sgc.cli import main
 from sgc.compat.sglang import install
 from sgc.compat.sglang.runner import run_script
 from sgc.errors import SgcError, UsageError
-from sgc.runs.endpoints import Endpoint, get_default_backend, set_default_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import get_default_backend, set_default_backend
 
 KEY = "sk-test-0123456789abcdef"
 

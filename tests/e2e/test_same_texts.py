@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import sgc
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.executor.interface.backend import Sampling
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import sgc
 from sgc.errors import UnknownOutcome
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.log import file as log_file
 from sgc.runtime.executor.log.run_log import RunLog

@@ -11,7 +11,7 @@ from tests_support import run_both
 
 import sgc
 from sgc.errors import UnsupportedParameter
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import (
     FinishReason,

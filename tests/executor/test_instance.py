@@ -12,7 +12,7 @@ from waiting import BOUND_S, settle
 
 import sgc
 from sgc.errors import ArgumentError, BackendError, ContextExceeded, ProgramError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import ChoiceScore, Generated, Usage

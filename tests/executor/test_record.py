@@ -9,7 +9,7 @@ import pytest
 import sgc
 from sgc.cli import main
 from sgc.errors import NotRecorded, RunLogError, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Usage

@@ -18,7 +18,7 @@ import pytest
 import sgc
 from sgc.cli import main
 from sgc.errors import BackendError, CacheError, SgcWarning, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import RoleMark, Sampling, TextRun, TokenRun, Usage
 from sgc.runtime.executor.interface.media import media

@@ -18,7 +18,7 @@ from sgc.errors import (
     ToolError,
     UnknownOutcome,
 )
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES
 from sgc.runtime.executor.log.backend import ReplayBackend
 from sgc.runtime.executor.log.file import LogFile

@@ -20,7 +20,7 @@ from sgc.errors import (
     RunLogError,
     UsageError,
 )
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES
 from sgc.runtime.executor.interface.backend import (
     ChoiceScore,

@@ -10,7 +10,7 @@ import pytest
 
 import sgc
 from sgc.errors import BackendError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import LogprobsAsked, Sampling, TextRun
 from sgc.runtime.executor.keep.single_flight import SingleFlight

@@ -12,7 +12,7 @@ import sgc
 from sgc.errors import BackendError, ContextExceeded
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logprobs, Usage
 from sgc.runtime.executor.log.run_log import RunLog

@@ -15,7 +15,7 @@ from waiting import BOUND_S, until
 
 import sgc
 from sgc.errors import ArgumentError, ProgramError, SgcError, UnsupportedParameter, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Generated, Usage

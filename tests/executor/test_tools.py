@@ -236,7 +236,7 @@ def test_a_call_in_a_thread_may_run_a_program_of_its_own():
     def inner(s):
         s += "in" + sgc.gen("g")
 
-    endpoint = sgc.runs.endpoints.Endpoint(ScriptedBackend(lambda prompt, sampling: "ner"))
+    endpoint = sgc.runs.endpoint.Endpoint(ScriptedBackend(lambda prompt, sampling: "ner"))
 
     @sgc.tool
     def calls() -> str:
@@ -257,7 +257,7 @@ def test_an_error_of_a_tool_is_placed_at_the_users_line():
     def program(s):
         s += "a" + failing()
 
-    endpoint = sgc.runs.endpoints.Endpoint(ScriptedBackend(lambda prompt, sampling: "r"))
+    endpoint = sgc.runs.endpoint.Endpoint(ScriptedBackend(lambda prompt, sampling: "r"))
     for start in (program.run, program):
         with pytest.raises(SgcError, match="boom") as caught:
             start(backend=endpoint).text()

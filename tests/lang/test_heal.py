@@ -7,7 +7,7 @@ from tests_support import run_both
 
 import sgc
 from sgc.errors import UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.tracing.tracer import trace
 

@@ -14,7 +14,7 @@ import sgc
 from sgc.errors import CutOff, JoinFailed, TraceError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Graph
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.options import RunOptions

@@ -12,7 +12,7 @@ from lang.map_programs import TEXTS, agree, deciding, find, keep, lists, note, o
 
 import sgc
 from sgc.errors import TraceError, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import TextRun
 from sgc.runtime.executor.run.options import RunOptions

@@ -14,7 +14,7 @@ from lang.map_programs import TEXTS, counts, note, over_argument
 import sgc
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
 from sgc.ir.analysis.ceiling import ceiling
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
 

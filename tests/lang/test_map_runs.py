@@ -12,9 +12,9 @@ from waiting import BOUND_S, settle
 
 import sgc
 from sgc.errors import SgcError, UnknownVariable
-from sgc.interpreter.deopt import may_deopt, run_with_deopt
+from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.paths.explore import Budget

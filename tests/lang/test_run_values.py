@@ -10,7 +10,7 @@ from lang.slow_runs import PNG, bounded
 
 import sgc
 from sgc.errors import ArgumentError, SgcError, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import Generated
 from sgc.runtime.executor.run.loop import shared

@@ -14,7 +14,7 @@ from waiting import BOUND_S, until
 
 import sgc
 from sgc.errors import ProgramError, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.interface.backend import Generated

@@ -24,7 +24,7 @@ from sgc.passes.exact import fold_constants
 from sgc.passes.hints import insert_prefetch
 from sgc.passes.pipeline import run_pass
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.interface.backend import Prompt, Usage
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace

@@ -22,7 +22,7 @@ from sgc.ir.verify import verify
 from sgc.passes.exact.share_equal import share_equal
 from sgc.passes.pipeline import PASSES, run_pass
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph

@@ -13,7 +13,7 @@ from waiting import BOUND_S
 import sgc
 from sgc.errors import ToolError
 from sgc.passes.pipeline import optimize
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import trace

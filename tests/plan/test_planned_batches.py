@@ -11,13 +11,13 @@ from waiting import BOUND_S, settle
 
 import sgc
 from sgc.errors import BackendError, UsageError
-from sgc.planning.batches import make_batch
 from sgc.planning.plan import RowSize, plan_rows
 from sgc.planning.room import Room
 from sgc.runs import batch as batches
 from sgc.runs.batch import BatchOptions
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
+from sgc.runs.planned_batch import make_batch
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import Capabilities
 

@@ -17,7 +17,7 @@ from waiting import BOUND_S
 import sgc
 from sgc.cli import main
 from sgc.cli.running.rows import RowsAsked, run_rows
-from sgc.interpreter.deopt import may_deopt
+from sgc.programs.deopt import may_deopt
 from sgc.runs.rows_file import InputRow
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.tracer import Budget, trace

@@ -18,7 +18,7 @@ from sgc.predict.bounds.lengths import Bound, computed, known
 from sgc.predict.bounds.requests import Cost, EngineAsking
 from sgc.programs.function import Function
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.runtime.executor.run.options import RunOptions

@@ -10,7 +10,7 @@ import pytest
 
 import sgc
 from sgc.cli.main import main
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.log.run_log import RunLog
 

@@ -15,7 +15,7 @@ from sgc.predict.dry.samples import Samples
 from sgc.predict.dry.totals import Total, measured
 from sgc.predict.predict import Expecting, at_most, expected
 from sgc.predict.targets import ProviderTarget
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.providers.backend import ProviderBackend
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 from sgc.runtime.executor.log.run_log import RunLog

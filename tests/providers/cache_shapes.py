@@ -17,7 +17,7 @@ from providers.cache_models import (
 )
 
 import sgc
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.providers.backend import ProviderBackend
 from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings

@@ -12,7 +12,7 @@ from tests_support import asked, results
 
 import sgc
 from sgc.errors import UnsupportedParameter
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.providers.wire.messages import conversation_of
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.loop import shared

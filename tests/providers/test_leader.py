@@ -10,7 +10,7 @@ from providers.cache_models import AnthropicCache, CacheApi, VirtualClock
 from providers.cache_shapes import TEXT
 
 import sgc
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.providers.backend import ProviderBackend
 from sgc.runtime.executor.backends.providers.caches.cache_write_leader import (
     MAX_KNOWN,

@@ -15,7 +15,8 @@ from sgc.passes.base import Pass, Preserves
 from sgc.passes.changing.hoist_prefix import DOC, NAME
 from sgc.passes.changing.movement import Outcome, by_rules, lines, move
 from sgc.proposer.validation import Validation, validate
-from sgc.runs.endpoints import Endpoint, connect, resolve_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import connect, resolve_backend
 from sgc.runs.rows_file import InputRow, read_rows
 
 MAX_SHOWN = 3

@@ -15,7 +15,7 @@ from sgc.cli.running.run import check_writable, show_text, summary, to_json
 from sgc.errors import RunLogError, UsageError
 from sgc.programs.function import Function
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
 from sgc.runtime.executor.log.backend import ReplayBackend
 from sgc.runtime.executor.log.log_timeline import log_trace

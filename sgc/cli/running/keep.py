@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sgc.errors import UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.keeping import KeepingEndpoint
 from sgc.runtime.executor.keep.recording import Recorder, Replayer
 from sgc.runtime.executor.keep.result_cache import ResultCache

@@ -17,12 +17,12 @@ from sgc.cli.main import EXIT_ERROR
 from sgc.cli.programs.source import check_texts
 from sgc.errors import SgcError, UsageError
 from sgc.interpreter.calls import Canceller, run_eager
-from sgc.interpreter.deopt import may_deopt, run_with_deopt
-from sgc.planning.batches import make_batch
+from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runs.batch import MAX_CONCURRENCY, Batch, BatchOptions, Row
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.planned_batch import make_batch
 from sgc.runs.row_iterator import run_each
 from sgc.runs.rows_file import InputRow
 from sgc.runs.run import RunState

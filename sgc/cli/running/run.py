@@ -19,12 +19,13 @@ from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
 from sgc.cli.running.rows import RowsAsked, checked, run_rows
 from sgc.errors import UsageError
-from sgc.interpreter.deopt import may_deopt, run_with_deopt
 from sgc.ir.graph import Node
 from sgc.ir.types import Type
+from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.function import Function
 from sgc.programs.program import Program, refuse_dead
-from sgc.runs.endpoints import PROVIDER_SCHEMES, Endpoint, Runtime, connect
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import PROVIDER_SCHEMES, Runtime, connect
 from sgc.runs.options import make_options
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.log.run_log import RunLog

@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from sgc.errors import EngineUnavailable, UsageError
-from sgc.runs.endpoints import SCHEMES, Endpoint, connect
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import SCHEMES, connect
 from sgc.runtime.executor.run.loop import shared
 
 WINDOW_S = 5.0  # of the recent hit rate

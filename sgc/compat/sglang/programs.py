@@ -15,7 +15,8 @@ from sgc.ir.graph import Graph
 from sgc.ir.text.printer import to_text
 from sgc.programs.function import Function
 from sgc.programs.program import Program
-from sgc.runs.endpoints import Endpoint, resolve_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import resolve_backend
 from sgc.runs.run import RunState
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from sgc.compat.sglang.importing import install
 from sgc.errors import SgcError, UsageError
-from sgc.runs.endpoints import PROVIDER_SCHEMES, Endpoint, set_default_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import PROVIDER_SCHEMES, set_default_backend
 
 
 def run_script(

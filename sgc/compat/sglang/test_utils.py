@@ -15,7 +15,8 @@ from sgc.compat.sglang.server.processes import popen_launch_server
 from sgc.compat.sglang.settings.config import global_config
 from sgc.compat.sglang.utils import is_in_ci, normalize_base_url
 from sgc.errors import SgcError, UsageError
-from sgc.runs.endpoints import Endpoint, get_default_backend
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import get_default_backend
 
 DEFAULT_MODEL_NAME_FOR_TEST = "meta-llama/Llama-3.1-8B-Instruct"
 DEFAULT_SMALL_MODEL_NAME_FOR_TEST = "meta-llama/Llama-3.2-1B-Instruct"

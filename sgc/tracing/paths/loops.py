@@ -15,7 +15,7 @@ from typing import Any
 
 from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
-from sgc.tracing.paths.snapshot import Opaque, is_clean
+from sgc.tracing.code.frames import Opaque, is_clean
 
 MAX_FOREIGN = 20_000
 # Code that is not the user's, by identity: every call of a trace is asked about.

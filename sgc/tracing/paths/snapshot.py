@@ -9,7 +9,6 @@ in. What cannot be looked into makes a run go on alone, which is always right.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import re
 import struct
 import sys
@@ -17,7 +16,7 @@ import types as pytypes
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import CodeType, FrameType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sgc.core.markers import has_marker, split_markers
@@ -25,15 +24,15 @@ from sgc.core.places import innermost_user_loc
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
-from sgc.tracing.code import bytecode
-from sgc.tracing.code.bytecode import Slot, Stack, info_of
+from sgc.tracing.code.bytecode import Slot, info_of
+from sgc.tracing.code.frames import Opaque, called, stack_of
+from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
-    from sgc.tracing.paths.loops import Loops
 
 MAX_VALUES = 20_000
 _HEAP_TYPE = 1 << 9
@@ -41,10 +40,6 @@ _POINTER = struct.calcsize("P")
 _CONSTANTS = frozenset({
     type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
 })  # fmt: skip
-
-
-class Opaque(Exception):
-    """Something is there that cannot be looked into."""
 
 
 Shape = tuple[object, ...]
@@ -314,7 +309,7 @@ class Reader:
         code = frame.f_code
         if set(code.co_freevars) <= {"__class__"}:
             return
-        function = _called(caller, code)
+        function = called(caller, code)
         if not isinstance(function, pytypes.FunctionType):
             raise Opaque
         for cell in function.__closure__ or ():
@@ -516,45 +511,3 @@ def _is_pythons(kind: type) -> bool:
         n_slots += sum(name not in ("__dict__", "__weakref__") for name in names)
     n_slots += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER
-
-
-def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
-    """What a frame's stack holds beside the call that it is in."""
-    info = info_of(frame.f_code)
-    if is_innermost:
-        return info.before(frame.f_lasti).stack
-    stack = info.after(frame.f_lasti).stack
-    return None if not stack else stack[:-1]
-
-
-def is_clean(frames: list[FrameType]) -> bool:
-    """Whether nothing hides in the frames: the innermost is at the beginning of a statement, the
-    others at one that is no more than the call of the next, and call it themselves: a function
-    that is called for them, by `sorted` or the making of an object, say, has what nobody sees.
-    """
-    for index, frame in enumerate(frames):
-        code = frame.f_code
-        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
-            return False
-        if not bytecode.is_clean(stack_of(frame, is_innermost=index == 0)):
-            return False
-        if index and _called(frame, frames[index - 1].f_code) is None:
-            return False
-    return True
-
-
-def _called(frame: FrameType, code: CodeType) -> pytypes.FunctionType | str | None:
-    """The function of that code, if it is what a frame is calling; of a method, its name."""
-
-    callee = info_of(frame.f_code).callee(frame.f_lasti)
-    if callee is None:
-        return None
-    loads, name = callee
-    if loads in ("LOAD_METHOD", "LOAD_ATTR"):
-        return name if name == code.co_name else None
-    is_global = loads in ("LOAD_GLOBAL", "LOAD_NAME")
-    called = (frame.f_globals if is_global else frame.f_locals).get(name)
-    if isinstance(called, Definition):
-        called = called.python
-    is_it = isinstance(called, pytypes.FunctionType) and called.__code__ is code
-    return called if is_it else None

@@ -13,7 +13,8 @@ import pytest
 from sglang_server import ScriptedServer
 from waiting import BOUND_S
 
-from sgc.runs.endpoints import Endpoint, RuntimeEndpoint
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import RuntimeEndpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.interface.backend import Usage
 

@@ -22,7 +22,7 @@ from sgc.core.threads import in_thread
 from sgc.errors import BackendError, SgcWarning, TraceError
 from sgc.ir.graph import Node
 from sgc.lang import choices as choice_methods
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,

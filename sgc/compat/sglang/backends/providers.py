@@ -16,7 +16,7 @@ from sgc.compat.sglang.backends.runtime_endpoint import NamedEndpoint
 from sgc.compat.sglang.settings import chat_template as templates
 from sgc.compat.sglang.settings.chat_template import ChatTemplate
 from sgc.errors import SgcError, UsageError
-from sgc.runs.endpoints import Endpoint
+from sgc.runs.endpoint import Endpoint
 from sgc.runs.providers import ProviderEndpoint, open_provider
 from sgc.runtime.executor.backends.providers.connect import Target, parse_target, target
 from sgc.runtime.executor.backends.providers.models.models import Choices, Facts, facts_for

@@ -17,7 +17,8 @@ from sgc.compat.sglang.settings.chat_template import ChatTemplate
 from sgc.errors import UsageError
 from sgc.lang.choices import ChoicesDecision
 from sgc.runs import endpoints
-from sgc.runs.endpoints import SCHEMES, Endpoint
+from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import SCHEMES
 from sgc.runtime.executor.prompts.chat_templates import DEFAULT
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sgc.errors import SgcWarning
 from sgc.ir.graph import Graph, Lit
@@ -14,12 +13,9 @@ from sgc.passes.pipeline import run_pass
 from sgc.planning.fields import order_fields
 from sgc.planning.known import Known, Reader
 from sgc.planning.plan import BatchPlan, plan_known
-from sgc.runs.batch import Batch, BatchOptions, Row
+from sgc.runs.batch import Batch, BatchOptions, Compiled, Row
 from sgc.runs.cache_rules import announce_rows
 from sgc.runtime.executor.interface.backend import Backend
-
-if TYPE_CHECKING:
-    from sgc.programs.program import Program
 
 _NOTHING = Known((), 0, 0)
 
@@ -66,8 +62,9 @@ def with_fields_reordered(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     return found, notes
 
 
-def _variant(program: Program, order: tuple[int, ...]) -> Program:
-    return replace(program, graph=run_pass(reorder_fields(order), program.graph))
+def _variant(program: Compiled, order: tuple[int, ...]) -> Compiled:
+    found: Compiled = program.with_graph(run_pass(reorder_fields(order), program.graph))
+    return found
 
 
 def _warn(message: str) -> None:

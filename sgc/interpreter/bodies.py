@@ -1,0 +1,93 @@
+"""Running the body of a program on a stream, eagerly or traced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sgc.core.failures import leaving
+from sgc.core.places import outermost
+from sgc.core.session import Session
+from sgc.interpreter.session import EagerSession
+from sgc.ir import types
+from sgc.ir.graph import Lit, Operand, Ref
+from sgc.lang.definition import Definition
+from sgc.lang.state import ProgramState
+from sgc.runtime.executor.instance import Instance
+
+OnOpen = Callable[[ProgramState], None]
+
+
+def call(
+    function: Definition,
+    session: Session,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+    path: str = "",
+    after: tuple[Ref, ...] = (),
+) -> ProgramState:
+    """Opens a stream for a call of `function` in a session and runs its body on it.
+
+    path: of a mapped call; after: what must be there before it begins.
+    """
+    ahead = function.num_api_spec_tokens or 0
+    with session.frame(function.name, function.heal, path, ahead) as path:
+        fields: dict[str, Operand] = {"name": Lit(function.name), "path": Lit(path)}
+        if after:
+            fields["after"] = after
+        # A nested call stands at the caller's line, a whole program at its own first line.
+        with session.located(function.loc if path == function.name else None):
+            (symbol,) = session.emit("stream", [("s", types.STREAM)], **fields)
+        state = ProgramState(session, function.name, symbol, path)
+        if on_open is not None:
+            on_open(state)
+        args, kwargs = function.signature.call_arguments(arguments)
+        session.calling.append(state)
+        try:
+            state.ret_value = session.body(function.python)(state, *args, **kwargs)
+        finally:
+            session.calling.pop()
+    return state
+
+
+@outermost
+def run_body(
+    function: Definition,
+    session: Session,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
+    """Runs a whole program in a session, and makes its results known at the end."""
+    with session.active():
+        state = call(function, session, arguments, on_open)
+        with session.located(function.loc):
+            session.finish(state._ret_value)
+    return state
+
+
+def run_here(
+    function: Definition,
+    session: EagerSession,
+    arguments: Mapping[str, Any],
+    on_open: OnOpen | None = None,
+) -> ProgramState:
+    """Runs the body on this thread; an error of it stops the run, and is raised as it is."""
+    try:
+        state = run_body(function, session, arguments, on_open)
+    except BaseException as left:
+        error = leaving(left)
+        session.body_ended(error)
+        if session.log is not None:
+            session.log.close(error)  # before the run ends by being cancelled
+        asyncio.run_coroutine_threadsafe(_stop(session.instance), session.loop).result()
+        if error is left:
+            raise
+        raise error from error.__cause__
+    session.body_ended(None)
+    return state
+
+
+async def _stop(instance: Instance) -> None:
+    instance.cancel()
+    await instance.settle()
