@@ -28,6 +28,7 @@ from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.worker.link import WorkerDied
 
+MAX_SCHEMA_BYTES = 2 * 1024 * 1024
 STOP_GRACE_S = 1.0
 TLS_TIMEOUT_S = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -38,7 +39,10 @@ _wire_log.setLevel(logging.CRITICAL)  # the library tells of each client that sp
 def application(
     facts: EngineFacts, shared: Shared, security: Security, runs: Runs, connections: Connections
 ) -> web.Application:
-    bodies = BodyReader(connections)
+    most = shared.tokenizer.most_json_bytes(shared.limits.max_positions)
+    if most is not None:
+        most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
+    bodies = BodyReader(connections, max_string_bytes=most)
     app = web.Application(
         middlewares=[connections.middleware, errors_as_json, guard(security.tokens)],
         client_max_size=MAX_MESSAGE_BYTES,

@@ -37,8 +37,15 @@ class _Reading:
 
     chunks: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
+    n_unquoted: int = 0  # since the last quote: of the string that is coming, or fewer
     deadline: asyncio.Timeout | None = None
     is_given_up: bool = False
+
+    def add(self, chunk: bytes) -> None:
+        self.chunks.append(chunk)
+        self.n_bytes += len(chunk)
+        last = chunk.rfind(b'"')
+        self.n_unquoted = self.n_unquoted + len(chunk) if last < 0 else len(chunk) - last - 1
 
     def joined(self) -> bytes:
         """The body, whose pieces are let go."""
@@ -48,17 +55,26 @@ class _Reading:
 
 
 class BodyReader:
+    """max_string_bytes: of one JSON string, where it is known what no prompt can exceed."""
+
     def __init__(
-        self, connections: Connections, max_reading_bytes: int = MAX_READING_BYTES
+        self,
+        connections: Connections,
+        max_reading_bytes: int = MAX_READING_BYTES,
+        max_string_bytes: int | None = None,
     ) -> None:
         self._connections = connections
+        self._most_in_string = MAX_MESSAGE_BYTES if max_string_bytes is None else max_string_bytes
         self._most = max_reading_bytes
         self._n_bytes = 0
         self._reading: dict[_Reading, None] = {}  # in the order in which they came
         self._lane = Lane("json")
 
     async def read(self, request: web.Request) -> Json:
-        """The object that the body is; raises HttpError 400, 408, 413, 415 or 503."""
+        """The object that the body is; raises HttpError 400, 408, 413, 415 or 503.
+
+        A string that no prompt can hold is refused as it comes, before anything is made of it.
+        """
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise HttpError(415, "a compressed body is not taken; send it as it is")
         length = request.content_length
@@ -77,11 +93,12 @@ class BodyReader:
         try:
             async with asyncio.timeout(_allowed_s(0)) as reading.deadline:
                 while chunk := await request.content.readany():
-                    reading.chunks.append(chunk)
-                    reading.n_bytes += len(chunk)
+                    reading.add(chunk)
                     self._n_bytes += len(chunk)
                     if reading.n_bytes > MAX_MESSAGE_BYTES:
                         raise too_large()
+                    if reading.n_unquoted > self._most_in_string:
+                        raise _too_long(self._most_in_string)
                     if not reading.is_given_up:
                         reading.deadline.reschedule(start_s + _allowed_s(reading.n_bytes))
                     self._make_room()
@@ -111,6 +128,11 @@ def _allowed_s(n_bytes: int) -> float:
 
 def too_large() -> HttpError:
     return HttpError(413, f"the body may have {MAX_MESSAGE_BYTES} bytes", code="body_too_large")
+
+
+def _too_long(most: int) -> HttpError:
+    message = f"a string of more than {most} bytes is longer than any prompt that fits this engine"
+    return HttpError(413, message, code="context_length_exceeded")
 
 
 def parsed(data: bytes) -> Json:

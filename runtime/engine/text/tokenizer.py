@@ -114,6 +114,10 @@ class Tokenizer:
         """As many tokens as the text has at least, told without tokenizing it."""
         return 0 if self._least is None else self._least.of(text)
 
+    def most_json_bytes(self, n_tokens: int) -> int | None:
+        """The bytes of the longest JSON string of so many tokens; None where none is known."""
+        return None if self._least is None else self._least.most_json_bytes(n_tokens)
+
     @cached_property
     def eos_ids(self) -> tuple[int, ...]:
         """Ids that end a generation: the tokenizer's and the generation configuration's."""

@@ -317,11 +317,13 @@ def test_who_does_not_read_a_stream_is_hung_up_on(monkeypatch: pytest.MonkeyPatc
 
 @asynccontextmanager
 async def reading_server(
-    most: int = 100, max_reading_bytes: int = body.MAX_READING_BYTES
+    most: int = 100,
+    max_reading_bytes: int = body.MAX_READING_BYTES,
+    max_string_bytes: int | None = None,
 ) -> AsyncIterator[tuple[str, int]]:
     """A server that reads JSON, and says 200."""
     connections = Connections(1.0, most)
-    reader = body.BodyReader(connections, max_reading_bytes)
+    reader = body.BodyReader(connections, max_reading_bytes, max_string_bytes)
 
     async def read(request: web.Request) -> web.Response:
         return web.json_response(await reader.read(request))
@@ -394,6 +396,21 @@ def test_large_bodies_that_come_at_once_are_all_read() -> None:
             work = [answered(address, head % len(large) + large) for _ in range(6)]
             for found in await asyncio.gather(*work):
                 assert found.startswith(b"HTTP/1.1 200 ")
+
+    asyncio.run(main())
+
+
+def test_a_string_that_no_prompt_holds_is_refused_as_it_comes() -> None:
+    """Before the body has come: nothing is made of it, and nobody waits for that."""
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+    fits = b'{"a": ["' + b'", "'.join([b"x" * 190_000] * 9) + b'"]}'
+
+    async def main() -> None:
+        async with reading_server(max_string_bytes=200_000) as address:
+            found = await answered(address, head % 10_000_000 + b'{"a": "' + b"x" * 600_000)
+            assert found.startswith(b"HTTP/1.1 413 ")
+            assert b"context_length_exceeded" in found
+            assert (await answered(address, head % len(fits) + fits)).startswith(b"HTTP/1.1 200 ")
 
     asyncio.run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -64,8 +65,6 @@ MADE = {
 
 
 def least_of(tokenizer: Tokenizer) -> LeastTokens | None:
-    import json
-
     return least_tokens(tokenizer, json.loads(tokenizer.to_str()))
 
 
@@ -75,7 +74,11 @@ def least_of(tokenizer: Tokenizer) -> LeastTokens | None:
 def test_no_text_has_fewer(kind: str, text: str) -> None:
     least = least_of(MADE[kind])
     assert least is not None
-    assert least.of(text) <= len(MADE[kind].encode(text, add_special_tokens=False).ids)
+    n_tokens = len(MADE[kind].encode(text, add_special_tokens=False).ids)
+    assert least.of(text) <= n_tokens
+    most = least.most_json_bytes(n_tokens)
+    assert most is None or len("".join(rf"\u{ord(c):04x}" for c in text if c <= "\uffff")) <= most
+    assert most is None or len(json.dumps(text)) - 2 <= most
 
 
 @pytest.mark.parametrize(
