@@ -39,7 +39,8 @@ from sgc.lang.words import (
     user_end,
     video,
 )
-from sgc.programs.function import Function, function
+from sgc.programs.decorator import function
+from sgc.programs.function import Function
 from sgc.programs.program import Program, load
 from sgc.runs.batch import BatchFailed
 from sgc.runs.endpoints import (

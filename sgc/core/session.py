@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from sgc.core.call_stack import CallStack
 from sgc.core.markers import has_marker
 from sgc.core.places import user_loc
 from sgc.core.symbols import Namer, Symbol
@@ -101,18 +101,14 @@ class Session(ABC):
 
     def __init__(self, program: str) -> None:
         self.program = program
+        self.stack = CallStack(program)
         self.overlays: Any = replay_overlays.get()
         self.namer = Namer()
         self.states: list[Stream] = []  # every stream, in order of creation
-        self._frames: list[tuple[str, int]] = []  # (call path, calls made) of functions running
         self.calling: list[Stream] = []  # the streams of functions that are running
         self.scopes: list[tuple[Any, ...]] = []  # what `with` blocks of ours will need at their end
-        self._heals: list[bool | None] = []  # of the same functions: what their generations do
-        self._aheads: list[int] = []
-        self._n_maps: Counter[str] = Counter()  # by the path of the function that maps
         self.mapped_path = ""  # of a mapped call that is traced in place
         self.is_over = False
-        self._thread = threading.get_ident()
         self._fixed_loc: Loc | None = None
 
     # -- what differs between tracing and running ---------------------------------------
@@ -243,13 +239,6 @@ class Session(ABC):
     def as_value(self, value: Any) -> Any:
         """What a mapped call gives: special tokens in it are plain text, wherever they are from."""
 
-    def next_map(self) -> tuple[str, int]:
-        """The path of the function that is running, and the number of the map that it begins."""
-        self._refuse_other_threads("sgc.map")
-        caller = self._frames[-1][0]
-        self._n_maps[caller] += 1
-        return caller, self._n_maps[caller] - 1
-
     # -- joins --------------------------------------------------------------------------
 
     @abstractmethod
@@ -338,51 +327,6 @@ class Session(ABC):
         return Ref(symbol.name)
 
     # -- calls and the end --------------------------------------------------------------
-
-    @contextmanager
-    def frame(
-        self, name: str, heal: bool | None = None, path: str = "", ahead: int = 0
-    ) -> Iterator[str]:
-        """A call of a function: gives its path among the calls, which seeds derive from.
-
-        heal: the default of its generations; None is that of the function that calls it. path: of a
-        mapped call, which is not one of those that are counted. ahead: tokens that its generations
-        ask for at once where providers bill each request.
-        """
-        self._refuse_other_threads(name)
-        if not path and not self._frames:
-            path = name
-        elif not path:
-            caller, n_calls = self._frames[-1]
-            self._frames[-1] = (caller, n_calls + 1)
-            path = f"{caller}/{name}.{n_calls}"
-        self._frames.append((path, 0))
-        self._heals.append(self.heal if heal is None else heal)
-        self._aheads.append(ahead)
-        try:
-            yield path
-        finally:
-            self._frames.pop()
-            self._heals.pop()
-            self._aheads.pop()
-
-    def _refuse_other_threads(self, name: str) -> None:
-        if threading.get_ident() != self._thread:
-            raise UsageError(
-                f"{name} is called by another thread than the one that runs {self.program}",
-                where=str(user_loc() or ""),
-                hint="streams of one program run in parallel without threads",
-            )
-
-    @property
-    def heal(self) -> bool | None:
-        """Whether generations of the function that is running heal; None is the run's default."""
-        return self._heals[-1] if self._heals else None
-
-    @property
-    def ahead(self) -> int:
-        """Tokens that generations of the present function ask for at once; 0 for their own."""
-        return self._aheads[-1] if self._aheads else 0
 
     @contextmanager
     def located(self, loc: Loc | None) -> Iterator[None]:

@@ -36,7 +36,7 @@ def map_eagerly(session: EagerSession, call: MapCall) -> KnownStates:
     items = plain_items(call.items)
     if session.depth >= MAX_NESTING:
         raise UsageError(f"maps are nested deeper than {MAX_NESTING}", where=here())
-    caller, ordinal = session.next_map()
+    caller, ordinal = session.stack.next_map()
     instance = session.instance
 
     async def begin() -> MapPlace:

@@ -11,7 +11,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
     Callable,
     Coroutine,
@@ -19,7 +18,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing
 from contextvars import Context
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,10 +28,11 @@ from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
 from sgc.core.texts import occurrences, texts_in
 from sgc.errors import SgcError, UsageError
+from sgc.interpreter.following import pieces_of, pieces_with_meta
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.lang.joins import refuse_test, tested
-from sgc.runs.streaming import Reader, TextLog, follow, follow_async
+from sgc.runs.streaming import TextLog
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.media import Media
@@ -136,7 +135,8 @@ class EagerSession(Session):
     def part(self, instance: Instance) -> EagerSession:
         """The session of a mapped call, which knows what this one knows of texts."""
         part = EagerSession(instance.program, instance, self.loop, self._map_with)
-        part.depth, part.helpers, part._heals = self.depth + 1, self.helpers, [self.heal]
+        part.depth, part.helpers = self.depth + 1, self.helpers
+        part.stack.default_heal = self.stack.heal
         part._values, part._drawn = list(self._values), set(self._drawn)
         part._own, part._given = dict(self._own), dict(self._given)
         return part
@@ -159,7 +159,7 @@ class EagerSession(Session):
 
     def adopt_thread(self) -> None:
         """The calling thread is the one that runs the program's body."""
-        self._thread = threading.get_ident()
+        self.stack.adopt_thread()
 
     def body_ended(self, error: BaseException | None) -> None:
         """Marks the end of the program's Python; what it raised is raised to readers."""
@@ -173,7 +173,7 @@ class EagerSession(Session):
 
     @property
     def _is_outside(self) -> bool:
-        return threading.get_ident() != self._thread
+        return self.stack.is_other_thread
 
     def await_body(self) -> None:
         if self._is_outside and not self._body_is_over:
@@ -252,42 +252,10 @@ class EagerSession(Session):
         return self._noted(self.instance.meta_info(value.name))  # it tells of tokens' texts
 
     def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
-        if self.log is None:
-            yield from _at_once(state, names)
-            return
-        reader = Reader(self.log, state.path, names)
-        if names is None and state.start_text:
-            yield state.start_text
-        for piece in follow(reader):
-            yield self._noted(piece)
-        if isinstance(names, str) and not reader.n_found:
-            yield from _at_once(state, names)
+        return map(self._noted, pieces_of(self.log, state, names))
 
-    async def text_async_iter(
-        self, state: Stream, names: Any, with_meta: bool
-    ) -> AsyncIterator[Any]:
-        def meta() -> Any:
-            found = state.get_meta_info(names) if isinstance(names, str) else None
-            return found or {}
-
-        pieces = self._pieces(state, names)
-        async with aclosing(_with_meta(pieces, meta) if with_meta else pieces) as found:
-            async for piece in found:
-                yield piece
-
-    async def _pieces(self, state: Stream, names: Any) -> AsyncGenerator[Any, None]:
-        """What `text_async_iter` gives, as soon as it is there."""
-        is_whole = self.log is None
-        if self.log is not None:
-            reader = Reader(self.log, state.path, names)
-            if names is None and (start := await asyncio.to_thread(lambda: state.start_text)):
-                yield start
-            async for piece in follow_async(reader):
-                yield piece
-            is_whole = isinstance(names, str) and not reader.n_found
-        if is_whole:
-            for piece in await asyncio.to_thread(lambda: list(_at_once(state, names))):
-                yield piece
+    def text_async_iter(self, state: Stream, names: Any, with_meta: bool) -> AsyncIterator[Any]:
+        return pieces_with_meta(self.log, state, names, with_meta)
 
     # -- the end ------------------------------------------------------------------------
 
@@ -404,31 +372,3 @@ class EagerSession(Session):
             at = end
         parts.append((True, Lit(text[at:])))
         return [part for part in parts if part[1] != Lit("")]
-
-
-async def _with_meta(
-    pieces: AsyncGenerator[Any, None], meta: Callable[[], Any]
-) -> AsyncGenerator[Any, None]:
-    """Pairs each piece with its own meta data, or `{}`; the last, held back, with `meta()`."""
-    held: list[Any] = []
-    async with aclosing(pieces):
-        async for piece in pieces:
-            if held:
-                before = held.pop()
-                yield before, dict(getattr(before, "meta", {}))
-            held.append(piece)
-    if held:
-        yield held.pop(), await asyncio.to_thread(meta)
-
-
-def _at_once(state: Stream, names: Any) -> Iterator[Any]:
-    """All of what a reader wants, when nothing is streamed or a name is no generation's."""
-    from sgc.runs.streaming import StreamedText
-
-    if names is None:
-        yield state.text()
-    elif isinstance(names, str):
-        yield state[names]
-    else:
-        for name in names:
-            yield StreamedText(state[name], name, state.path)

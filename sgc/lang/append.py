@@ -80,8 +80,8 @@ def _gen(state: Stream, expr: Gen, is_hidden: bool = False) -> None:
     for key, value in expr.params.items():
         if key != "n":
             fields[key] = session.operands(value) if key in _LISTS else session.scalar(value)
-    if session.heal is not None:
-        fields.setdefault("heal", Lit(session.heal))
+    if session.stack.heal is not None:
+        fields.setdefault("heal", Lit(session.stack.heal))
     if n is not None and session.is_abstract(n):
         raise UsageError(
             "n of a gen decides whether its value is a text or a list, so it must be known",
@@ -93,8 +93,8 @@ def _gen(state: Stream, expr: Gen, is_hidden: bool = False) -> None:
             fields["single"] = Lit(True)
         if is_hidden:
             fields["hidden"] = Lit(True)
-        if session.ahead:
-            fields["ahead"] = Lit(session.ahead)
+        if session.stack.ahead:
+            fields["ahead"] = Lit(session.stack.ahead)
         _sample(state, "gen", expr.name, types.TEXT, fields)
     else:
         _sample(state, "gen_n", expr.name, types.list_of(types.TEXT), {"n": Lit(n), **fields})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgc.core.places import here
-from sgc.errors import UsageError
+from sgc.errors import ArgumentError, UsageError
 from sgc.ir.graph import Loc
 from sgc.lang.signature import read_signature
 from sgc.runtime.executor.run.options import check_parameter
@@ -97,8 +97,32 @@ class Definition:
         """Defaults of the last of them."""
         return [p.default for p in self.signature.parameters if p.has_default]
 
-    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name: bound ones, unless the call gives them."""
         positional = self.signature.names[: len(args)]
         bound = {n: v for n, v in self.bind_arguments.items() if n not in positional}
         return self.signature.bind(args, {**bound, **kwargs})
+
+    def row_arguments(self, index: int, row: Any) -> dict[str, Any]:
+        """The arguments of a row, checked before any row starts."""
+        try:
+            if isinstance(row, Mapping):
+                arguments = self.bound((), row)
+            elif isinstance(row, (list, tuple)):
+                arguments = self.bound(tuple(row), {})
+            else:
+                raise ArgumentError(
+                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
+                )
+            self.signature.check_types(arguments)
+        except ArgumentError as error:
+            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
+        return arguments
+
+    def __repr__(self) -> str:
+        return f"<sgc.function {self.name}({', '.join(map(self._shown, self.signature.names))})>"
+
+    def _shown(self, name: str) -> str:
+        """A parameter as `repr` shows it: with its stars, or with the argument bound to it."""
+        stars = {self.signature.rest: "*", self.signature.options: "**"}.get(name, "")
+        return f"{stars}{name}" + ("=…" if name in self.bind_arguments else "")

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from sgc.core.places import here
 from sgc.core.session import current_session
@@ -103,7 +103,7 @@ class Function(Definition):
         """
         session = current_session()
         if session is not None:
-            return call(self, session, self._bound(args, kwargs))
+            return call(self, session, self.bound(args, kwargs))
         refuse_own_thread(shared.loop)
         given = self._split(args, kwargs)
         if given.stream:
@@ -158,7 +158,7 @@ class Function(Definition):
         on_text: OnText | None = None,
     ) -> RunResult:
         """Interprets to the end and gives what a compiled run gives."""
-        given = self._bound((), arguments)
+        given = self.bound((), arguments)
         self.signature.check_types(given)
         backend = endpoint.backend
         return finished(start_eager(self, given, backend, options, shared.loop, on_text))
@@ -302,7 +302,7 @@ class Function(Definition):
         endpoint = resolve_backend(backend)
         rows = checked_rows(rows)
         chosen = make_options(known_options(options))
-        bound = [self._row_arguments(index, row) for index, row in enumerate(rows)]
+        bound = [self.row_arguments(index, row) for index, row in enumerate(rows)]
 
         endpoint.begin_batch(self, len(bound))
         guards = self._jit.guards() if self._jit is not None else None
@@ -313,22 +313,6 @@ class Function(Definition):
         ]
         return make_batch(made, how, endpoint.backend, chosen.max_tokens)
 
-    def _row_arguments(self, index: int, row: Any) -> dict[str, Any]:
-        """The arguments of a row, checked before any row starts."""
-        try:
-            if isinstance(row, Mapping):
-                arguments = self._bound((), row)
-            elif isinstance(row, (list, tuple)):
-                arguments = self._bound(tuple(row), {})
-            else:
-                raise ArgumentError(
-                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
-                )
-            self.signature.check_types(arguments)
-        except ArgumentError as error:
-            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
-        return arguments
-
     # -- compiling ------------------------------------------------------------------------
 
     def _split(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Given:
@@ -338,7 +322,7 @@ class Function(Definition):
         how = {name: rest.pop(name) for name in list(rest) if name in HOW_DEFAULTS}
         chosen = {name: rest.pop(name) for name in list(rest) if name in OPTION_NAMES}
         try:
-            arguments = self._bound(args, own | rest)
+            arguments = self.bound(args, own | rest)
         except ArgumentError as error:
             known = [*self.signature.names, *OPTION_NAMES, *HOW_DEFAULTS]
             for name in rest:
@@ -394,60 +378,3 @@ class Function(Definition):
 
         endpoint = resolve_backend(backend)
         shared.run(commit_constant_prefix(self.trace(), endpoint.backend))
-
-    def __repr__(self) -> str:
-        return f"<sgc.function {self.name}({', '.join(map(self._shown, self.signature.names))})>"
-
-    def _shown(self, name: str) -> str:
-        """A parameter as `repr` shows it: with its stars, or with the argument bound to it."""
-        stars = {self.signature.rest: "*", self.signature.options: "**"}.get(name, "")
-        return f"{stars}{name}" + ("=…" if name in self.bind_arguments else "")
-
-
-@overload
-def function(func: Callable[..., Any]) -> Function: ...
-@overload
-def function(
-    func: None = None,
-    num_api_spec_tokens: int | None = None,
-    *,
-    jit: bool = True,
-    full_graph: bool = False,
-    heal: bool | None = None,
-    max_turns: int | None = None,
-    allow_ambient: bool = False,
-) -> Callable[[Callable[..., Any]], Function]: ...
-
-
-def function(
-    func: Callable[..., Any] | None = None,
-    num_api_spec_tokens: int | None = None,
-    *,
-    jit: bool = True,
-    full_graph: bool = False,
-    heal: bool | None = None,
-    max_turns: int | None = None,
-    allow_ambient: bool = False,
-) -> Any:
-    """Makes a Python function whose first parameter is a stream into a program.
-
-    jit=False: calls of it are always interpreted; full_graph=True: a call that cannot be
-    compiled is an error. heal: the default of its generations (see `gen`); None is that of the
-    program that calls it, else the run's. max_turns: how often a compiled run may go round a
-    loop whose end depends on what is generated. allow_ambient: compiled, it keeps what it reads
-    of clocks, random numbers, the environment and files, instead of being interpreted.
-    num_api_spec_tokens: tokens to speculate with on provider APIs.
-    """
-
-    def make(python: Callable[..., Any]) -> Function:
-        return Function(
-            python,
-            num_api_spec_tokens,
-            jit=jit,
-            full_graph=full_graph,
-            heal=heal,
-            max_turns=max_turns,
-            allow_ambient=allow_ambient,
-        )
-
-    return make if func is None else make(func)

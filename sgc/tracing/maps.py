@@ -70,7 +70,7 @@ def map_traced(session: MapRecorder, call: MapCall) -> MappedStates:
 
 def _in_place(session: MapRecorder, call: MapCall) -> KnownStates:
     function, items = call.function, plain_items(call.items)
-    caller, ordinal = session.next_map()
+    caller, ordinal = session.stack.next_map()
     ends: list[tuple[Ref, ...]] = []
     states = []
     for index, item in enumerate(items):
@@ -132,7 +132,7 @@ def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
         fields["keys"] = tuple(map(Lit, given))
         fields["args"] = tuple(given.values())
     fields["width"] = Lit(call.width)
-    _, ordinal = session.next_map()
+    _, ordinal = session.stack.next_map()
     if session.path is None:
         fields["ordinal"] = Lit(ordinal)  # else it is counted as blocks are gone through
     if callee.names:

@@ -234,7 +234,7 @@ class TraceSession(MapRecorder):
         """A function that is mapped, as it was traced; this trace ends where it was not yet."""
         assert self.callees is not None
         turns = function.max_turns or self.max_turns
-        wanted = Wanted(function, types_of, bound, self.heal, turns)
+        wanted = Wanted(function, types_of, bound, self.stack.heal, turns)
         found = self.callees.find(wanted)
         if found is None:
             self._end(Unmet(wanted))

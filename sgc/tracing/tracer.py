@@ -247,7 +247,7 @@ class _Trace:
         session.note(self._bound, self.function)
         session.callees, session.gathers = self.callees, self.gathers
         session.in_place = self.in_place
-        session._heals, session.max_turns = [self._heal], self._max_turns
+        session.stack.default_heal, session.max_turns = self._heal, self._max_turns
         given = {name: copied(value) for name, value in self._bound.items()}
         for parameter in self._free:
             session.namer.take(parameter.name)

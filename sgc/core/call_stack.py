@@ -1,0 +1,92 @@
+"""The functions of a program that are running: their paths, and defaults of their generations."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sgc.core.places import user_loc
+from sgc.errors import UsageError
+
+
+@dataclass(slots=True)
+class _Call:
+    """path: its place among the calls. heal: None is the run's default. ahead: tokens that its
+    generations ask for at once where providers bill each request; 0 for their own.
+    """
+
+    path: str
+    heal: bool | None
+    ahead: int
+    n_calls: int = 0  # that it has made
+
+
+class CallStack:
+    """Belongs to one thread at a time. heal: the default of the outermost function."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._calls: list[_Call] = []
+        self._n_maps: Counter[str] = Counter()  # by the path of the function that maps
+        self._thread = threading.get_ident()
+        self.default_heal: bool | None = None
+
+    @contextmanager
+    def call(
+        self, name: str, heal: bool | None = None, path: str = "", ahead: int = 0
+    ) -> Iterator[str]:
+        """A call of a function: yields its path, which seeds derive from.
+
+        heal: None is that of the function that calls it. path: of a mapped call, which is not one
+        of those that are counted.
+        """
+        self.refuse_other_threads(name)
+        if not path and not self._calls:
+            path = name
+        elif not path:
+            caller = self._calls[-1]
+            path = f"{caller.path}/{name}.{caller.n_calls}"
+            caller.n_calls += 1
+        self._calls.append(_Call(path, self.heal if heal is None else heal, ahead))
+        try:
+            yield path
+        finally:
+            self._calls.pop()
+
+    @property
+    def heal(self) -> bool | None:
+        """Whether generations of the function that is running heal; None is the run's default."""
+        return self._calls[-1].heal if self._calls else self.default_heal
+
+    @property
+    def ahead(self) -> int:
+        """Tokens that generations of the present function ask for at once; 0 for their own."""
+        return self._calls[-1].ahead if self._calls else 0
+
+    def next_map(self) -> tuple[str, int]:
+        """The path of the function that is running, and the number of the map that it begins."""
+        self.refuse_other_threads("sgc.map")
+        caller = self._calls[-1].path
+        self._n_maps[caller] += 1
+        return caller, self._n_maps[caller] - 1
+
+    def adopt_thread(self) -> None:
+        """The program runs on the calling thread from now on."""
+        self._thread = threading.get_ident()
+
+    @property
+    def is_other_thread(self) -> bool:
+        """Whether the calling thread is another than the program's."""
+        return threading.get_ident() != self._thread
+
+    def refuse_other_threads(self, name: str) -> None:
+        """Raises UsageError on any thread but the program's."""
+        if self.is_other_thread:
+            raise UsageError(
+                f"{name} is called by another thread than the one that runs {self._program}",
+                where=str(user_loc() or ""),
+                hint="streams of one program run in parallel without threads",
+            )

@@ -1,0 +1,57 @@
+"""`@sgc.function`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from sgc.programs.function import Function
+
+
+@overload
+def function(func: Callable[..., Any]) -> Function: ...
+@overload
+def function(
+    func: None = None,
+    num_api_spec_tokens: int | None = None,
+    *,
+    jit: bool = True,
+    full_graph: bool = False,
+    heal: bool | None = None,
+    max_turns: int | None = None,
+    allow_ambient: bool = False,
+) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def function(
+    func: Callable[..., Any] | None = None,
+    num_api_spec_tokens: int | None = None,
+    *,
+    jit: bool = True,
+    full_graph: bool = False,
+    heal: bool | None = None,
+    max_turns: int | None = None,
+    allow_ambient: bool = False,
+) -> Any:
+    """Makes a Python function whose first parameter is a stream into a program.
+
+    jit=False: calls of it are always interpreted; full_graph=True: a call that cannot be
+    compiled is an error. heal: the default of its generations (see `gen`); None is that of the
+    program that calls it, else the run's. max_turns: how often a compiled run may go round a
+    loop whose end depends on what is generated. allow_ambient: compiled, it keeps what it reads
+    of clocks, random numbers, the environment and files, instead of being interpreted.
+    num_api_spec_tokens: tokens to speculate with on provider APIs.
+    """
+
+    def make(python: Callable[..., Any]) -> Function:
+        return Function(
+            python,
+            num_api_spec_tokens,
+            jit=jit,
+            full_graph=full_graph,
+            heal=heal,
+            max_turns=max_turns,
+            allow_ambient=allow_ambient,
+        )
+
+    return make if func is None else make(func)
