@@ -43,7 +43,7 @@ def _few_ways(monkeypatch):
 def test_a_file_that_could_only_fail_is_not_written(sgc_command, tmp_path):
     code, out, err = sgc_command("compile", written(tmp_path, DEAD), "-o", "p.sgir")
     assert (code, out) == (1, "")
-    assert err.startswith("sgc: error: prog.py:6: no way through p that was compiled reaches")
+    assert err.startswith("sgc: error: prog.py:6: no path through p that was compiled reaches")
     assert "ways left to the interpreter at prog.py:6 (more than 80 nodes" in err
     assert not (tmp_path / "p.sgir").exists()
 
@@ -82,7 +82,7 @@ def test_what_is_left_of_a_file_is_a_warning(sgc_command, tmp_path):
     assert "asks a model for nothing" not in out
     assert "in what is compiled, at most" in sgc_command("explain", "p.sgir")[1]
     code, _, err = sgc_command("compile", path, "--full-graph")
-    assert (code, "sgc: error: prog.py:9: p has more than 12 ways" in err) == (1, True)
+    assert (code, "sgc: error: prog.py:9: p has more than 12 paths" in err) == (1, True)
 
 
 def test_a_whole_program_has_nothing_left(sgc_command, tmp_path):

@@ -43,7 +43,7 @@ rows_option = click.option(
               help="Print the program to stdout after a pass, or after each.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("--full-graph", is_flag=True,
-              help="Leave no way through to the interpreter; too many are an error.")  # fmt: skip
+              help="Leave no path through to the interpreter; too many are an error.")  # fmt: skip
 @click.option("--allow-ambient", is_flag=True, help="Keep what the program reads of clocks, "
               "random numbers, the environment and files, instead of refusing it.")  # fmt: skip
 @click.option("--as-sglang", is_flag=True,

@@ -266,7 +266,7 @@ class Session(ABC):
             _current.reset(token)
 
     def emit(self, op: str, results: list[tuple[str, Type]], **fields: Operand) -> list[Symbol]:
-        """Builds a node placed at the user's line and gives symbols for its results."""
+        """Builds a node placed at the user's line and returns symbols for its results."""
         if self.is_over:
             raise UsageError(
                 f"the run of {self.program} is over; its streams can be read but not extended",

@@ -96,7 +96,7 @@ def start_streaming(
     loop: asyncio.AbstractEventLoop,
     on_text: OnText | None = None,
 ) -> ProgramState:
-    """Runs the body on a thread of its own and gives its state at once, to be followed.
+    """Runs the body on a thread of its own and returns its state at once, to be followed.
 
     An exception of the body ends the run; whoever reads the state gets it.
     """

@@ -52,7 +52,7 @@ def _text(state: Stream, text: str) -> None:
 
 
 def advance(state: Stream, op: str, **fields: Operand) -> None:
-    """Emits an op that takes the stream's state and gives the next one."""
+    """Emits an op that takes the stream's state and returns the next one."""
     stream = Ref(state.symbol.name)
     (state.symbol,) = state.session.emit(op, [("s", types.STREAM)], stream=stream, **fields)
 

@@ -170,7 +170,7 @@ class ProgramState(Stream):
         self.session.notify()
 
     def set_unsure(self, name: str | None, value: Symbol, is_own: bool) -> None:
-        """Sets a name, while tracing, that may not be set on every way that leads here."""
+        """Sets a name, while tracing, that may not be set on every path that leads here."""
         self._names[name] = value
         if is_own:
             self._own[name] = None

@@ -11,7 +11,7 @@ class table(dict[Any, Any]):  # a word of the language
     """A dict; a look-up by a text known only when the program runs decides among its keys.
 
     `sgc.table({"yes": 1, "no": 2})[s["x"]]` raises KeyError as a dict does where no key is the
-    text; each key, and the miss, is a way of the compiled program.
+    text; each key, and the miss, is a path of the compiled program.
     """
 
     def __getitem__(self, key: Any) -> Any:

@@ -1,6 +1,6 @@
 """What a row's prompts will begin with, read off its graph before anything is generated.
 
-The row's way through the program is followed as far as its arguments decide it. Texts made of
+The row's path through the program is followed as far as its arguments decide it. Texts made of
 constants and arguments are evaluated with the executor's own functions; what is generated, read
 from files or given by tools is unknown, and ends what is known of the stream it is appended to.
 """
@@ -31,7 +31,7 @@ class Known:
     """What is known of a row: the beginning of each of its prompts, in the program's order.
 
     later_chars: of constants and arguments that follow something generated; generated_tokens: at
-    most generated on the way that is known, a select's choices counted as such.
+    most generated on the path that is known, a select's choices counted as such.
     """
 
     prompts: tuple[Pieces, ...]
@@ -78,7 +78,7 @@ class Reader:
 
 @dataclass(slots=True)
 class _Walk:
-    """One row's way through a graph and the programs it calls.
+    """One row's path through a graph and the programs it calls.
 
     streams: the state that a node uses up, by the node's identity.
     """
@@ -103,7 +103,7 @@ class _Walk:
                 return  # what was never asked with is no prompt
             block = _next(blocks, last, values)
         for state in [value for value in values.values() if type(value) is _State]:
-            self._close(state)  # a decision: this much is common to all ways
+            self._close(state)  # a decision: this much is common to all paths
 
     def _step(self, node: Node, values: dict[str, Any]) -> None:
         if node.op in _EXTENDS:

@@ -1,4 +1,4 @@
-"""Runs of which not every way was compiled: the interpreter goes on where the compiled part ends.
+"""Runs of which not every path was compiled: the interpreter goes on where the compiled part ends.
 
 It begins anew and is fed by the run's log, so nothing is asked twice and no effect repeats.
 """
@@ -22,7 +22,7 @@ from sgc.runtime.executor.run.record import RunResult
 
 
 def may_deopt(graph: Graph) -> bool:
-    """Whether some way through a program was left to the interpreter."""
+    """Whether some path through a program was left to the interpreter."""
     return any(node.op == "deopt" for node in graph.all_nodes())
 
 

@@ -157,7 +157,7 @@ class Function(Definition):
         endpoint: Endpoint,
         on_text: OnText | None = None,
     ) -> RunResult:
-        """Interprets to the end and gives what a compiled run gives."""
+        """Interprets to the end and returns what a compiled run gives."""
         given = self.bound((), arguments)
         self.signature.check_types(given)
         backend = endpoint.backend

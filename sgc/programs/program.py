@@ -118,7 +118,7 @@ class Program:
         reorder_fields: bool = False,
         **options: Any,
     ) -> Any:
-        """Runs the program once for each row; takes and gives what `Function.run_batch` does."""
+        """Runs the program once for each row; takes and returns what `Function.run_batch` does."""
         refuse_own_thread(shared.loop)
         how = BatchOptions(
             max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
@@ -302,7 +302,7 @@ def refuse_dead(name: str, graph: Graph) -> None:
     left = left_of(graph)
     if left is not None and left.is_all:
         raise TraceError(
-            f"no way through {name} that was compiled reaches a request: {left}",
+            f"no path through {name} that was compiled reaches a request: {left}",
             where=left.lines[0],
             hint="give lists their values when compiling, append what a loop gathers to the stream "
             "(s += x), or join it: sgc.join(sep, xs); or " + INTERPRET,
@@ -329,7 +329,7 @@ def compile_function(
 
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: what of its streams the program gives, of `sgc.passes.facts.kept_results.KEEPS`.
-    is_full: a way through the program that would be left to the interpreter is an error.
+    is_full: a path through the program that would be left to the interpreter is an error.
     allow_ambient: what it reads of its surroundings is baked in, and not refused.
     allow_no_request: what is compiled may end in the interpreter before it asks for anything.
     """

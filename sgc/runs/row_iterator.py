@@ -94,7 +94,7 @@ class Feed:
 
 
 def run_all(batch: Batch) -> list[RunState]:
-    """Runs every row and gives them in order. Raises BatchFailed beyond `max_errors`."""
+    """Runs every row and returns them in order. Raises BatchFailed beyond `max_errors`."""
     refuse_own_thread(shared.loop)
     feed = Feed(batch)
     try:

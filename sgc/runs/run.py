@@ -22,7 +22,7 @@ from sgc.runtime.executor.run.record import RunResult, StreamResult
 class RunState:
     """One run of a program: its main stream, its variables, its result.
 
-    how: "compiled", or "interpreted" and why. `await state` waits for the end and gives the
+    how: "compiled", or "interpreted" and why. `await state` waits for the end and returns the
     state; cancelling that stops the run. A run that was stopped reads as a ProgramError.
     """
 

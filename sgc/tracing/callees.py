@@ -22,7 +22,7 @@ from sgc.tracing.watch.guards import plain
 
 class Unmet(BaseException):
     """Ends a trace that has come to a function to map that is not traced yet; or, with a name, that
-    reads a variable of it that no way through it which was traced has set.
+    reads a variable of it that no path through it which was traced has set.
     """
 
     def __init__(self, wanted: Wanted, name: str = "") -> None:
@@ -60,7 +60,7 @@ class Gathers:
 @dataclass(frozen=True, slots=True)
 class Callee:
     """A function that was traced to be mapped. number: among the called programs; can_fail: a call
-    may raise; is_cut: ways through it, which may set more names, were left to the interpreter;
+    may raise; is_cut: paths through it, which may set more names, were left to the interpreter;
     media: parameters that are images.
     """
 

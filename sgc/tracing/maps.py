@@ -2,7 +2,7 @@
 
 A list that is known, in a program that decides nothing: the calls are traced in place, like direct
 ones; each waits for the end of the one `width` before it. Else the function is traced by itself,
-and a `map` node runs what came of that: calls that decide, traced in place, would be 2^n ways.
+and a `map` node runs what came of that: calls that decide, traced in place, would be 2^n paths.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a trace collects: the nodes a program's Python builds, and what is known of their values.
 
-What the program reads of them is abstract; where it decides, the run goes one way, and where it
+What the program reads of them is abstract; where it decides, the run takes one path, and where it
 comes to a place that another run has come to in an equal state, it ends.
 """
 
@@ -241,7 +241,7 @@ class TraceSession(MapRecorder):
         return found
 
     def note_unknown(self, number: int, name: str) -> None:
-        """Ends the trace where a way through a called program that is not traced may set a name."""
+        """Ends the trace where a path of a called program that is not traced may set a name."""
         assert self.callees is not None
         callee = self.callees.number(number)
         if callee.is_cut:
@@ -325,7 +325,7 @@ class TraceSession(MapRecorder):
     def attempt(self, fn: str, *args: Any) -> Any:
         """None where the function would succeed on this path, else the error's abstract message.
 
-        A decision: both ways are traced.
+        A decision: both paths are traced.
         """
         operands = tuple(self.operand(arg) for arg in args)
         ok, why = self.emit(
@@ -351,7 +351,7 @@ class TraceSession(MapRecorder):
         return super().type_of(operand)
 
     def decide(self, test: Symbol) -> bool:
-        """Which way this run of the program goes at a test known only when it runs."""
+        """Which path this run of the program takes at a test known only when it runs."""
         if self.is_testing:
             stop(
                 "the predicate of a join decides something itself",

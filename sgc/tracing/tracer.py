@@ -116,7 +116,7 @@ def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -
 
 
 def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
-    """The graph of a program that decides; where ways were merged that do not fit together, each
+    """The graph of a program that decides; where paths were merged that do not fit together, each
     is traced alone, which costs more and is always right.
     """
     report.unmerged = ""
@@ -162,7 +162,7 @@ class _Trace:
         is_merging: bool = True,
         style: Style = Style.SHORT,
     ) -> Graph:
-        """The graph of a program of which every way is traced."""
+        """The graph of a program of which every path is traced."""
         asked: Collection[str | None] = ()
         while True:
             exploration = Exploration(budget, asked, is_merging)
@@ -315,7 +315,7 @@ def _run_body(function: Definition, session: TraceSession, arguments: Mapping[st
 
 
 def _fail(session: TraceSession, error: Exception, message: str) -> None:
-    """Ends a way through the program with the error that it raises there."""
+    """Ends a path through the program with the error that it raises there."""
     path = session.path
     told = error.__dict__ if isinstance(error, TracedTold) else {}
     if path is None or session.ended is not None or session.stopped is not None:

@@ -304,7 +304,7 @@ def test_a_budget_ends_in_the_interpreter_or_is_an_error():
 
     graph = trace(wild, budget=Budget(runs=10))
     assert ops(graph)["deopt"] > 0
-    with pytest.raises(TraceError, match="has more than 10 ways through the program"):
+    with pytest.raises(TraceError, match="has more than 10 paths through the program"):
         trace(wild, budget=Budget(runs=10), is_full=True)
 
 

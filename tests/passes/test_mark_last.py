@@ -159,7 +159,7 @@ CASES = {
         %s1, %a = gen %s
         branch %ok then="on" orelse="end"
         ^on:
-        deopt "more than 256 ways"
+        deopt "more than 256 paths"
         ^end:
         return %a
         """,

@@ -145,7 +145,7 @@ def _json(graph: Graph, made: Graph, told: _Told | None) -> dict[str, Any]:
 
 
 def _summary(graph: Graph, report: Report) -> Iterator[str]:
-    """The ways through the program, and what the dearest one costs."""
+    """The paths through the program, and what the dearest one costs."""
     most = ceiling(graph)
     if len(graph.blocks) > 1:
         loops = f", {most.loops} loops" if most.loops else ""

@@ -167,7 +167,7 @@ class _Assembly:
         return {name: self._find(name) for name in names if name in self._same}
 
     def _drop_trivial(self) -> None:
-        """Parameters that are one value whichever way one comes."""
+        """Parameters that are one value on whichever path one comes."""
         is_changed = True
         while is_changed:
             is_changed = False

@@ -1,4 +1,4 @@
-"""Finite-decision replay: a program is run once for every way it can go, and the ways merged.
+"""Finite-decision replay: a program is run once for every path it can go, and the paths merged.
 
 A run answers the program's tests from a list of answers; where the list ends it goes on by
 itself, taking the first arm of each new test and leaving the other for a later run. Where a run
@@ -28,7 +28,7 @@ from sgc.tracing.paths.snapshot import (
 )
 
 SPENT_EVERY = 16  # tests of one run
-# What exploring costs, in values that are compared where ways may merge, of some 4 microseconds
+# What exploring costs, in values that are compared where paths may merge, of some 4 microseconds
 # each: fitted over random programs. What grows in a loop makes values many, and nodes few.
 REPEATED, BUILT, RUN = 25, 60, 700  # a node that a run repeats, one that it builds, a run
 COMPARED = 4  # another state of the same shape
@@ -43,7 +43,7 @@ class HasDecisions(BaseException):
 
 
 class NamesAsked(BaseException):
-    """The program asks whether a variable is set where ways were joined that differ in it."""
+    """The program asks whether a variable is set where paths were joined that differ in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Budget:
 @dataclass(slots=True)
 class Report:
     """What exploring a program found. work: as Budget counts it; pruned: tests whose outcome was
-    known, with their lines; deopt: the budget that was spent, if one was; unmerged: why ways that
+    known, with their lines; deopt: the budget that was spent, if one was; unmerged: why paths that
     were merged did not fit together, if so.
     """
 
@@ -157,8 +157,8 @@ class Exploration:
     ) -> None:
         self.namer = Namer()
         self.is_merging = is_merging
-        self.asked = set(asked)  # variables that keep apart the ways that set them and do not
-        self.unsure: set[str | None] = set()  # those of which ways were joined that differ so
+        self.asked = set(asked)  # variables that keep apart the paths that set them and do not
+        self.unsure: set[str | None] = set()  # those of which paths were joined that differ so
         self.budget = budget
         self.entry = Segment(0)
         self.segments = [self.entry]
@@ -174,7 +174,7 @@ class Exploration:
         return self.segments[-1]
 
     def ask(self, names: Iterable[str | None]) -> None:
-        """From now on ways are joined only where they agree on whether these are set."""
+        """From now on paths are joined only where they agree on whether these are set."""
         self.asked.update(names)
         if self.asked & self.unsure:
             raise NamesAsked
@@ -216,7 +216,7 @@ class Exploration:
         """What of the budget is used up, if it is."""
         budget = self.budget
         if self.n_runs >= budget.runs:
-            return f"more than {budget.runs} ways through the program"
+            return f"more than {budget.runs} paths through the program"
         if self.n_nodes > budget.nodes:
             return f"more than {budget.nodes} nodes"
         if self.work > budget.work:
@@ -289,7 +289,7 @@ class Path:
     # -- decisions ------------------------------------------------------------------------
 
     def answer(self, test: Symbol, loc: Loc | None) -> bool | None:
-        """Which way the run goes at a test; None where the budget allows none."""
+        """Which path the run takes at a test; None where the budget allows none."""
         if not self.is_fresh:
             self.n_answered += 1
             return self._answers[self.n_answered - 1]
