@@ -162,3 +162,15 @@ def test_on_another_python_programs_are_interpreted(listed, monkeypatch, scripte
     state = labelled(q="q", backend=scripted(lambda prompt, sampling: "x" * 37))
     assert state.text() == "q" + "x" * 37 + "LONGLONG"
     assert "programs compile on CPython" in labelled.explain()
+
+
+def ends_twice(t, word):
+    t += "L" if word == "a" else "R"
+    return "end"
+
+
+def test_copies_of_an_end_are_one_place():
+    """3.12 copies `return x` into both arms: where they meet would depend on the Python."""
+    info = CodeInfo(ends_twice.__code__)
+    returns = [op.offset for op in dis.get_instructions(ends_twice) if "RETURN_" in op.opname]
+    assert len({info.canonical(offset) for offset in returns}) == 1

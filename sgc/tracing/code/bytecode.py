@@ -80,6 +80,7 @@ class CodeInfo:
         self._callees = {op.offset: self._callee(op, stacks) for op in instructions}
         self.loops = dict(self._loop_heads(code))
         self.n_offsets = len(code.co_code)
+        self._alike = dict(self._copies())
 
     def before(self, offset: int) -> Place:
         """The place before the instruction at an offset."""
@@ -92,6 +93,12 @@ class CodeInfo:
     def callee(self, offset: int) -> tuple[str, str] | None:
         """For a call: the instruction that loads what is called, and the name it loads."""
         return self._callees[self.start_of(offset)]
+
+    def canonical(self, offset: int) -> int:
+        """The one place that stands for all its copies: Pythons copy the end of a function,
+        `return x`, to where it is jumped to, some more often than others.
+        """
+        return self._alike.get(self.start_of(offset), offset)
 
     def is_at_loop(self, offset: int) -> bool:
         """Whether a loop's iterator is asked for its next item there."""
@@ -119,6 +126,24 @@ class CodeInfo:
                 if not is_own:
                     yield handler[0]
             handler = self._handler(second.offset)
+
+    def _copies(self) -> Iterator[tuple[int, int]]:
+        """Instructions from which the same ones lead to the same end, with the last such."""
+        found: dict[object, int] = {}
+        end: tuple[object, ...] | None = None  # what follows, up to the return
+        for n in reversed(range(len(self._ops))):
+            op = self._ops[n]
+            follows = self._next[n] == [n + 1]
+            if not op.opname.startswith("RETURN_") and (end is None or not follows):
+                end = None
+                continue
+            here = (op.opname, op.argrepr, op.positions, tuple(self._handler_indices(op.offset)))
+            end = (here, end if follows else None)
+            stack = self._places[op.offset].stack
+            slots = None if stack is None else tuple([slot for slot, _ in stack])
+            last = found.setdefault((end, slots), op.offset)
+            if last != op.offset:
+                yield op.offset, last
 
     def _is_own_exit(self, stack: Stack | None) -> bool:
         """Whether a `with` block that handles an error is one of the language's."""

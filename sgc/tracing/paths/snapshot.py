@@ -320,7 +320,7 @@ class Reader:
         info = info_of(code)
         is_innermost = frame is loops.frame
         place = info.before(frame.f_lasti) if is_innermost else info.after(frame.f_lasti)
-        self._tokens.append((code, frame.f_lasti))
+        self._tokens.append((code, info.canonical(frame.f_lasti)))
         local = frame.f_locals
         cells = code.co_cellvars + code.co_freevars
         for name in sorted(place.live | set(cells)):
