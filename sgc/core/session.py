@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sgc.lang.maps import MapCall, MappedStates
     from sgc.lang.state import ProgramState
     from sgc.programs.function import Function
-    from sgc.runtime.executor.tools.tools import ToolImpl
+    from sgc.runtime.executor.interface.tools import ToolImpl
 
 _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
 

@@ -16,8 +16,8 @@ from sgc.ir.text.parser import parse
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.plain import MAX_BYTES
+from sgc.runtime.executor.interface.tools import AllowedTools, ToolImpl
 from sgc.runtime.executor.tools import calls as tool_calls
-from sgc.runtime.executor.tools.tools import AllowedTools, ToolImpl
 
 GRAPH = """sgir 1
 program @p() {{

@@ -8,8 +8,9 @@ import json
 from itertools import islice
 
 from sgc.errors import NotRecorded
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.log.file import Json, LogFile
+from sgc.runtime.executor.log.file import LogFile
 
 MAX_COMPARED = 2000  # recorded requests that one error is compared with
 N_BEFORE, N_AFTER = 20, 40  # characters that are shown around a difference

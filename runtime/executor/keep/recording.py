@@ -24,10 +24,11 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.log import Json, Key
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.not_recorded import not_recorded
 from sgc.runtime.executor.keep.request_keys import generation_key, score_key
-from sgc.runtime.executor.log.file import Form, Json, Key, LogFile
+from sgc.runtime.executor.log.file import Form, LogFile
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,

@@ -19,9 +19,9 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
     Scored,
 )
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.request_keys import generation_key, score_key
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import (
     fingerprint,
     generated_json,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sgc.errors import CacheError, SgcWarning, UsageError
-from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.interface.log import Json
 
 FILE = "results.sqlite3"
 SCHEMA_VERSION = 1

@@ -22,9 +22,9 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.interface.wrapping import Wrapping
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import (
     fingerprint,
     generated_json,
@@ -48,7 +48,7 @@ class Logged:
     """A backend behind a run's log."""
 
     backend: Backend
-    log: RunLog
+    log: Log
 
     def at(self, place: Place) -> Backend:
         return LoggedBackend(self.backend, self.log, place)
@@ -60,7 +60,7 @@ class LoggedBackend(Wrapping):
     A prefetch is not written: a hint changes nothing that a log keeps.
     """
 
-    def __init__(self, backend: Backend, log: RunLog, place: Place) -> None:
+    def __init__(self, backend: Backend, log: Log, place: Place) -> None:
         super().__init__(backend)
         self._log = log
         self._place = {"row": place.row, "path": place.path, "ordinal": place.ordinal}
@@ -157,7 +157,7 @@ class LoggedBackend(Wrapping):
         self._log.append({**request, **walls, "reply": reply})
 
 
-def log_as(log: RunLog, row: str, drawn: Request, shared: Request) -> None:
+def log_as(log: Log, row: str, drawn: Request, shared: Request) -> None:
     """Writes a draw's records down for another draw too, which shares its replies: a run that asks
     for each finds them. All its tries are among them.
     """
@@ -174,7 +174,7 @@ def log_as(log: RunLog, row: str, drawn: Request, shared: Request) -> None:
         log.append({**found, **place, **told, "reply": reply})
 
 
-def not_in_log(log: RunLog, what: str, where: str) -> RunLogError:
+def not_in_log(log: Log, what: str, where: str) -> RunLogError:
     return RunLogError(
         f"the log {log.path} does not have {what}: the run that wrote it did not come so far",
         where=where,

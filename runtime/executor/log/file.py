@@ -17,9 +17,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from sgc.errors import RunLogError
+from sgc.runtime.executor.interface.log import Json, Key
 
 FORMAT_VERSION = 1  # of a run's log
 MAX_RECORDS = 5_000_000
@@ -37,8 +37,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "failure": ("row", "path", "ordinal"),
     "tool": ("row", "path", "ordinal"),
 }
-Json = dict[str, Any]
-Key = tuple[Any, ...]
 # The fields of keys that are texts; the others are numbers.
 _TEXTS = frozenset({"row", "path", "fingerprint"})
 

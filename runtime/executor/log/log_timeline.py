@@ -6,7 +6,7 @@ from typing import Any
 
 from sgc.errors import RunLogError
 from sgc.ir.graph import Loc
-from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.log.records import instance_of, usage_of
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import timeline

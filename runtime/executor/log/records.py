@@ -28,8 +28,8 @@ from sgc.runtime.executor.interface.backend import (
     TextRun,
     Usage,
 )
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.log.file import Json
 
 MAX_PROMPT_CHARS = 20_000  # of a prompt's end, kept for people; the fingerprint is of all of it
 _MAX_TOKENS = 1 << 48

@@ -14,14 +14,14 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageError
 from sgc.ir.graph import Guard
 from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.log import Header, Json, Key
 from sgc.runtime.executor.interface.plain import plain_copy
-from sgc.runtime.executor.log.file import Json, Key, LogFile
+from sgc.runtime.executor.log.file import LogFile
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
@@ -32,16 +32,6 @@ from sgc.runtime.executor.run.options import RunOptions
 
 ON_UNKNOWN = ("stop", "retry", "skip")
 _HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The program that a log is of. fingerprint: of its source; options: all but the defaults."""
-
-    program: str
-    fingerprint: str
-    seed: int
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Header:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Node
 from sgc.runtime.executor.ops.number_functions import NUMBER_EVALUATORS
 from sgc.runtime.executor.ops.regex_functions import REGEX_EVALUATORS
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.text_functions import TEXT_EVALUATORS
 from sgc.runtime.executor.ops.value_functions import VALUE_EVALUATORS
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
 
 EXCEPTIONS: dict[str, type[Exception]] = {
     "AttributeError": AttributeError,
@@ -67,7 +65,7 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _compute(run: Instance, node: Node) -> tuple[Any, ...]:
+def _compute(run: Run, node: Node) -> tuple[Any, ...]:
     fn = node.text("fn")
     try:
         return (evaluate(fn, *run.field(node, "args")),)
@@ -77,12 +75,12 @@ def _compute(run: Instance, node: Node) -> tuple[Any, ...]:
         raise ProgramError(f"{fn} failed: {type(error).__name__}: {error}") from error
 
 
-def _attempt(run: Instance, node: Node) -> tuple[Any, ...]:
+def _attempt(run: Run, node: Node) -> tuple[Any, ...]:
     error = failure(node.text("fn"), *run.field(node, "args"))
     return (True, "") if error is None else (False, str(error))
 
 
-FUNCTION_HANDLERS: dict[str, Callable[[Instance, Node], tuple[Any, ...]]] = {
+FUNCTION_HANDLERS: dict[str, Callable[[Run, Node], tuple[Any, ...]]] = {
     "compute": _compute,
     "attempt": _attempt,
 }

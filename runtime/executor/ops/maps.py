@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.limits import MAX_ITEMS, LimitExceeded
-from sgc.runtime.executor.run.blocks import Unset
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.run.map_places import MapPlace, call_path
 from sgc.runtime.executor.run.record import RunResult
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.run.values import Unset
 
 T = TypeVar("T")
 
 
-async def run_map(run: Instance, node: Node) -> tuple[Any, ...]:
+async def run_map(run: Run, node: Node) -> tuple[Any, ...]:
     """The handler of the op `map`."""
     place = run.maps.begin(node)
     items = checked_items(run.field(node, "items"))
-    graph = run.called.graphs[run.field(node, "program")]
+    graph = run.context.called.graphs[run.field(node, "program")]
     fixed = dict(zip(run.field(node, "keys"), run.field(node, "args"), strict=True))
     (element,) = (p.value.name for p in graph.params if p.value.name not in fixed)
     caller = run.field(node, "caller").path
@@ -44,14 +42,14 @@ async def run_map(run: Instance, node: Node) -> tuple[Any, ...]:
 
 
 async def _run_part(
-    run: Instance, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
+    run: Run, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
 ) -> RunResult:
     part = run.part(graph.name, bind_arguments(graph, arguments), path, place)
     try:
         part.start(graph)
         return await part.finished
     finally:
-        await run.leave(part)
+        await run.work.leave(part)
 
 
 def checked_items(items: Any) -> Sequence[Any]:

@@ -11,39 +11,37 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.ir.graph import Lit, Node
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.prompts.roles import begin_role, end_role
 from sgc.runtime.executor.run.record import Request
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
 
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
-
 log = logging.getLogger("sgc.prefetch")
 
 
-def prefetch(run: Instance, node: Node) -> tuple[Any, ...]:
+def prefetch(run: Run, node: Node) -> tuple[Any, ...]:
     """The handler; does nothing where the backend does not prefetch."""
-    if run.capabilities.prefetches:
-        run.background(_ask(run, node))
+    if run.context.capabilities.prefetches:
+        run.work.background(_ask(run, node))
     return ()
 
 
-async def _ask(run: Instance, node: Node) -> None:
+async def _ask(run: Run, node: Node) -> None:
     start_s = time.monotonic()
     try:
         state = _state(run, node)
         if state.gate is not None:
             await asyncio.shield(state.gate)
-        prompt = run.prompt(state)
-        usage = await run.backend.prefetch(prompt)
+        prompt = run.context.prompt(state)
+        usage = await run.context.backend.prefetch(prompt)
     except Exception as error:  # a hint: whatever is wrong with it, the program goes on
-        run.failed_prefetches += 1
+        run.requests.failed_prefetches += 1
         log.debug("the prefetch of %s failed: %s", node.loc or "a line unknown", error)
         return
-    run.prefetches.append(
+    run.requests.prefetches.append(
         Request(
             "prefetch", "", state.path, state.n_draws, prompt, node.loc,
             start_s, time.monotonic(), usage,
@@ -51,7 +49,7 @@ async def _ask(run: Instance, node: Node) -> None:
     )  # fmt: skip
 
 
-def _state(run: Instance, node: Node) -> StreamState:
+def _state(run: Run, node: Node) -> StreamState:
     """The stream as it will be when it has got the pieces; shows nobody anything."""
     has_stream = node.get("stream") != Lit(None)
     state: StreamState = run.field(node, "stream") if has_stream else StreamState("")
@@ -61,11 +59,11 @@ def _state(run: Instance, node: Node) -> StreamState:
     return state
 
 
-def _pieces(run: Instance, state: StreamState, kind: str, value: Any) -> Iterator[Piece]:
+def _pieces(run: Run, state: StreamState, kind: str, value: Any) -> Iterator[Piece]:
     if kind == "role_begin":
-        yield from begin_role(run.capabilities, state, value)
+        yield from begin_role(run.context.capabilities, state, value)
     elif kind == "role_end":
-        yield end_role(run.capabilities, value)
+        yield end_role(run.context.capabilities, value)
     elif kind == "const":
         yield Piece(PieceKind.CONSTANT, value)
     else:

@@ -9,35 +9,41 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded, UnknownVariable
+from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.interface.failures import Failed
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.run.map_places import Maps
+from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run goes through
 YIELD_EVERY = 64  # blocks: a loop that waits for nothing must not keep others from running
 MAX_KEPT = 2048  # renamed blocks of one program
 
 
-@dataclass(frozen=True, slots=True)
-class Unset:
-    """The value of a name that was not set on the way that the run took."""
+class Walked(Protocol):
+    """The run that goes through the blocks."""
 
-    name: str
+    values: Values
+    maps: Maps
 
+    def field(self, node: Node, name: str) -> Any:
+        """The value of a field of a node that is ready."""
+        ...
 
-def unset_error(value: Unset) -> UnknownVariable:
-    return UnknownVariable(
-        f"no variable {value.name!r} has been set on the way that the program took",
-        hint="set it on every way, or read it only where it is set",
-    )
+    def define(self, name: str, value: Any) -> None: ...
+
+    def submit(self, nodes: Iterable[Node]) -> None:
+        """Takes nodes whose operands are defined by earlier ones."""
+        ...
+
+    def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
+        """Ends the run with an error of one of its tasks, unless the task itself was stopped."""
+        ...
 
 
 class Flow:
@@ -105,7 +111,7 @@ def _flow(key: _Key) -> Flow:
     return Flow(key.graph)
 
 
-async def walk(run: Instance, flow: Flow) -> None:
+async def walk(run: Walked, flow: Flow) -> None:
     """Runs the blocks from the entry to a `return`; an error ends the run."""
     try:
         await _walk(run, flow)
@@ -113,7 +119,7 @@ async def walk(run: Instance, flow: Flow) -> None:
         run.fail_unless_stopped(None, error)
 
 
-async def _walk(run: Instance, flow: Flow) -> None:
+async def _walk(run: Walked, flow: Flow) -> None:
     names: dict[str, str] = {}
     turns: Counter[str] = Counter()
     taken: Counter[int] = Counter()
@@ -142,7 +148,7 @@ async def _walk(run: Instance, flow: Flow) -> None:
     raise ProgramError(f"the program went through {MAX_BLOCKS} blocks without an end")
 
 
-def _check_turns(run: Instance, jump: Node, n_taken: int) -> None:
+def _check_turns(run: Walked, jump: Node, n_taken: int) -> None:
     bound = run.field(jump, "bound")
     if bound and n_taken > bound:
         raise TurnsExceeded(
@@ -152,7 +158,7 @@ def _check_turns(run: Instance, jump: Node, n_taken: int) -> None:
         )
 
 
-def _bind(run: Instance, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
+def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
     """The parameters become other names of what the jump hands on."""
     args = jump.get("args")
     assert isinstance(args, tuple)
@@ -162,11 +168,11 @@ def _bind(run: Instance, shape: _Shape, jump: Node, names: dict[str, str], turn:
             bound[name] = arg.name  # the jump has its present names already
         else:
             bound[name] = f"{name}#{turn}="
-            run.define(bound[name], run.operand(arg))
+            run.define(bound[name], run.values.operand(arg))
     names.update(bound)
 
 
-async def _decided(run: Instance, last: Node) -> str:
+async def _decided(run: Walked, last: Node) -> str:
     """The block that a terminator goes on with; waits for what it tests."""
     if last.op == "branch":
         is_true = await _awaited(run, last.get("test"))
@@ -177,9 +183,9 @@ async def _decided(run: Instance, last: Node) -> str:
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
     if last.op == "fail":
         for name in run.maps.values:  # an error of theirs comes first, as it does interpreted
-            await run.value(name)
+            await run.values.value(name)
         of = last.get("failed")
-        if isinstance(of, Ref) and type(failed := await run.value(of.name)) is Failed:
+        if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
             raise failed.error()
         message = await _awaited(run, last.get("message"))
         raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
@@ -197,10 +203,10 @@ def _default(last: Node, value: Any) -> str:
     return name
 
 
-async def _awaited(run: Instance, operand: Operand) -> Any:
+async def _awaited(run: Walked, operand: Operand) -> Any:
     if isinstance(operand, Ref):
-        await run.value(operand.name)
-    return run.operand(operand)
+        await run.values.value(operand.name)
+    return run.values.operand(operand)
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -7,17 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import StreamResult
-from sgc.runtime.executor.tools.tools import PURE, ToolMark
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
-
-# Ops that begin streams, or stand among them.
-COUNTED = frozenset({"stream", "fork", "map"})
+from sgc.runtime.executor.run.tool_order import ToolMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +64,28 @@ class Maps:
     """The maps of one run."""
 
     def __init__(self) -> None:
-        self.n_streams = 0  # begun so far, in a run of nodes in a row
         self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that are over
         self.values: list[str] = []  # one that each map gives, once it is over
         self._n_maps = 0
         self._of_caller: Counter[str] = Counter()
         self._places: dict[int, MapPlace] = {}  # of maps that are not begun, by their nodes
 
-    def note(self, run: Instance, node: Node) -> None:
-        """Takes note of a node that is submitted."""
-        if node.op == "stream":
-            self.n_streams += 1
-        elif node.op == "fork":
-            self.n_streams += len(node.results) - 1
-        else:
-            self.values += [value.name for value in node.results[:1]]
-            has_effects = run.called.has_effects[number_of(node, "program")]
-            self._places[id(node)] = self.place(run, self._ordinal(node), has_effects)
+    def note(self, node: Node, place: MapPlace) -> None:
+        """Takes note of a map that is submitted."""
+        self.values += [value.name for value in node.results[:1]]
+        self._places[id(node)] = place
 
-    def place(self, run: Instance, ordinal: int, has_effects: bool = False) -> MapPlace:
-        """The next map's place. has_effects: its calls may have, which later ones wait for."""
+    def place(self, ordinal: int, n_streams: int, tools: ToolMark) -> MapPlace:
+        """The place of the run's next map."""
         self._n_maps += 1
-        return MapPlace(ordinal, self._n_maps, run.n_streams, run.tools.mark(has_effects))
+        return MapPlace(ordinal, self._n_maps, n_streams, tools)
 
     def begin(self, node: Node) -> MapPlace:
         """The place of a map that begins."""
         return self._places.pop(id(node))
 
-    def _ordinal(self, node: Node) -> int:
+    def ordinal_of(self, node: Node) -> int:
+        """Which of its caller's maps a map that is submitted is; asked for once."""
         caller, given = node.get("caller"), node.get("ordinal")
         if isinstance(given, Lit) and isinstance(given.value, int):
             return given.value

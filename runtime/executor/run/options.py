@@ -7,15 +7,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.executor.interface.backend import LogprobsAsked, Sampling
+from sgc.runtime.executor.interface.log import Log
 from sgc.runtime.executor.interface.seeds import draw_seed
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.log.run_log import RunLog
-    from sgc.runtime.executor.tools.tools import ToolSource
+from sgc.runtime.executor.interface.tools import ToolSource
 
 DEFAULT_MAX_TOKENS = 128
 
@@ -86,7 +84,7 @@ class RunOptions:
     top_logprobs_num: int = 0
     return_text_in_logprobs: bool = False
     allow_tools: ToolSource | None = None
-    log: RunLog | None = None
+    log: Log | None = None
     ordered_joins: bool = False
     is_seed_drawn: bool = False
 

@@ -15,11 +15,10 @@ from sgc.errors import RunLogError, ToolError, UnknownOutcome
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind
 from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.plain import checked
 from sgc.runtime.executor.log.backend import not_in_log
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import fingerprint
-from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.tools.calls import to_its_end
 
 GRACE_S = 5.0  # for a call with an effect to end in, when its run has ended
@@ -45,7 +44,7 @@ class LoggedCall:
     run.
     """
 
-    log: RunLog
+    log: Log
     row: str
     path: str
     ordinal: int

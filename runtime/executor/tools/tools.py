@@ -2,8 +2,7 @@
 
 A program only names its tools. A name is resolved against what the caller of the run allows,
 else against the tools that the program's own Python was seen to call; nothing is imported here.
-Calls whose effect is not `pure` run one after the other, in the order of the program; pure ones
-as soon as their arguments are there. All overlap with generations.
+Calls overlap with generations; `run/tool_order.py` says which wait for others.
 """
 
 from __future__ import annotations
@@ -11,95 +10,39 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, Protocol
 
 from sgc.errors import ToolError
 from sgc.ir.graph import Lit, Node
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.plain import canonical, checked, plain_copy
+from sgc.runtime.executor.interface.tools import ToolImpl, ToolSource
+from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.record import ToolCall
+from sgc.runtime.executor.run.tool_order import CallPlace, ToolMark, ToolOrder
 from sgc.runtime.executor.tools.calls import call_on_loop, call_on_thread
 from sgc.runtime.executor.tools.logged import LoggedCall, Outcome
 
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
 
-PURE = "pure"
-EFFECTS = (PURE, "idempotent", "effect")
+class Caller(Protocol):
+    """The run that a tool is called in."""
 
+    @property
+    def context(self) -> Context: ...
 
-@dataclass(frozen=True, slots=True)
-class ToolImpl:
-    """The Python that a tool's name stands for. effect: None is whatever the program says."""
-
-    name: str
-    signature: str
-    call: Callable[..., Any]
-    is_async: bool = False
-    effect: str | None = None
-
-
-class ToolSource(Protocol):
-    """What a caller allows."""
-
-    def find(self, node: Node) -> ToolImpl | None:
-        """What a call's name stands for; None if it is not allowed."""
+    def field(self, node: Node, name: str) -> Any:
+        """The value of a field of a node that is ready."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedTools:
-    """Tools by name."""
-
-    by_name: Mapping[str, ToolImpl]
-
-    def find(self, node: Node) -> ToolImpl | None:
-        return self.by_name.get(node.text("name"))
-
-
-# Among the calls of a run: its own calls before; 0 for what mapped calls made then, 1 for the next
-# own call; the order of what mapped calls made.
-Order = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolMark:
-    """Where a map stands among the calls of its run. after: done when the effect before it is;
-    done: to be done when it is over, if later effects wait for it.
-    """
-
-    order: Order
-    after: asyncio.Future[None] | None
-    done: asyncio.Future[None] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a call stands among those of its run. ordinal: within the run, or the mapped call that
-    it is made in; after: done when the effect before it is.
-    """
-
-    order: Order
-    ordinal: int
-    after: asyncio.Future[None] | None
-    done: asyncio.Future[None] | None
-
-
 class Tools:
-    """The tool calls of one run."""
+    """The tools of one run, and their calls. order: in which they are made."""
 
     def __init__(self, allowed: ToolSource | None) -> None:
+        self.order = ToolOrder()
         self._allowed = allowed
         self._own: dict[str, ToolImpl] = {}
-        self._places: dict[str, _Place] = {}  # by the value that a call gives
-        self._n_calls: Counter[str] = Counter()  # by the mapped call that they are made in
-        self._n_mapped = 0
-        self._last: asyncio.Future[None] | None = None
-        self._turn = asyncio.Lock()  # of effects: one after the other, in mapped calls too
-        self._made: list[tuple[Order, ToolCall]] = []
 
     def allow(self, tools: Iterable[ToolImpl]) -> None:
         """Allows tools of the program's own; those of the caller come first."""
@@ -111,38 +54,11 @@ class Tools:
             if node.op == "tool":
                 self.resolve(node)
 
-    def note(self, node: Node) -> None:
-        """Takes note of a call that is submitted, which is in the order of the program."""
-        path, done = node.text("path"), None
-        if node.text("effect") != PURE:
-            done = asyncio.get_running_loop().create_future()
-        order = self._mapped_order() if path else (self._n_calls[""], 1, 0)
-        self._places[node.results[0].name] = _Place(order, self._n_calls[path], self._last, done)
-        self._n_calls[path] += 1
-        self._last = done or self._last
-
-    def _mapped_order(self) -> Order:
-        self._n_mapped += 1
-        return self._n_calls[""], 0, self._n_mapped
-
-    def mark(self, has_effects: bool) -> ToolMark:
-        """Takes note of a map that is submitted. has_effects: later effects wait for it."""
-        done = asyncio.get_running_loop().create_future() if has_effects else None
-        mark = ToolMark(self._mapped_order(), self._last, done)
-        self._last = done or self._last
-        return mark
-
     def part(self, mark: ToolMark) -> Tools:
         """The tools of one call of a map; its effects follow those before the map."""
         tools = Tools(self._allowed)
-        tools._own, tools._turn, tools._last = self._own, self._turn, mark.after
+        tools._own, tools.order = self._own, self.order.part(mark)
         return tools
-
-    def take_in(self, mark: ToolMark, calls: Iterable[ToolCall]) -> None:
-        """Takes the calls that a map's calls have made, in their order: it is over."""
-        self._made.extend((mark.order, call) for call in calls)
-        if mark.done is not None and not mark.done.done():
-            mark.done.set_result(None)
 
     def resolve(self, node: Node) -> ToolImpl:
         name = node.text("name")
@@ -165,24 +81,21 @@ class Tools:
                 )
         return found
 
-    def made(self) -> tuple[ToolCall, ...]:
-        """The calls that were made, in the order of the program."""
-        return tuple(call for _, call in sorted(self._made, key=lambda made: made[0]))
-
-    async def call(self, run: Instance, node: Node) -> Any:
+    async def call(self, run: Caller, node: Node) -> Any:
         """What the call of a node gives, once it is its turn."""
-        place = self._places.pop(node.results[0].name)
+        place = self.order.begin(node)
         if place.done is None:
             return await self._call(run, node, place)
         if place.after is not None:
             await asyncio.shield(place.after)
-        async with self._turn:
+        async with self.order.turn:
             value = await self._call(run, node, place)
         place.done.set_result(None)
         return value
 
-    async def _call(self, run: Instance, node: Node, place: _Place) -> Any:
-        path = run.placed(node.text("path")) if node.text("path") else run.base
+    async def _call(self, run: Caller, node: Node, place: CallPlace) -> Any:
+        context = run.context
+        path = context.placed(node.text("path")) if node.text("path") else context.base
         args = _arguments(run, node)
         on_error = run.field(node, "on_error")
         instead = None if on_error is None else json.loads(on_error)
@@ -192,19 +105,19 @@ class Tools:
         def make() -> Coroutine[Any, Any, tuple[Any, str]]:
             return self._make(node, run.field(node, "timeout_s"), instead, *args)
 
-        log = run.options.log
+        log = context.options.log
         if log is None:
             outcome = Outcome(*await make())
         else:
             logged = LoggedCall(
-                log, run.row, path, place.ordinal, node, json.loads(written), instead
+                log, context.row, path, place.ordinal, node, json.loads(written), instead
             )
             outcome = await logged.outcome(make)
         made = ToolCall(
             node.text("name"), place.ordinal, node.text("effect"), written, node.loc,
             start_s, time.monotonic(), outcome.error, outcome.is_logged, path,
         )  # fmt: skip
-        self._made.append((place.order, made))
+        self.order.add(place, made)
         if type(outcome.value) is Failed and not _catches(node):
             raise outcome.value.error()  # out of the log of a run that handled it
         return outcome.value
@@ -236,7 +149,7 @@ class Tools:
         raise failed.error()
 
 
-def _arguments(run: Instance, node: Node) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
     """Copies of the arguments by place and by name; what a tool does to them is its own."""
     try:
         args = [plain_copy(arg) for arg in run.field(node, "args")]
@@ -263,16 +176,3 @@ def _checked(node: Node, value: Any) -> Any:
 
 def _catches(node: Node) -> bool:
     return node.get("catches") == Lit(True)
-
-
-async def call_tool(run: Instance, node: Node) -> tuple[Any]:
-    """The handler of the op `tool`."""
-    return (await run.tools.call(run, node),)
-
-
-def outcome(run: Instance, node: Node) -> tuple[Any, ...]:
-    """The handler of the op `outcome`."""
-    value = run.raw_field(node, "value")
-    if type(value) is Failed:
-        return False, value.why, value.kind, list(value.classes)
-    return True, "", "", []

@@ -14,9 +14,9 @@ from typing import Any
 from sgc.errors import RunLogError, UsageError
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.interface.backend import Generated, Scored, Usage
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import generated_of, scored_of
 from sgc.runtime.executor.log.run_log import RunLog, header_of
 from sgc.runtime.executor.run.options import RunOptions

@@ -6,6 +6,7 @@ from sgc.ir.graph import Graph, Ref
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.backend import Backend, Prompt
 from sgc.runtime.executor.ops.handlers import HANDLERS
+from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState
 
@@ -21,7 +22,8 @@ async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
 
 async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
     """That beginning, in the backend's chat template."""
-    run = Instance(graph.name, backend, await backend.capabilities(), RunOptions(), {})
+    context = Context.of(graph.name, backend, await backend.capabilities(), RunOptions())
+    run = Instance(context, {})
     state: StreamState | None = None
     at = ""
     for node in graph.blocks[0].nodes:
@@ -33,4 +35,4 @@ async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
         (state,) = HANDLERS[node.op](run, node)
         at = node.results[0].name
         run.define(at, state)
-    return () if state is None else run.prompt(state)
+    return () if state is None else context.prompt(state)
