@@ -25,7 +25,7 @@ from sgc.runtime.executor.run.schedule import Plan, Schedule, plan_of
 from sgc.runtime.executor.run.stream_order import Streams
 from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Work, is_stopped
-from sgc.runtime.executor.tools.tools import Tools
+from sgc.runtime.executor.tools.tool_calls import Tools
 
 
 class Instance:

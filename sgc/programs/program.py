@@ -44,7 +44,7 @@ from sgc.runtime.executor.run.context import OnText
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.runtime.executor.tools.tools import Tools
+from sgc.runtime.executor.tools.tool_calls import Tools
 from sgc.tracing.watch.ambient import warn_changed
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from sgc.runs.endpoints import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import ChoiceScore, Generated, Usage
-from sgc.runtime.executor.interface.choices import METHODS, pick
+from sgc.runtime.executor.interface.choice_methods import METHODS, pick
 from sgc.runtime.executor.interface.seeds import draw_seed
 from sgc.runtime.executor.log.timeline import chrome_trace
 from sgc.runtime.executor.run.options import RunOptions

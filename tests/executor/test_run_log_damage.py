@@ -30,8 +30,8 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
-from sgc.runtime.executor.log.backend import ReplayBackend
 from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.logged_backend import ReplayBackend
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,

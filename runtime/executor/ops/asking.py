@@ -8,7 +8,7 @@ from sgc.ir.graph import Node
 from sgc.runtime.executor.backends.speculation import Speculation
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.interface.place import Place, Placed, of_run
-from sgc.runtime.executor.log.backend import Logged, log_as
+from sgc.runtime.executor.log.logged_backend import Logged, log_as
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.record import Request
 

@@ -1,6 +1,6 @@
 """What the functions of `ir/functions.py` do: handlers of `compute` and `attempt`.
 
-Each function is Python's own operation, within the limits of `limits.py`. The tracer uses
+Each function is Python's own operation, within the limits of `value_limits.py`. The tracer uses
 `evaluate` too, where all arguments are known.
 """
 

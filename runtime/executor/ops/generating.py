@@ -13,7 +13,7 @@ from sgc.ir.sampling import SAMPLING
 from sgc.runtime.executor.interface.backend import Generated, Prompt, Sampling
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.showing import Shown
-from sgc.runtime.executor.patterns.lowering import Plan, Try, plan_constraint
+from sgc.runtime.executor.patterns.checked_constraints import ConstraintPlan, Try, plan_constraint
 from sgc.runtime.executor.prompts.reasoning import split_reasoning
 from sgc.runtime.executor.run.last_use import last_use
 from sgc.runtime.executor.run.options import (
@@ -114,7 +114,7 @@ class Decision:
     of: tuple[object, ...]
     given: Mapping[str, Any]
     sampling: Sampling
-    plan: Plan
+    plan: ConstraintPlan
 
 
 # Of nodes whose parameters are all literals, by the identity of what decides them.
@@ -122,7 +122,7 @@ _decisions: dict[tuple[int, int, int], Decision] = {}
 MAX_DECISIONS = 4096
 
 
-def _decided(run: Run, node: Node) -> tuple[Mapping[str, Any], Sampling, Plan]:
+def _decided(run: Run, node: Node) -> tuple[Mapping[str, Any], Sampling, ConstraintPlan]:
     """A generation's own parameters, all of them decided, and how to ask for it."""
     options, capabilities = run.context.options, run.context.capabilities
     key = (id(node), id(options), id(capabilities))

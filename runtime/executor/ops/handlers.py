@@ -17,6 +17,7 @@ from sgc.errors import ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Node, Ref
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
+from sgc.runtime.executor.ops.calling import call_tool, outcome
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.ops.generating import gen, gen_n, separate_reasoning, share
 from sgc.runtime.executor.ops.maps import run_map
@@ -24,7 +25,6 @@ from sgc.runtime.executor.ops.prefetching import prefetch
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.selecting import select
 from sgc.runtime.executor.ops.showing import extend
-from sgc.runtime.executor.ops.tools import call_tool, outcome
 from sgc.runtime.executor.ops.winners import WINNER_ASKING, WINNER_HANDLERS
 from sgc.runtime.executor.prompts.roles import begin_role, end_role
 from sgc.runtime.executor.run.record import Request, StreamResult

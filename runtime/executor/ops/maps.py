@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.runtime.executor.interface.arguments import bind_arguments
-from sgc.runtime.executor.interface.limits import MAX_ITEMS, LimitExceeded
+from sgc.runtime.executor.interface.value_limits import MAX_ITEMS, LimitExceeded
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.run.map_places import MapPlace, call_path
 from sgc.runtime.executor.run.record import RunResult

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sgc.runtime.executor.interface.limits import check_length
+from sgc.runtime.executor.interface.value_limits import check_length
 from sgc.runtime.executor.patterns.linear_regex import Span, linear_pattern, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 

@@ -16,7 +16,7 @@ from sgc.runtime.executor.run.requests import Requests
 from sgc.runtime.executor.run.stream_order import Streams
 from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Part, Work
-from sgc.runtime.executor.tools.tools import Tools
+from sgc.runtime.executor.tools.tool_calls import Tools
 
 
 class MappedRun(Part, Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node
-from sgc.runtime.executor.interface import choices as choice_methods
+from sgc.runtime.executor.interface import choice_methods
 from sgc.runtime.executor.interface.backend import Scored
 from sgc.runtime.executor.interface.seeds import SEED_BITS
 from sgc.runtime.executor.ops.run import Run

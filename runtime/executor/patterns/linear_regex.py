@@ -17,7 +17,7 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
 from sgc.errors import SgcError
-from sgc.runtime.executor.interface.limits import LimitExceeded, check_length
+from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 from sgc.runtime.executor.patterns.regex_classes import (
     NEWLINE,
     Node,

@@ -1,6 +1,6 @@
 """Whether JSON meets a schema that need not be trusted: nothing is fetched, patterns are bounded.
 
-The patterns in a schema are matched by `patterns.py`, so what jsonschema does with them is
+The patterns in a schema are matched by `timed_regex.py`, so what jsonschema does with them is
 replaced here.
 """
 
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.executor.patterns.patterns import Pattern
+from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 
 def schema_check(schema: str) -> Callable[[str], bool]:

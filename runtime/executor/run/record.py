@@ -20,7 +20,7 @@ from sgc.runtime.executor.interface.backend import (
     Usage,
     sum_costs,
 )
-from sgc.runtime.executor.interface.choices import select_meta
+from sgc.runtime.executor.interface.choice_methods import select_meta
 
 
 @dataclass(frozen=True, slots=True)

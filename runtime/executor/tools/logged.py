@@ -17,9 +17,9 @@ from sgc.ir.types import Kind
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.plain import checked
-from sgc.runtime.executor.log.backend import not_in_log
+from sgc.runtime.executor.log.logged_backend import not_in_log
 from sgc.runtime.executor.log.records import fingerprint
-from sgc.runtime.executor.tools.calls import to_its_end
+from sgc.runtime.executor.tools.threads import to_its_end
 
 GRACE_S = 5.0  # for a call with an effect to end in, when its run has ended
 

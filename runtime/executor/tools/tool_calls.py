@@ -21,8 +21,8 @@ from sgc.runtime.executor.interface.tools import ToolImpl, ToolSource
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.record import ToolCall
 from sgc.runtime.executor.run.tool_order import CallPlace, ToolMark, ToolOrder
-from sgc.runtime.executor.tools.calls import call_on_loop, call_on_thread
 from sgc.runtime.executor.tools.logged import LoggedCall, Outcome
+from sgc.runtime.executor.tools.threads import call_on_loop, call_on_thread
 
 
 class Caller(Protocol):

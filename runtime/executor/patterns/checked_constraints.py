@@ -23,8 +23,8 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
 )
 from sgc.runtime.executor.interface.seeds import draw_seed
-from sgc.runtime.executor.patterns.patterns import Pattern
 from sgc.runtime.executor.patterns.schemas import schema_check
+from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 MAX_TRIES = 4
 EXCERPT = 120  # characters of a reply that is thrown away, which the next try may tell of
@@ -87,7 +87,7 @@ OnThrown = Callable[[Try], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConstraintPlan:
     """How a generation is asked for. check: what of it is not sent."""
 
     sampling: Sampling
@@ -185,7 +185,7 @@ def retried(sampling: Sampling, number: int, refused: tuple[str, ...] = ()) -> S
     )
 
 
-def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:
+def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> ConstraintPlan:
     """How to ask for a generation; raises UnsupportedParameter for what cannot be done."""
     plan = _plan_refused(sampling, capabilities)
     sent = [name for name in sorted(capabilities.checked) if getattr(sampling, name) is not None]
@@ -201,12 +201,12 @@ def _one_constraint(capabilities: Capabilities) -> UnsupportedParameter:
     )
 
 
-def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> Plan:
+def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> ConstraintPlan:
     given = [
         name for name in capabilities.refuses - _UNSEEN if getattr(sampling, name) != _NEUTRAL[name]
     ]
     if not given:
-        return Plan(sampling)
+        return ConstraintPlan(sampling)
     refused = sorted(set(given) - {"regex", "json_schema"})
     if refused:
         raise UnsupportedParameter(
@@ -220,4 +220,4 @@ def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> Plan:
     if not isinstance(constraint, str):
         raise UsageError(f"{name} must be a text, found {constraint!r}")
     sent = replace(sampling, regex=None) if name == "regex" else replace(sampling, json_schema=None)
-    return Plan(sent, Check(name, constraint))
+    return ConstraintPlan(sent, Check(name, constraint))
