@@ -1,4 +1,4 @@
-"""The text that every run of a graph begins with, whatever its arguments are."""
+"""The prompt that every run of a graph begins with, whatever its arguments are."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _CONSTANT = ("const", "role_begin", "role_end")
 
 
 async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
-    """Has a backend compute and keep the constant beginning of the main stream, if any."""
+    """Makes a backend compute and keep the constant beginning of the main stream, if any."""
     prompt = await constant_prefix(graph, backend)
     if prompt:
         await backend.commit_prefix(prompt)
 
 
 async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
-    """That beginning, in the backend's chat template."""
+    """Returns the constant beginning of the main stream, in the backend's chat template."""
     context = Context.of(graph.name, backend, await backend.capabilities(), RunOptions())
     run = Instance(context, {})
     state: StreamState | None = None

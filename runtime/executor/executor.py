@@ -26,10 +26,11 @@ async def run_graph(
     row: str | None = None,
     tools: Iterable[ToolImpl] = (),
 ) -> RunResult:
-    """Runs a verified program once. row: its key, instead of the options'; tools: its own.
+    """Runs a verified program once. row: its key, in place of the options'; tools: the program's
+    own.
 
-    Raises ArgumentError, or ToolError for a tool that is not allowed, before anything is asked;
-    else the first error with the user's line. Cancelling it cancels its requests at the backend.
+    Raises ArgumentError, or ToolError for a tool that is not allowed, before any request; later the
+    first error of the run, with the user's line. Cancelling it cancels its requests at the backend.
     """
     values = bind_arguments(graph, arguments)
     capabilities = await backend.capabilities()

@@ -140,8 +140,10 @@ class Instance:
             self._drain()
 
     def _complete(self, node: Node, results: Results) -> None:
+        define, came = self.values.define, self.schedule.came
         for value, result in zip(node.results, results, strict=True):
-            self.define(value.name, result)
+            define(value.name, result)
+            came(value.name)
         self.schedule.n_open -= 1
 
     def define(self, name: str, value: Any) -> None:

@@ -237,5 +237,5 @@ def test_scores_of_other_choices_are_an_error():
     def chosen(s):
         s += "a" + sgc.select("x", ["b", "c"])
 
-    with pytest.raises(BackendError, match="scores 1 choices, not the 2 asked for"):
+    with pytest.raises(BackendError, match="scores 1 choices, not the 2 of the request"):
         chosen.run(backend=Endpoint(Other(lambda prompt, sampling: "r"))).sync()

@@ -25,7 +25,7 @@ class Header:
 class Log(Protocol):
     """Records of a run by kind and place.
 
-    on_unknown: what is done about a call with an effect whose outcome the log does not tell.
+    on_unknown: what to do about a call with an effect whose outcome the log does not have.
     is_replay: a request that the log does not have is an error.
     """
 

@@ -1,4 +1,4 @@
-"""The timeline of what a log tells: of all its rows, and of all the processes that wrote it."""
+"""The timeline of a log: of all its rows, and of all the processes that wrote it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REQUESTS = ("generate", "score", "commit")
 
 
 def log_trace(log: RunLog) -> dict[str, Any]:
-    """The trace, as what is to be written as JSON."""
+    """Returns the trace, to be written as JSON."""
     header = log.header
     has_rows = len(log.rows()) > 1
     requests, calls = [], []

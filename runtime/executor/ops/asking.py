@@ -1,4 +1,4 @@
-"""How the nodes of a run ask its backend: through the run's log, and with what was said ahead."""
+"""How the nodes of a run send requests: to its backend, through its log, with speculation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLING_OPS = ("gen", "gen_n", "select")
 
 
 class Asking:
-    """The backend of one run. speculation: what replies have said ahead."""
+    """The backend of one run. speculation: text that earlier replies hold already."""
 
     def __init__(self, context: Context) -> None:
         backend, log = context.backend, context.options.log
@@ -28,7 +28,7 @@ class Asking:
             self._placed = Logged(backend, log)
 
     def backend_of(self, run: Any, node: Node, path: str, ordinal: int) -> Backend:
-        """The backend for a node's request, through the run's log where there is one."""
+        """Returns the backend for a node's request, through the run's log if there is one."""
         backend, placed = self._backend, self._placed
         if self._of_run is not None:
             backend = self._of_run.in_run(run, node, path, ordinal)
@@ -39,6 +39,6 @@ class Asking:
         return placed.at(Place(self._row, path, ordinal, name, str(node.loc or "")))
 
     def log_shared(self, request: Request, drawn: Request) -> None:
-        """Writes down that a draw has another one's replies, for runs that ask for each."""
+        """Writes down that a draw shares another one's replies, for runs that request each."""
         if self._log is not None:
             log_as(self._log, self._row, drawn, request)

@@ -1,4 +1,4 @@
-"""What the functions of `ir/functions.py` do: handlers of `compute` and `attempt`.
+"""The functions of `ir/functions.py` at run time: handlers of `compute` and `attempt`.
 
 Each function is Python's own operation, within the limits of `value_limits.py`. The tracer uses
 `evaluate` too, where all arguments are known.
@@ -32,12 +32,12 @@ EXCEPTIONS: dict[str, type[Exception]] = {
 
 
 def evaluate(fn: str, *args: Any) -> Any:
-    """The value of a function; raises what Python would, or LimitExceeded."""
+    """Returns the value of a function; raises Python's exception, or LimitExceeded."""
     return EVALUATORS[fn](*args)
 
 
 def failure(fn: str, *args: Any) -> Exception | None:
-    """The exception of the function's row that it raises, if it does."""
+    """Returns the exception that a function raises, of those in its row; None if none."""
     try:
         evaluate(fn, *args)
     except SgcError:

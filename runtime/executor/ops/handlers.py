@@ -1,7 +1,7 @@
-"""What each op does at run time: one handler a row of the table of ops.
+"""The ops at run time: one handler for each row of the table of ops.
 
-A handler gets the run and a node whose operands exist, and gives the results in order.
-Those of ops that ask a backend or read files are coroutines, in a table of their own.
+A handler takes the run and a node whose operands exist, and returns the results in order. Handlers
+of ops that send requests or read files are coroutines, in a table of their own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _append(run: Run, node: Node) -> Results:
 
 
 def as_text(value: Any) -> str:
-    """A value as the program's text would show it: as Python prints it."""
+    """Returns a value as text, as Python prints it."""
     return value if isinstance(value, str) else format(value, "")
 
 
@@ -96,7 +96,7 @@ async def _video(run: Run, node: Node) -> Results:
 def _append_media(run: Run, node: Node, found: Media) -> Results:
     if not run.context.capabilities.images:
         raise UnsupportedParameter(
-            f"{run.context.capabilities.model} takes no images",
+            f"{run.context.capabilities.model} does not take images",
             hint="load a model that does, or run on an API that takes them",
         )
     state: StreamState = run.field(node, "stream")
@@ -202,7 +202,7 @@ def _publish(run: Run, node: Node) -> Results:
 
 
 def _set_variables(run: Run, node: Node) -> dict[str, Any]:
-    """The variables of a stream that is published, without those not set on the way taken."""
+    """Returns the variables of a published stream, without those not set on the path taken."""
     keys, items = run.field(node, "keys"), node.get("items")
     assert isinstance(items, tuple)
     return {

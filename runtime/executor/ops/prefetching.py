@@ -1,8 +1,8 @@
-"""The op `prefetch` at run time: a hint, asked for beside the run, that the run never waits for.
+"""The op `prefetch` at run time: a hint, sent beside the run, which never waits for it.
 
-What it asks is no request of the program's: it stands in the run's timeline and sums, apart. One
-that fails fails nothing; it is counted, and told at log level DEBUG. One that is under way when its
-run ends is cancelled, which frees it at the backend.
+It is not a request of the program's: it has its own place in the timeline and the sums. A failure
+fails nothing; it is counted, and logged at level DEBUG. A prefetch that is running when its run
+ends is cancelled, which frees it at the backend.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def _ask(run: Run, node: Node) -> None:
             await asyncio.shield(state.gate)
         prompt = run.context.prompt(state)
         usage = await run.context.backend.prefetch(prompt)
-    except Exception as error:  # a hint: whatever is wrong with it, the program goes on
+    except Exception as error:  # a hint: the program continues whatever fails
         run.requests.failed_prefetches += 1
         log.debug("the prefetch of %s failed: %s", node.loc or "a line unknown", error)
         return
@@ -50,7 +50,7 @@ async def _ask(run: Run, node: Node) -> None:
 
 
 def _state(run: Run, node: Node) -> StreamState:
-    """The stream as it will be when it has got the pieces; shows nobody anything."""
+    """Returns the stream with the pieces that will be appended; shows nothing."""
     has_stream = node.get("stream") != Lit(None)
     state: StreamState = run.field(node, "stream") if has_stream else StreamState("")
     for kind, value in zip(run.field(node, "kinds"), run.field(node, "pieces"), strict=True):

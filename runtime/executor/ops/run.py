@@ -1,4 +1,4 @@
-"""What the handlers of ops know of the run that their node is part of."""
+"""The run as the handlers of its nodes see it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MappedRun(Part, Protocol):
 
 
 class Run(Protocol):
-    """One run of one program, by its parts. `Instance` is the one there is."""
+    """One run of one program, by its parts. `Instance` implements it."""
 
     context: Context
     values: Values

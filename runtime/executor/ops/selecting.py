@@ -1,4 +1,4 @@
-"""Selections at run time: which of the choices a method takes, of their log-probabilities."""
+"""Selections at run time: a method decides among the choices, by their log-probabilities."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_
 
 
 def _check_scored(scored: Scored, n_choices: int) -> None:
-    """A log, a recording or a cache may hold the reply to other choices."""
+    """Refuses a reply to other choices, which a log, a recording or a cache may hold."""
     chosen, n_scored = scored.chosen, len(scored.choices)
-    hint = "where replies are kept, in a log, a recording or a cache, begin a new one"
+    hint = "if the reply is from a log, a recording or a cache, begin a new one"
     if chosen is not None and not 0 <= chosen < n_choices:
-        message = f"the reply names choice {chosen}, of {n_choices} that were asked for"
+        message = f"the reply names choice {chosen}, of {n_choices} choices in the request"
         raise BackendError(message, hint=hint)
     if chosen is None and n_scored != n_choices:
-        message = f"the reply scores {n_scored} choices, not the {n_choices} asked for"
+        message = f"the reply scores {n_scored} choices, not the {n_choices} of the request"
         raise BackendError(message, hint=hint)
 
 
@@ -69,18 +69,18 @@ async def select(run: Run, node: Node) -> tuple[Any, ...]:
 
 
 def _refuse_scoring(run: Run, method: Any, temperature: float) -> None:
-    """A backend that only says which choice it takes draws none, and knows no other methods."""
+    """Refuses what a backend cannot do that returns only the chosen index."""
     if temperature or method != choice_methods.DEFAULT:
         what = "a temperature" if temperature else "this choices_method"
         raise UnsupportedParameter(
-            f"{run.context.capabilities.model} tells no log-probabilities of choices, as {what} of "
-            "a select needs",
-            hint="leave it out, or run on a backend that tells them",
+            f"{run.context.capabilities.model} returns no log-probabilities of choices, which "
+            f"{what} of a select needs",
+            hint="leave it out, or run on a backend that returns them",
         )
 
 
 def _check_method(run: Run, method: Any) -> bool:
-    """Whether the method wants the choices' log-probabilities without the prompt too."""
+    """Whether the method needs the choices' log-probabilities without the prompt too."""
     if isinstance(method, str):
         if method not in choice_methods.METHODS:
             known = ", ".join(choice_methods.METHODS)
@@ -91,15 +91,15 @@ def _check_method(run: Run, method: Any) -> bool:
     if needs and not run.context.capabilities.unconditional:
         known = ", ".join(set(choice_methods.METHODS) - choice_methods.NEEDS_UNCONDITIONAL)
         raise UnsupportedParameter(
-            f"{run.context.capabilities.model} cannot score choices without the prompt, as the "
-            "choices_method wants",
+            f"{run.context.capabilities.model} cannot score choices without the prompt, which "
+            "the choices_method needs",
             hint=f"use one of: {known}",
         )
     return needs
 
 
 def _select_draw(run: Run, node: Node, state: StreamState) -> tuple[float, float]:
-    """Temperature (0 unless the select asks; the run's is for generations) and a uniform."""
+    """Returns the temperature (0 unless the select has its own) and a uniform number."""
     temperature = run.field(node, "temperature") or 0.0
     check_parameter("temperature", temperature)
     given = {"seed": run.field(node, "seed")}

@@ -1,4 +1,4 @@
-"""Shows texts, as they come, to whoever watches a run."""
+"""Shows texts to a watcher of the run as they come."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def extend(run: Run, node: Node, state: StreamState, piece: Piece) -> StreamStat
 
 
 class Shown:
-    """Shows a text as it comes; what was not streamed is shown at its end, then nothing more:
-    a text of no length is the sign of that.
+    """Shows one text as it comes, then the part that was not streamed, then an empty text, which
+    marks its end.
     """
 
     def __init__(self, run: Run, node: Node, path: str) -> None:

@@ -1,9 +1,9 @@
-"""Joins that wait for some children of a fork only: who won, and cutting off who did not.
+"""Joins that wait for some children of a fork only: which children win, and cutting off the others.
 
-Which children win is decided by when they end, so it is known only as the program runs. The
-others are cut off: their requests are cancelled at the backend, and what is theirs is `Lost`
-from then on. What was to be done before the join with a lost stream is lost too; what uses it
-after, or brings something lost into the rest of the program, fails.
+Which children win depends on when they end, so it is decided at run time. The others are cut off:
+their requests are cancelled at the backend, and their values are `Lost` from then on. Nodes before
+the join that use a lost stream are lost too; later nodes that use one, or carry something lost into
+the rest of the program, fail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sgc.runtime.executor.run.values import Lost
 
 
 async def join_first(run: Run, node: Node) -> tuple[Any, ...]:
-    """The indices of the first k entries that are true, in order of the children."""
+    """Returns the indices of the first k entries that are true, in order of the children."""
     entries, k = node.get("entries"), run.field(node, "k")
     assert isinstance(entries, tuple)
     _refuse_log(run)
@@ -37,7 +37,7 @@ async def join_first(run: Run, node: Node) -> tuple[Any, ...]:
         what = "no child" if k == 1 else f"only {len(found)} of {len(entries)} children"
         raise JoinFailed(
             f"{what} of a fork met the join's predicate; it waits for {k}",
-            hint="give a predicate that more replies meet, a smaller k, or join() for all",
+            hint="use a predicate that more replies meet, a smaller k, or join() for all",
         )
     run.cuts.is_decided = True
     return (sorted(found[:k]),)
@@ -46,14 +46,14 @@ async def join_first(run: Run, node: Node) -> tuple[Any, ...]:
 def _refuse_log(run: Run) -> None:
     if run.context.options.log is not None and not run.context.options.ordered_joins:
         raise UnsupportedParameter(
-            "which children a join takes depends on time, which a run's log does not keep",
+            "which children a join takes depends on time, and a run's log does not keep time",
             hint="run with ordered_joins=True (on the command line --ordered-joins): it waits for "
             "all and takes them in order",
         )
 
 
 async def next_of(run: Run, names: list[str]) -> str:
-    """The value, of some, that was there first; with `ordered_joins`, the first of them all."""
+    """Returns the value that came first; with `ordered_joins`, the first in order."""
     if run.context.options.ordered_joins:
         await asyncio.gather(*map(run.values.value, names))
         return names[0]
@@ -73,7 +73,7 @@ async def next_of(run: Run, names: list[str]) -> str:
 
 
 async def winner(run: Run, node: Node) -> tuple[Any, ...]:
-    """The stream, if it is a winner's; else it is cut off."""
+    """Returns the stream of a winner; cuts off any other one."""
     winners, index = run.values.raw_field(node, "winners"), run.field(node, "index")
     if type(winners) is Lost:
         return (winners,)

@@ -1,8 +1,8 @@
-"""Runs a program of several blocks: goes from one to the next as their tests are decided.
+"""Runs a program of several blocks: each terminator decides the next block.
 
-A block's nodes are submitted at once, so that what a block started goes on while later ones
-begin; only a test is waited for. Each time round, a block's values get names of their own: the
-generations of one turn of a loop may still be running in the next.
+A block's nodes are submitted at once, so they may still run while later blocks begin; only a test
+is waited for. In each turn of a loop, a block's values have names of their own: generations of one
+turn may still be running in the next.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Walked(Protocol):
 
 
 class Flow:
-    """A program's blocks by name, and the renamed ones that runs before have used."""
+    """A program's blocks by name, and the renamed blocks of earlier runs."""
 
     def __init__(self, graph: Graph) -> None:
         self.entry = graph.blocks[0].name
@@ -55,7 +55,7 @@ class Flow:
         self._kept: dict[tuple[Any, ...], tuple[Node, ...]] = {}
 
     def renamed(self, shape: _Shape, names: Mapping[str, str], turn: int) -> tuple[Node, ...]:
-        """The block's nodes under their present names; the same objects for equal names."""
+        """Returns the block's nodes under their present names; the same objects for equal names."""
         if not turn and not any(name in names for name in shape.uses):
             return shape.block.nodes
         key = (shape.block.name, turn, *(names.get(name) for name in shape.uses))
@@ -70,7 +70,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A block with the names it uses from outside and those that it defines."""
+    """A block with the names that it uses from outside and those that it defines."""
 
     block: Block
     uses: tuple[str, ...]
@@ -87,7 +87,7 @@ class _Shape:
 
 
 class _Key:
-    """Graphs by identity: comparing two would cost what keeping the flow saves."""
+    """Compares graphs by identity: comparing them by value would cost more than the flow saves."""
 
     __slots__ = ("graph",)
 
@@ -145,21 +145,21 @@ async def _walk(run: Walked, flow: Flow) -> None:
             _bind(run, shape, last, names, turns[shape.block.name])
         else:
             shape = flow.blocks[await _decided(run, last)]
-    raise ProgramError(f"the program went through {MAX_BLOCKS} blocks without an end")
+    raise ProgramError(f"the program ran {MAX_BLOCKS} blocks and did not end")
 
 
 def _check_turns(run: Walked, jump: Node, n_taken: int) -> None:
     bound = run.field(jump, "bound")
     if bound and n_taken > bound:
         raise TurnsExceeded(
-            f"a loop went round more than {bound} times, its bound",
+            f"a loop ran more than {bound} times, its bound",
             where=str(jump.loc or ""),
-            hint="raise max_turns of its @sgc.function, or end it earlier",
+            hint="raise max_turns of its @sgc.function, or end the loop earlier",
         )
 
 
 def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
-    """The parameters become other names of what the jump hands on."""
+    """Binds the parameters to the arguments of the jump."""
     args = jump.get("args")
     assert isinstance(args, tuple)
     bound = {}
@@ -173,7 +173,7 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: i
 
 
 async def _decided(run: Walked, last: Node) -> str:
-    """The block that a terminator goes on with; waits for what it tests."""
+    """Returns the block that a terminator continues with; waits for its test."""
     if last.op == "branch":
         is_true = await _awaited(run, last.get("test"))
         return last.text("then" if is_true else "orelse")
@@ -182,7 +182,7 @@ async def _decided(run: Walked, last: Node) -> str:
         cases, targets = run.field(last, "cases"), run.field(last, "targets")
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
     if last.op == "fail":
-        for name in run.maps.values:  # an error of theirs comes first, as it does interpreted
+        for name in run.maps.values:  # their errors come first, as in the interpreter
             await run.values.value(name)
         of = last.get("failed")
         if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
@@ -190,7 +190,7 @@ async def _decided(run: Walked, last: Node) -> str:
         message = await _awaited(run, last.get("message"))
         raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
     raise DeoptReached(
-        f"the program went a way that was not compiled: {last.text('reason')}",
+        f"this path of the program was not compiled: {last.text('reason')}",
         where=str(last.loc or ""),
         hint="continue it from its source with --source PROG.py, or run it with --interpret",
     )
@@ -199,7 +199,7 @@ async def _decided(run: Walked, last: Node) -> str:
 def _default(last: Node, value: Any) -> str:
     name = last.text("default")
     if not name:
-        raise ProgramError(f"no case of a switch is {value!r}", where=str(last.loc or ""))
+        raise ProgramError(f"no case of a switch matches {value!r}", where=str(last.loc or ""))
     return name
 
 

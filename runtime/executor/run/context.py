@@ -1,4 +1,4 @@
-"""What does not change while a run goes on: its program and place, its options, its backend."""
+"""The part of a run that does not change: its program and place, its options, its backend."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Context:
         row: str | None = None,
         called: Called = Called(),  # noqa: B008  # it is frozen
     ) -> Context:
-        """A run's context. row: instead of the options'."""
+        """Returns a run's context. row: in place of the options'."""
         row = options.row if row is None else row
         special = special_pattern(capabilities.special_tokens)
         return Context(program, row, backend, capabilities, options, on_text, special, called)
 
     def part(self, program: str, base: str) -> Context:
-        """The context of a mapped call."""
+        """Returns the context of a mapped call."""
         return replace(self, program=program, base=base)
 
     def placed(self, path: str) -> str:
-        """A path of this run's, as the whole run that it is a part of knows it."""
+        """Returns a path of this run as the whole run names it, of which this one is a part."""
         return self.base + path.removeprefix(self.program) if self.base else path
 
     def prompt(self, state: StreamState) -> Prompt:

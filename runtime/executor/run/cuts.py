@@ -1,4 +1,4 @@
-"""Streams of one run that were cut off: which they are, and what becomes of their nodes."""
+"""Streams of one run that were cut off, and what happens to their nodes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sgc.ir.ops import OPS
 from sgc.runtime.executor.run.stream import StreamState
 from sgc.runtime.executor.run.values import Lost, Values, lost_error
 
-# Ops that know what to do with what is lost.
+# Ops that handle lost values themselves.
 _KNOWING = frozenset(
     {"join_first", "winner", "winner_value", "winner_values", "publish", "prefetch"}
 )
 
 
 def awaited(node: Node) -> Iterable[str]:
-    """The values that a node waits for before it starts; it may wait for more itself."""
+    """Returns the values that a node waits for before it starts; it may wait for more itself."""
     if node.op == "join_first":
         return ()
     if node.op == "winner":
@@ -27,7 +27,7 @@ def awaited(node: Node) -> Iterable[str]:
 
 
 class Cuts:
-    """What of one run was cut off, and the requests that could be."""
+    """The streams of one run that were cut off, and the requests that can be."""
 
     def __init__(self) -> None:
         self.is_decided = False  # a join has taken some children, so that others are lost
@@ -47,7 +47,7 @@ class Cuts:
                 task.cancel()
 
     def at(self, path: str) -> Lost | None:
-        """What has been made of the stream at a path; None if it goes on."""
+        """Returns how the stream at a path was lost; None if it continues."""
         if not self._lost:
             return None
         return next(
@@ -55,9 +55,9 @@ class Cuts:
         )
 
     def of(self, values: Values, node: Node) -> Lost | None:
-        """What a node whose operands exist returns in place of its results; None: its results.
+        """Returns the value of a lost node's results; None for a node that is not lost.
 
-        Raises CutOff for one that would bring something lost into the rest of the program.
+        Raises CutOff for a node that would carry something lost into the rest of the program.
         """
         if not self.is_decided or node.op in _KNOWING:
             return None
@@ -75,7 +75,7 @@ class Cuts:
 
 
 def path_of(values: Values, node: Node) -> str | None:
-    """The path of the stream that a node appends to, where it is there and not lost."""
+    """The path of the stream that a node appends to; None if there is none or it is lost."""
     stream = dict(node.fields).get("stream")
     is_appending = Flag.APPENDS in OPS[node.op].flags and node.op not in _KNOWING
     if not isinstance(stream, Ref) or not is_appending:

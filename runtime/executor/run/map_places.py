@@ -1,6 +1,6 @@
-"""Where the maps of one run stand: among its streams and its tools, and their paths.
+"""The places of the maps of one run: among its streams and tool calls, and their paths.
 
-All of it is noted as nodes are submitted, in the order of the program; the calls end in any order.
+They are noted as nodes are submitted, in the order of the program; the calls end in any order.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sgc.runtime.executor.run.tool_order import ToolMark
 
 @dataclass(frozen=True, slots=True)
 class MapPlace:
-    """A map. ordinal: among those of its caller; number: among those of its run; streams: begun
-    before it; tools: where it stands among calls of tools.
+    """The place of a map. ordinal: among the maps of its caller; number: among those of its run;
+    streams: how many began before it; tools: its place among tool calls.
     """
 
     ordinal: int
@@ -27,13 +27,13 @@ class MapPlace:
 
 
 def call_path(caller: str, program: str, ordinal: int, index: int) -> str:
-    """The path of one call of a map: of its caller's maps the ordinal-th, the index-th item."""
+    """Returns the path of one call: the ordinal-th map of its caller, the index-th item."""
     return f"{caller}/{program}:{ordinal}.{index}"
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The programs that maps of a run call. has_effects: whether calls of one may have any."""
+    """The programs that a run's maps call. has_effects: whether calls of each may have effects."""
 
     graphs: tuple[Graph, ...] = ()
     has_effects: tuple[bool, ...] = ()
@@ -65,7 +65,7 @@ class Maps:
 
     def __init__(self) -> None:
         self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that are over
-        self.values: list[str] = []  # one that each map gives, once it is over
+        self.values: list[str] = []  # one result of each map, there once the map is over
         self._n_maps = 0
         self._of_caller: Counter[str] = Counter()
         self._places: dict[int, MapPlace] = {}  # of maps that are not begun, by their nodes
@@ -85,7 +85,7 @@ class Maps:
         return self._places.pop(id(node))
 
     def ordinal_of(self, node: Node) -> int:
-        """Which of its caller's maps a map that is submitted is; asked for once."""
+        """Returns which of its caller's maps a submitted map is; call it once for each."""
         caller, given = node.get("caller"), node.get("ordinal")
         if isinstance(given, Lit) and isinstance(given.value, int):
             return given.value
@@ -94,7 +94,9 @@ class Maps:
         return self._of_caller[caller.name] - 1
 
     def among(self, own: list[tuple[int, StreamResult]]) -> tuple[StreamResult, ...]:
-        """A run's own streams, with their numbers, and those of its maps in order of creation."""
+        """Returns a run's own streams, given with their numbers, and those of its maps, in order of
+        creation.
+        """
         if not self.streams:
             return tuple(each for _, each in own)
         places = sorted(self.streams, key=lambda place: place.number)

@@ -19,7 +19,7 @@ class Requests:
         self.made: list[Request] = []
         self.prefetches: list[Request] = []
         self.failed_prefetches = 0
-        self._draws: dict[str, list[Request]] = {}  # by the value they gave
+        self._draws: dict[str, list[Request]] = {}  # by the value that they returned
         self._start_s = time.monotonic()
 
     def add_draw(self, node: Node, request: Request) -> None:
@@ -28,11 +28,11 @@ class Requests:
         self._draws.setdefault(node.results[-1].name, []).append(request)
 
     def draws_of(self, name: str) -> list[Request]:
-        """The requests that a value came from; none where it was not generated."""
+        """Returns the requests that a value came from; none if it was not generated."""
         return self._draws.get(name, [])
 
     def meta_info(self, name: str) -> Any:
-        """How a value was generated; a list where several texts were drawn, None for neither."""
+        """Returns how a value was generated: a list for several texts, None if it was not."""
         found = [request.meta_info() for request in self._draws.get(name, ())]
         return None if not found else found[0] if len(found) == 1 else found
 
@@ -46,6 +46,6 @@ class Requests:
         return tuple(sorted(self.made, key=lambda request: request.start_s))
 
     def stats(self, requests: tuple[Request, ...]) -> Stats:
-        """The sums of the requests, up to now."""
+        """Returns the sums of the requests up to now."""
         wall_s = time.monotonic() - self._start_s
         return Stats.of(requests, wall_s, self.prefetches, self.failed_prefetches)

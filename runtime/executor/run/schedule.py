@@ -1,7 +1,7 @@
 """Which nodes of a run can start: each waits until the values of its operands are there.
 
-What each node of a compiled program waits for is the same in every run: it is worked out once, as a
-`Plan`. An interpreted program's nodes come one by one.
+What the nodes of a compiled program wait for is the same in every run: a `Plan` holds it. An
+interpreted program's nodes come one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTED = frozenset({"publish", "tool", "stream", "fork", "map"})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Nodes, how many values each waits for, and which wait for a value, by place."""
+    """Nodes, how many values each waits for, and which nodes wait for each value."""
 
     nodes: tuple[Node, ...]
     n_missing: tuple[int, ...]
@@ -32,7 +32,7 @@ class Plan:
 
 
 class _Key:
-    """Nodes by identity: comparing two graphs would cost what the plan saves."""
+    """Compares nodes by identity: comparing them by value would cost more than the plan saves."""
 
     __slots__ = ("nodes",)
 
@@ -47,7 +47,7 @@ class _Key:
 
 
 def plan_of(nodes: tuple[Node, ...]) -> Plan:
-    """The plan of a straight line of nodes, kept while it is used."""
+    """Returns the plan of a straight line of nodes, kept while it is used."""
     return _plan(_Key(nodes))
 
 

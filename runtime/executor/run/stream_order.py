@@ -47,7 +47,7 @@ class StreamOrder:
         self._paths[node.results[0].name] = path
 
     def path_of(self, node: Node) -> str:
-        """The path of a stream that begins."""
+        """Returns the path of a stream that begins."""
         return self._paths[node.results[0].name]
 
     @property
@@ -56,14 +56,14 @@ class StreamOrder:
         return self._n_streams
 
     def number_of(self, node: Node) -> int:
-        """Which stream a node is of."""
+        """Returns the number of the stream that a node belongs to."""
         state = node.get("stream")
         assert isinstance(state, Ref)
         return self._number[state.name]
 
 
 class Streams:
-    """The streams of one run, published ones with their results."""
+    """The streams of one run, and the results of those that are published."""
 
     def __init__(self) -> None:
         self._order: StreamOrder | None = None  # of a program of several blocks
@@ -73,7 +73,7 @@ class Streams:
         self._results: dict[int, StreamResult] = {}
 
     def count_by_blocks(self) -> None:
-        """The program has several blocks: its order is that of its streams' first states."""
+        """Numbers the streams by their states: the program has several blocks."""
         self._order = StreamOrder()
 
     def note(self, node: Node) -> None:
@@ -94,7 +94,7 @@ class Streams:
         return self._n_begun if self._order is None else self._order.n_streams
 
     def path_of(self, node: Node) -> str:
-        """The path of a stream that begins, in the program alone."""
+        """Returns the path of a stream that begins, in the program alone."""
         return node.text("path") if self._order is None else self._order.path_of(node)
 
     def publish(self, node: Node, result: StreamResult) -> None:
@@ -103,5 +103,5 @@ class Streams:
         self._results[number] = result
 
     def published(self) -> Iterator[tuple[int, StreamResult]]:
-        """The results with the numbers of their streams, in the order of the program."""
+        """Returns the results with the numbers of their streams, in the order of the program."""
         return ((number, self._results[number]) for number in sorted(self._results))

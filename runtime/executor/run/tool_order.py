@@ -15,15 +15,15 @@ from sgc.ir.graph import Node
 from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import ToolCall
 
-# Among the calls of a run: its own calls before; 0 for what mapped calls made then, 1 for the next
-# own call; the order of what mapped calls made.
+# Among the calls of a run: how many of its own came before; 0 for calls of mapped calls, 1 for its
+# next own call; the order among calls of mapped calls.
 Order = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolMark:
-    """Where a map stands among the calls of its run. after: done when the effect before it is;
-    done: to be done when it is over, if later effects wait for it.
+    """The place of a map among the tool calls of its run. after: done when the effect before it is;
+    done: completed when the map is over, if later effects wait for it.
     """
 
     order: Order
@@ -33,8 +33,8 @@ class ToolMark:
 
 @dataclass(frozen=True, slots=True)
 class CallPlace:
-    """Where a call stands among those of its run. ordinal: within the run, or the mapped call that
-    it is made in; after: done when the effect before it is.
+    """The place of a tool call. ordinal: among the calls of the run, or of the mapped call that
+    makes it; after: done when the effect before it is.
     """
 
     order: Order
@@ -50,7 +50,7 @@ class ToolOrder:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self._places: dict[str, CallPlace] = {}  # by the value that a call gives
+        self._places: dict[str, CallPlace] = {}  # by the value that a call returns
         self._n_calls: Counter[str] = Counter()  # by the mapped call that they are made in
         self._n_mapped = 0
         self._last: asyncio.Future[None] | None = None
@@ -79,13 +79,13 @@ class ToolOrder:
         return mark
 
     def part(self, mark: ToolMark) -> ToolOrder:
-        """The order of one call of a map; its effects follow those before the map."""
+        """Returns the order of one call of a map; its effects follow those before the map."""
         order = ToolOrder()
         order.turn, order._last = self.turn, mark.after
         return order
 
     def begin(self, node: Node) -> CallPlace:
-        """The place of a call that begins."""
+        """Returns the place of a call that begins."""
         return self._places.pop(node.results[0].name)
 
     def add(self, place: CallPlace, call: ToolCall) -> None:
@@ -93,11 +93,11 @@ class ToolOrder:
         self._made.append((place.order, call))
 
     def take_in(self, mark: ToolMark, calls: Iterable[ToolCall]) -> None:
-        """Takes the calls that a map's calls have made, in their order: it is over."""
+        """Adds the tool calls of a map's calls, in their order: the map is over."""
         self._made.extend((mark.order, call) for call in calls)
         if mark.done is not None and not mark.done.done():
             mark.done.set_result(None)
 
     def made(self) -> tuple[ToolCall, ...]:
-        """The calls that were made, in the order of the program."""
+        """Returns the calls that were made, in the order of the program."""
         return tuple(call for _, call in sorted(self._made, key=lambda made: made[0]))

@@ -1,4 +1,4 @@
-"""The values of one run by name, what stands in for those that it does not have, and who waits."""
+"""The values of one run by name, the stand-ins for missing ones, and the readers that wait."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def unset_error(value: Unset) -> UnknownVariable:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is there in place of anything of a child that was cut off.
+    """The value of anything that belongs to a child that was cut off.
 
-    is_late: the program has it from the join, so that it knows, and may not use it.
+    is_late: it comes from the join itself, so the program may not use it.
     """
 
     index: int
@@ -46,7 +46,7 @@ def lost_error(lost: Lost) -> CutOff:
 
 
 class Values:
-    """Values in the order in which they came. finished: the run's end, and what it failed with."""
+    """Values in the order in which they came. finished: the end of the run, or its error."""
 
     def __init__(self, arguments: Mapping[str, Any], finished: asyncio.Future[Any]) -> None:
         self._values: dict[str, Any] = dict(arguments)
@@ -60,7 +60,7 @@ class Values:
         return list(self._values)
 
     def define(self, name: str, value: Any) -> None:
-        """Keeps a value, and hands it to those that wait for it."""
+        """Keeps a value, and hands it to its readers."""
         self._values[name] = value
         if self._readers:
             for reader in self._readers.pop(name, ()):
@@ -68,7 +68,7 @@ class Values:
                     reader.set_result(value)
 
     def operand(self, operand: Operand) -> Any:
-        """The value of an operand of a node that is ready."""
+        """Returns the value of an operand of a node that is ready."""
         if isinstance(operand, Ref):
             value = self._values[operand.name]
             if type(value) is Unset:
@@ -83,25 +83,25 @@ class Values:
         return tuple(map(self.operand, operand))
 
     def raw(self, name: str) -> Any:
-        """A value that is there, or what stands in for it."""
+        """Returns a value that is there, or its stand-in."""
         return self._values[name]
 
     def raw_field(self, node: Node, name: str) -> Any:
-        """The value of a node's field, or what stands in for it."""
+        """Returns the value of a node's field, or its stand-in."""
         operand = node.get(name)
         return self.raw(operand.name) if isinstance(operand, Ref) else self.operand(operand)
 
     def is_unset(self, name: str) -> bool:
-        """Whether a value is that of a name which was not set on the path taken."""
+        """Whether a name was not set on the path taken."""
         return type(self._values[name]) is Unset
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Those of some values that are there, in the order in which they came."""
+        """Returns those of some values that are there, in the order in which they came."""
         wanted = set(names) & self._values.keys()
         return [name for name in self._values if name in wanted] if wanted else []
 
     def known(self, name: str) -> tuple[Any] | None:
-        """A value that is there already; may be called by any thread."""
+        """Returns a value that is there already; any thread may call it."""
         try:
             return (self._values[name],)
         except KeyError:
@@ -118,7 +118,7 @@ class Values:
         return await reader
 
     def fail(self, error: BaseException) -> None:
-        """Raises the run's error in all that wait for a value."""
+        """Raises the run's error in all readers."""
         for readers in self._readers.values():
             for reader in readers:
                 if not reader.done():

@@ -1,4 +1,4 @@
-"""What a run has under way: its tasks, the runs of mapped calls, and its end."""
+"""The running work of a run: its tasks, the runs of mapped calls, and its end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Work:
 
 
 def is_stopped(error: BaseException) -> bool:
-    """Whether an error in a task says that the task itself was cancelled or thrown away."""
+    """Whether an error in a task means that the task itself was cancelled or thrown away."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0

@@ -1,8 +1,8 @@
 """Tools at run time: which Python a name stands for, and the calls of one run.
 
-A program only names its tools. A name is resolved against what the caller of the run allows,
-else against the tools that the program's own Python was seen to call; nothing is imported here.
-Calls overlap with generations; `run/tool_order.py` says which wait for others.
+A program only names its tools. The caller of the run decides what a name stands for, else the tools
+that the program's own Python called; nothing is imported here. Calls overlap with generations;
+`run/tool_order.py` decides which wait for others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Caller(Protocol):
 
 
 class Tools:
-    """The tools of one run, and their calls. order: in which they are made."""
+    """The tools of one run, and their calls. order: the order of the calls."""
 
     def __init__(self, allowed: ToolSource | None) -> None:
         self.order = ToolOrder()
@@ -49,7 +49,7 @@ class Tools:
         self._own.update((tool.name, tool) for tool in tools)
 
     def check(self, nodes: Iterable[Node]) -> None:
-        """Raises ToolError for the first call whose tool is not allowed or another one."""
+        """Raises ToolError for the first call whose tool is not allowed, or is a different one."""
         for node in nodes:
             if node.op == "tool":
                 self.resolve(node)
@@ -82,7 +82,7 @@ class Tools:
         return found
 
     async def call(self, run: Caller, node: Node) -> Any:
-        """What the call of a node gives, once it is its turn."""
+        """Makes the call of a node when it is its turn; returns its value."""
         place = self.order.begin(node)
         if place.done is None:
             return await self._call(run, node, place)
@@ -126,7 +126,7 @@ class Tools:
         self, node: Node, timeout_s: float | None, instead: Any,
         args: list[Any], kwargs: Mapping[str, Any],
     ) -> tuple[Any, str]:  # fmt: skip
-        """The value that the program sees, and the error that it stands for, if it does."""
+        """Returns the value that the program sees, and the error that it replaces, if any."""
         tool = self.resolve(node)
 
         def call() -> Any:
@@ -150,13 +150,13 @@ class Tools:
 
 
 def _arguments(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
-    """Copies of the arguments by place and by name; what a tool does to them is its own."""
+    """Copies the arguments, by position and by name, so that a tool may change its own."""
     try:
         args = [plain_copy(arg) for arg in run.field(node, "args")]
     except (TypeError, ValueError) as error:
         raise ToolError(
-            f"an argument of the tool {node.text('name')!r} is no plain data: {error}",
-            hint="give it text, numbers, bools, and lists and dicts of them",
+            f"an argument of the tool {node.text('name')!r} is not plain data: {error}",
+            hint="pass text, numbers, bools, and lists and dicts of them",
         ) from error
     keys = run.field(node, "keys")
     n_placed = len(args) - len(keys)
@@ -169,7 +169,8 @@ def _checked(node: Node, value: Any) -> Any:
         return checked(value, type_)
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolError(
-            f"the tool {node.text('name')!r} gave no {type_}, as its annotation says: {error}",
+            f"the tool {node.text('name')!r} did not return {type_}, as its annotation says: "
+            f"{error}",
             hint="annotate what it returns: str, int, float, bool, list[str] or dict",
         ) from error
 
