@@ -27,6 +27,8 @@ from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Work, is_stopped
 from sgc.runtime.executor.tools.tool_calls import Tools
 
+_CALLS = ("tool", "map")
+
 
 class Instance:
     """One run, by its parts. `finished` resolves with its result or its first error."""
@@ -72,13 +74,17 @@ class Instance:
         if self.finished.done():
             return
         for node in nodes:
-            self._note(node)
+            self.streams.note(node)
+            if node.op in _CALLS:
+                self._note_call(node)
             self.schedule.add(node)
         self._drain()
 
     def _submit_all(self, plan: Plan) -> None:
         for node in plan.noted:
-            self._note(node)
+            self.streams.note(node)
+            if node.op in _CALLS:
+                self._note_call(node)
         self.schedule.add_all(plan)
         self._drain()
 
@@ -86,12 +92,11 @@ class Instance:
         self.streams.count_by_blocks()
         self.work.background(walk(self, flow))
 
-    def _note(self, node: Node) -> None:
-        """Takes note of a node's place among others, in the order of the program."""
-        self.streams.note(node)
+    def _note_call(self, node: Node) -> None:
+        """Takes note of a call's place among others, in the order of the program."""
         if node.op == "tool":
             self.tools.order.note(node)
-        elif node.op == "map":
+        else:
             has_effects = self.context.called.has_effects[number_of(node, "program")]
             self.maps.note(node, self.place_map(self.maps.ordinal_of(node), has_effects))
 

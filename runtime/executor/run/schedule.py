@@ -84,7 +84,7 @@ class Schedule:
     def __init__(self, values: Values) -> None:
         self.ready: deque[Node] = deque()
         self.n_open = 0  # nodes submitted and not finished, and what else keeps the run from ending
-        self._values = values
+        self._by_name = values.by_name
         self._blocked: dict[str, list[_Pending]] = {}  # by the values that they wait for
         self._plan: Plan | None = None
         self._n_missing: list[int] = []  # of the plan's nodes
@@ -92,7 +92,7 @@ class Schedule:
     def add(self, node: Node) -> None:
         """Takes a node whose operands are defined by earlier ones."""
         self.n_open += 1
-        missing = {name for name in awaited(node) if name not in self._values}
+        missing = {name for name in awaited(node) if name not in self._by_name}
         if missing:
             pending = _Pending(node, len(missing))
             for name in missing:
@@ -107,7 +107,7 @@ class Schedule:
         for place, count in enumerate(plan.n_missing):
             if count == 0:
                 self.ready.append(plan.nodes[place])
-        for name in self._values.names():
+        for name in list(self._by_name):
             self.came(name)
 
     def came(self, name: str) -> None:

@@ -53,11 +53,10 @@ class Values:
         self._readers: dict[str, list[asyncio.Future[Any]]] = {}
         self._finished = finished
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def names(self) -> list[str]:
-        return list(self._values)
+    @property
+    def by_name(self) -> Mapping[str, Any]:
+        """The values that are there; it changes as they come."""
+        return self._values
 
     def define(self, name: str, value: Any) -> None:
         """Keeps a value, and hands it to its readers."""
