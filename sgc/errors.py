@@ -90,7 +90,7 @@ class ProgramRaised(ProgramError):
 
 
 class TurnsExceeded(ProgramError):
-    """A loop went round more often than its bound."""
+    """A loop ran more often than its bound."""
 
 
 class JoinFailed(ProgramError):
@@ -102,7 +102,7 @@ class CutOff(ProgramError):
 
 
 class DeoptReached(ProgramError):
-    """A run went a way that was not compiled."""
+    """A run reached a path that was not compiled."""
 
 
 class ToolError(ProgramError):

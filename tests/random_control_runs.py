@@ -23,7 +23,7 @@ from sgc.lang.tools import resolve_tools, tools_in
 from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
-from sgc.runtime.executor.interface.limits import LimitExceeded
+from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.tracing.checking.rounds import text_of_length
 from sgc.tracing.paths.explore import Budget, Report

@@ -444,7 +444,7 @@ def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, tmp
     assert len(set(texts)) == 1
     code, _, err = sgc_command("run", "p.sgir", *asked)
     assert code == 1
-    assert "a way that was not compiled" in err
+    assert "this path of the program was not compiled" in err
     assert "--source" in err
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgc.ir.graph import Graph
-from sgc.runtime.executor.instance import Instance, OnText
+from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
+from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.runtime.executor.log.run_log import header_of
+from sgc.runtime.executor.run.context import Context, OnText
 from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.runtime.executor.tools.tools import ToolImpl
 
 
 async def run_graph(
@@ -25,20 +26,22 @@ async def run_graph(
     row: str | None = None,
     tools: Iterable[ToolImpl] = (),
 ) -> RunResult:
-    """Runs a verified program once. row: its key, instead of the options'; tools: its own.
+    """Runs a verified program once. row: its key, in place of the options'; tools: the program's
+    own.
 
-    Raises ArgumentError, or ToolError for a tool that is not allowed, before anything is asked;
-    else the first error with the user's line. Cancelling it cancels its requests at the backend.
+    Raises ArgumentError, or ToolError for a tool that is not allowed, before any request; later the
+    first error of the run, with the user's line. Cancelling it cancels its requests at the backend.
     """
     values = bind_arguments(graph, arguments)
     capabilities = await backend.capabilities()
     options = options or RunOptions()
-    run = Instance(graph.name, backend, capabilities, options, values, on_text, row)
+    called = Called.of(graph)
+    context = Context.of(graph.name, backend, capabilities, options, on_text, row, called)
+    run = Instance(context, values)
     try:
         if options.log is not None:
             header = header_of(graph.name, graph.guards, options)
-            options.log.begin(header, run.row, arguments, capabilities)
-        run.called = Called.of(graph)
+            options.log.begin(header, context.row, arguments, capabilities)
         run.tools.allow(tools)
         if options.log is None or not options.log.is_replay:
             run.tools.check(graph.all_nodes())

@@ -26,7 +26,7 @@ from sgc.ir.types import Type
 from sgc.runtime.executor.interface.media import Media
 
 if TYPE_CHECKING:
-    from sgc.runtime.executor.tools.tools import ToolImpl
+    from sgc.runtime.executor.interface.tools import ToolImpl
 
 _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
 

@@ -16,9 +16,10 @@ from sgc.ir.graph import Node
 from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
 from sgc.runs.streaming import TextLog
-from sgc.runtime.executor.instance import Instance, OnText
+from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.log.run_log import header_of
+from sgc.runtime.executor.run.context import Context, OnText
 from sgc.runtime.executor.run.loop import refuse_own_thread
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
@@ -150,7 +151,8 @@ def _open_session(
         capabilities = await backend.capabilities()
         if run_log is not None and header is not None:
             run_log.begin(header, options.row, arguments, capabilities)
-        instance = Instance(function.name, backend, capabilities, options, {}, on_text)
+        context = Context.of(function.name, backend, capabilities, options, on_text)
+        instance = Instance(context, {})
         if log is not None:
             instance.finished.add_done_callback(lambda done: log.close(done.exception()))
         return instance

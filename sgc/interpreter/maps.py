@@ -40,14 +40,14 @@ def map_eagerly(session: EagerSession, call: MapCall) -> KnownStates:
     instance = session.instance
 
     async def begin() -> MapPlace:
-        return instance.maps.place(instance, ordinal)
+        return instance.place_map(ordinal)
 
     place = _on_loop(session, begin())
-    calls = _Calls(session, call, items, instance.placed(caller), place)
+    calls = _Calls(session, call, items, instance.context.placed(caller), place)
 
     async def end() -> None:
         instance.take_in(place, [calls.results[index] for index in sorted(calls.results)])
-        instance.requests.extend(calls.spent)
+        instance.requests.made.extend(calls.spent)
 
     try:
         calls.run(min(call.width, len(items)))
@@ -144,12 +144,12 @@ class _Calls:
             state = run_here(function, part, arguments)
             result = part.result()
         except BaseException as error:
-            self.spent += part.instance.requests
+            self.spent += part.instance.requests.made
             if part.failure() is error:  # it is the run that failed, and not the program's Python
                 self._failures.append(error)
             raise
         finally:
-            _on_loop(session, instance.leave(part.instance))
+            _on_loop(session, instance.work.leave(part.instance))
             with self._lock:
                 self._running.pop(index, None)
         part.share(session)

@@ -36,14 +36,15 @@ from sgc.runs.streaming import TextLog
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.media import Media
+from sgc.runtime.executor.ops.winners import next_of
 from sgc.runtime.executor.run.loop import refuse_own_thread
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.executor.run.stream import messages
-from sgc.runtime.executor.run.winners import Lost, lost_error, next_of
+from sgc.runtime.executor.run.values import Lost, lost_error
 
 if TYPE_CHECKING:
     from sgc.lang.maps import MapCall, MappedStates
-    from sgc.runtime.executor.tools.tools import ToolImpl
+    from sgc.runtime.executor.interface.tools import ToolImpl
 
 T = TypeVar("T")
 
@@ -117,11 +118,13 @@ class EagerSession(Session):
         return is_caught()
 
     def raise_failed(self, value: Symbol) -> None:
-        found = self.instance.known(value.name)
+        found = self.instance.values.known(value.name)
         try:
-            given = self._await(self.instance.value(value.name)) if found is None else found[0]
+            if found is None:
+                found = (self._await(self.instance.values.value(value.name)),)
         except SgcError as error:  # it has ended the run, which no handler may go on with
             raise RunOver(error) from error
+        (given,) = found
         if type(given) is Failed:
             self.note_value(given.why)
             self._drawn.update(texts_in(given.why))
@@ -134,7 +137,7 @@ class EagerSession(Session):
 
     def part(self, instance: Instance) -> EagerSession:
         """The session of a mapped call, which knows what this one knows of texts."""
-        part = EagerSession(instance.program, instance, self.loop, self._map_with)
+        part = EagerSession(instance.context.program, instance, self.loop, self._map_with)
         part.depth, part.helpers = self.depth + 1, self.helpers
         part.stack.default_heal = self.stack.heal
         part._values, part._drawn = list(self._values), set(self._drawn)
@@ -212,8 +215,8 @@ class EagerSession(Session):
         return value
 
     def _await_value(self, symbol: Symbol) -> Any:
-        found = self.instance.known(symbol.name)
-        value = self._await(self.instance.value(symbol.name)) if found is None else found[0]
+        found = self.instance.values.known(symbol.name)
+        value = self._await(self.instance.values.value(symbol.name)) if found is None else found[0]
         if type(value) is Lost:
             error = lost_error(value)
             error.where = here()
@@ -249,7 +252,8 @@ class EagerSession(Session):
 
     def meta_info(self, value: Symbol) -> Any:
         self._await_value(value)
-        return self._noted(self.instance.meta_info(value.name))  # it tells of tokens' texts
+        found = self.instance.requests.meta_info(value.name)
+        return self._noted(found)  # it tells of tokens' texts
 
     def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         return map(self._noted, pieces_of(self.log, state, names))
@@ -302,7 +306,7 @@ class EagerSession(Session):
         tests: list[Operand],
         winners: Symbol,
     ) -> None:
-        is_ordered = self.instance.options.ordered_joins
+        is_ordered = self.instance.context.options.ordered_joins
         left = {state.symbol.name: n for n, state in enumerate(states)}
         while left:
             names = [*left] if is_ordered else [*left, winners.name]
@@ -348,12 +352,12 @@ class EagerSession(Session):
 
     def note_value(self, value: Any) -> None:
         """Remembers the texts of a value from outside: their special tokens stay plain text."""
-        special = self.instance.special
+        special = self.instance.context.special
         if special is not None:
             self._values.extend(text for text in texts_in(value) if special.search(text))
 
     def text_parts(self, text: str) -> list[tuple[bool, Operand]]:
-        special = self.instance.special
+        special = self.instance.context.special
         if special is None or not self._values or special.search(text) is None:
             return [(True, Lit(text))]
         if self._own.get(id(text)) is text and text not in self._values:

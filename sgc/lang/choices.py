@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface import choices as methods
+from sgc.runtime.executor.interface import choice_methods as methods
 from sgc.runtime.executor.interface.backend import ChoiceScore, Logprob
 
 DEFAULT_METHOD = "token_length_normalized"

@@ -25,7 +25,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
 from sgc.runtime.executor.interface.plain import canonical, checked
-from sgc.runtime.executor.tools.tools import EFFECTS, AllowedTools, ToolImpl
+from sgc.runtime.executor.interface.tools import EFFECTS, AllowedTools, ToolImpl
 
 _TYPES: Mapping[Any, Type] = {
     inspect.Signature.empty: types.TEXT, str: types.TEXT, int: types.INT, float: types.FLOAT,

@@ -35,9 +35,9 @@ from sgc.runs.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, m
 from sgc.runs.planned_batch import make_batch
 from sgc.runs.row_iterator import arun_each, run_all, run_each
 from sgc.runs.run import RunState
-from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.keep.single_flight import SingleFlight
+from sgc.runtime.executor.run.context import OnText
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
@@ -374,7 +374,7 @@ class Function(Definition):
 
     def cache(self, backend: Any = None) -> None:
         """Has the backend compute and keep the constant text that every run begins with."""
-        from sgc.runtime.executor.ops.prefix import commit_constant_prefix
+        from sgc.runtime.executor.constant_prefix import commit_constant_prefix
 
         endpoint = resolve_backend(backend)
         shared.run(commit_constant_prefix(self.trace(), endpoint.backend))

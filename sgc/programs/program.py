@@ -37,15 +37,16 @@ from sgc.runs.planned_batch import make_batch
 from sgc.runs.row_iterator import arun_each, run_all, run_each
 from sgc.runs.run import RunState
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.interface.place import of_run
+from sgc.runtime.executor.interface.tools import ToolImpl
 from sgc.runtime.executor.keep.single_flight import SingleFlight
+from sgc.runtime.executor.run.context import OnText
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-from sgc.runtime.executor.tools.tools import ToolImpl, Tools
+from sgc.runtime.executor.tools.tool_calls import Tools
 from sgc.tracing.watch.ambient import warn_changed
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from sgc.errors import RunLogError, UsageError
 from sgc.lang.tools import resolve_tools
-from sgc.runtime.executor.instance import OnText
 from sgc.runtime.executor.log.run_log import RunLog
+from sgc.runtime.executor.run.context import OnText
 from sgc.runtime.executor.run.options import RunOptions
 
 OPTION_NAMES = (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sgc.errors import ProgramError, UsageError
 from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
-from sgc.runtime.executor.interface.limits import MAX_DIGITS, MAX_TEXT, LimitExceeded
+from sgc.runtime.executor.interface.value_limits import MAX_DIGITS, MAX_TEXT, LimitExceeded
 from sgc.runtime.executor.ops.functions import EVALUATORS, EXCEPTIONS, evaluate, failure
 from sgc.runtime.executor.patterns.linear_regex import linear_pattern, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern

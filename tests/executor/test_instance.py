@@ -16,7 +16,7 @@ from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import ChoiceScore, Generated, Usage
-from sgc.runtime.executor.interface.choices import METHODS, pick
+from sgc.runtime.executor.interface.choice_methods import METHODS, pick
 from sgc.runtime.executor.interface.seeds import draw_seed
 from sgc.runtime.executor.log.timeline import chrome_trace
 from sgc.runtime.executor.run.options import RunOptions
@@ -237,5 +237,5 @@ def test_scores_of_other_choices_are_an_error():
     def chosen(s):
         s += "a" + sgc.select("x", ["b", "c"])
 
-    with pytest.raises(BackendError, match="scores 1 choices, not the 2 asked for"):
+    with pytest.raises(BackendError, match="scores 1 choices, not the 2 of the request"):
         chosen.run(backend=Endpoint(Other(lambda prompt, sampling: "r"))).sync()

@@ -208,7 +208,7 @@ def test_the_least_recently_used_go_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"x" * 90])
 def test_a_file_that_is_no_cache_is_left_alone(tmp_path, content):
     (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(CacheError, match="delete it, which loses nothing but the cache"):
+    with pytest.raises(CacheError, match="only the cache is lost"):
         ResultStore(tmp_path)
     assert (tmp_path / FILE).read_bytes() == content
 

@@ -20,11 +20,11 @@ from sgc.errors import (
 )
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import CAPABILITIES
-from sgc.runtime.executor.log.backend import ReplayBackend
 from sgc.runtime.executor.log.file import LogFile
 from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.logged_backend import ReplayBackend
 from sgc.runtime.executor.log.run_log import RunLog
-from sgc.runtime.executor.patterns.lowering import MAX_TRIES
+from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES
 
 pytestmark = pytest.mark.usefixtures("nothing_done")
 

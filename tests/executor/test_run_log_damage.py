@@ -30,8 +30,8 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
-from sgc.runtime.executor.log.backend import ReplayBackend
 from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.logged_backend import ReplayBackend
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
@@ -133,7 +133,7 @@ def test_a_closed_or_temporary_log(path):
         log.append({"kind": "row", "row": "1"})
     with RunLog.open(path) as log:
         pass
-    with pytest.raises(RunLogError, match="the log of no run"):
+    with pytest.raises(RunLogError, match="not the log of a run"):
         RunLog.read(path)
 
 
@@ -145,9 +145,9 @@ HEAD = '{"sgc_run_log":1}\n'
     [
         ("hello", "expected a run's log of format 1, found b'hello'"),
         ('{"sgc_run_log":2}\n', "of format 1"),
-        (HEAD + "{\n", ":2: the line is no record"),
-        (HEAD + "[]\n", ":2: the line is no record"),
-        (HEAD + "[" * 100_000 + "\n", ":2: the line is no record"),
+        (HEAD + "{\n", ":2: the line is not a record"),
+        (HEAD + "[]\n", ":2: the line is not a record"),
+        (HEAD + "[" * 100_000 + "\n", ":2: the line is not a record"),
         (HEAD + '{"kind":"spell"}\n', "no record of the kind 'spell'"),
         (HEAD + '{"kind":["row"]}\n', "no record of the kind"),
         (HEAD + '{"kind":"row","row":3}\n', "needs row"),

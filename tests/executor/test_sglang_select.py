@@ -25,7 +25,7 @@ from waiting import BOUND_S
 from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
 from sgc.runtime.executor.backends.sglang import http as sglang_http
 from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
-from sgc.runtime.executor.interface import choices as choice_methods
+from sgc.runtime.executor.interface import choice_methods
 from sgc.runtime.executor.interface.backend import (
     TextRun,
     Usage,

@@ -20,10 +20,10 @@ from sgc.runtime.executor.backends.scripted import CAPABILITIES, ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.backend import Generated, Usage
 from sgc.runtime.executor.interface.media import MAX_MEDIA_BYTES, load_media, load_video
-from sgc.runtime.executor.patterns import patterns
-from sgc.runtime.executor.patterns.lowering import MAX_TRIES, ConstraintFailed
-from sgc.runtime.executor.patterns.patterns import Pattern
+from sgc.runtime.executor.patterns import timed_regex
+from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, ConstraintFailed
 from sgc.runtime.executor.patterns.schemas import schema_check
+from sgc.runtime.executor.patterns.timed_regex import Pattern
 from sgc.runtime.executor.run.options import RunOptions, decide_sampling
 from sgc.runtime.executor.run.record import RunResult
 
@@ -342,7 +342,7 @@ def test_a_reply_that_is_too_deep_is_a_failed_try(schema, reply):
     ],
 )
 def test_patterns_in_a_schema_cannot_take_for_ever(schema, monkeypatch):
-    monkeypatch.setattr(patterns, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(timed_regex, "TIMEOUT_S", 0.1)
     meets = schema_check(json.dumps(schema))
     hard = "a" * 60 + "!"
     failed = within(lambda: meets(json.dumps({"k": hard, hard: 1})))
@@ -371,7 +371,7 @@ def test_keywords_with_patterns_check_what_jsonschema_checks():
 
 def test_a_pattern_and_a_schema_cannot_both_be_checked():
     from sgc.runtime.executor.interface.backend import Sampling
-    from sgc.runtime.executor.patterns.lowering import plan_constraint
+    from sgc.runtime.executor.patterns.checked_constraints import plan_constraint
 
     capabilities = asyncio.run(Free("r").capabilities())
     with pytest.raises(UnsupportedParameter, match="at once"):

@@ -16,8 +16,8 @@ from sgc.ir.text.parser import parse
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.plain import MAX_BYTES
-from sgc.runtime.executor.tools import calls as tool_calls
-from sgc.runtime.executor.tools.tools import AllowedTools, ToolImpl
+from sgc.runtime.executor.interface.tools import AllowedTools, ToolImpl
+from sgc.runtime.executor.tools import threads as tool_threads
 
 GRAPH = """sgir 1
 program @p() {{
@@ -138,8 +138,8 @@ def test_a_late_call_is_an_error_and_the_run_does_not_wait_for_it():
 
 
 def test_threads_are_bounded_and_a_call_that_finds_none_fails(monkeypatch):
-    monkeypatch.setattr(tool_calls, "_threads", tool_calls._Threads(2))
-    monkeypatch.setattr(tool_calls, "MAX_WAIT_S", 0.05)
+    monkeypatch.setattr(tool_threads, "_threads", tool_threads._Threads(2))
+    monkeypatch.setattr(tool_threads, "MAX_WAIT_S", 0.05)
     n_inside, release = [0], threading.Event()
 
     def held():
@@ -190,12 +190,12 @@ LOOP.append(LOOP)
         ("text", None, "found a NoneType"),
         ("int", True, "found a bool"),
         ("int", 1.0, "found a float"),
-        ("float", math.nan, "no number of JSON"),
+        ("float", math.nan, "not a number of JSON"),
         ("bool", "True", "found a str"),
         ("list[text]", ["a", 1], "found a int"),
         ("list[text]", "ab", "found a str"),
         ("json", {1: 2}, "key must be a text"),
-        ("json", b"x", "a bytes is no text"),
+        ("json", b"x", "a bytes is not a text"),
         ("json", LOOP, "nests deeper than 64"),
         ("text", "x" * (MAX_BYTES + 1), "at most 10485760"),
     ],

@@ -13,7 +13,7 @@ from sgc.runtime.executor.keep.recording import Recorder
 from sgc.runtime.executor.keep.result_cache import ResultCache
 from sgc.runtime.executor.keep.result_store import ResultStore
 from sgc.runtime.executor.keep.single_flight import SingleFlight
-from sgc.runtime.executor.log.backend import LoggedBackend
+from sgc.runtime.executor.log.logged_backend import LoggedBackend
 from sgc.runtime.executor.log.run_log import RunLog
 
 PROMPT = (TextRun("trunk"),)

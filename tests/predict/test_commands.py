@@ -128,7 +128,7 @@ def test_a_compiled_program_shows_its_receipts(command: Command) -> None:
         (["--arg", "topic=x", "--like", "none.log"], "none.log: No such file"),
         (["--arg", "topic=x", "--like", "bad.jsonl"], "bad.jsonl:1: expected a run's log"),
         (["--arg", "topic=x", "--like", "other.log"], "other.log is the log of note as it was"),
-        (["--arg", "topic=x", "--like", "torn.log"], "torn.log is the log of no run"),
+        (["--arg", "topic=x", "--like", "torn.log"], "torn.log is not the log of a run"),
     ],
 )
 def test_wrong_inputs_are_told(command: Command, arguments: list[str], told: str) -> None:

@@ -13,7 +13,7 @@ from sgc.runtime.executor.backends.providers.choose import lowered_select, selec
 from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
 from sgc.runtime.executor.backends.providers.wire.lower import lower
 from sgc.runtime.executor.interface.backend import RoleMark, Sampling, TextRun
-from sgc.runtime.executor.patterns.lowering import EXCERPT, MAX_TRIES
+from sgc.runtime.executor.patterns.checked_constraints import EXCERPT, MAX_TRIES
 from sgc.runtime.executor.run.options import DTYPES, RunOptions
 
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}'

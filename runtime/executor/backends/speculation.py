@@ -42,7 +42,12 @@ from sgc.runtime.executor.interface.backend import (
     Usage,
     generate_each,
 )
-from sgc.runtime.executor.patterns.lowering import ConstraintFailed, OnThrown, Try, retried
+from sgc.runtime.executor.patterns.checked_constraints import (
+    ConstraintFailed,
+    OnThrown,
+    Try,
+    retried,
+)
 
 MAX_MESSAGES = 3  # of a message that must begin as the program has it
 _ANSWERED = Usage(from_ahead=True)

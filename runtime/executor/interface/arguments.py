@@ -21,9 +21,9 @@ _PYTHON: Mapping[Kind, tuple[type, ...]] = {
 
 
 def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, defaults filled in.
+    """Returns the values of all parameters, defaults filled in.
 
-    Raises ArgumentError that lists every missing, surplus and wrongly typed argument.
+    Raises ArgumentError, which lists every missing, surplus and wrongly typed argument.
     """
     names = [param.value.name for param in graph.params]
     problems = [
@@ -60,7 +60,7 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _other(param: Param, given: Mapping[str, Any]) -> str:
-    """What to write for a program to take another type of argument, if it can."""
+    """Says which annotation makes a program take the type of a wrong argument, if there is one."""
     name = param.value.name
     type_ = _annotation(given[name])
     return f"; for a program that takes {type_}, annotate `{name}: {type_}`" if type_ else ""

@@ -1,6 +1,6 @@
-"""What an executor asks of a backend: a small interface and the frozen data it speaks.
+"""The interface between executor and backends, and the frozen data that it speaks.
 
-Implementations: `engine/backend.py` (our engine, over gRPC), scripted ones in tests. A
+`engine/backend.py` (our engine, over gRPC) is one backend, `scripted.py` (for tests) another. A
 backend holds no program state: every request carries its whole prompt.
 """
 
@@ -30,9 +30,9 @@ class RoleMark:
 
 @dataclass(frozen=True, slots=True)
 class CacheMark:
-    """Where in a run's text a provider is told to keep the prompt, in code points; ttl: for how
-    long, "" the provider's default. At the very beginning it keeps nothing, and says that all that
-    is worth keeping is marked.
+    """Where in a run's text a provider keeps the prompt, in code points. ttl: for how long, "" for
+    the provider's default. A mark at the very beginning keeps nothing; it says that all text worth
+    keeping is marked.
     """
 
     at: int
@@ -44,8 +44,8 @@ class TextRun:
     """A maximal run of text, tokenized as one string.
 
     literal: half-open ranges of code points in which special tokens are plain text. roles: the
-    parts of the text that are a chat template's, for backends that take messages. cache_marks:
-    in order; hints, no part of the request.
+    parts of the text that come from a chat template, for backends that take messages. cache_marks:
+    in order; hints, not part of the request.
     """
 
     text: str
@@ -75,10 +75,10 @@ Prompt = tuple[TextRun | TokenRun | MediaRun, ...]
 
 @dataclass(frozen=True, slots=True)
 class LogprobsAsked:
-    """Log-probabilities wanted with a generation.
+    """The log-probabilities that a generation returns.
 
-    start: the prompt position from which on the prompt's are wanted too, None for none; top:
-    how many of the likeliest alternatives a position; text: each token's text as well.
+    start: the first prompt position whose log-probability is returned too, None for none; top: how
+    many of the likeliest alternatives at each position; text: each token's text as well.
     """
 
     start: int | None = None
@@ -88,14 +88,13 @@ class LogprobsAsked:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample one generation; every value is decided, nothing is a default.
+    """How to sample one generation; every value is decided, none is a default.
 
-    heal: the prompt's last tokens are decided anew, under its text, where the text ends inside
-    what could be one token. refused: how replies to this began that did not meet its constraint,
-    which a backend may tell the model. is_repeatable: the seed is one that the user gave, or comes
-    from such a one, so that the same draw may be asked for again; no part of the request. own_seed:
-    the seed as the program gave it to the generation, for backends with seeds of their own; `seed`
-    is drawn from it, so that what is equal without it is equal.
+    heal: where the prompt's text ends inside a possible token, its last tokens are sampled again
+    under that text. refused: beginnings of earlier replies that did not meet the constraint, which
+    a backend may show the model. is_repeatable: the user set the seed, so an equal draw has an
+    equal reply; not part of the request. own_seed: the seed that the program set, for backends with
+    seeds of their own; `seed` is derived from it, so it is not compared.
     """
 
     max_tokens: int
@@ -128,7 +127,7 @@ class Sampling:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether an equal request stands for the same text."""
+        """Whether an equal request has an equal reply."""
         return self.is_greedy or self.is_repeatable
 
 
@@ -136,13 +135,13 @@ class Sampling:
 class Usage:
     """Token positions; prompt_tokens = cached_tokens + computed_tokens. Times in seconds.
 
-    forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
-    from_log: the reply was in the run's log; what it says was spent when that was written.
-    from_ahead: an earlier reply had said it already (`speculation.py`); nothing was asked.
-    from_cache, from_shared: it is the reply to an equal request, of a run before or of this one;
-    what it says was spent on that one.
-    Of providers: cache_written_tokens of computed_tokens, reasoning_tokens of completion_tokens,
-    and what it cost in US dollars, None where no price is known.
+    forced_tokens: those of completion_tokens that a constraint forced without a step of their own.
+    from_log: the reply is from the run's log; its tokens and times were spent when that was
+    written. from_ahead: an earlier reply held it already (`speculation.py`); no request was made.
+    from_cache, from_shared: it is the reply to an equal request, of an earlier run or of this one;
+    its tokens and times were spent on that request. Providers only: cache_written_tokens (part of
+    computed_tokens), reasoning_tokens (part of completion_tokens), and cost_usd, None where no
+    price is known.
     """
 
     prompt_tokens: int = 0
@@ -162,7 +161,7 @@ class Usage:
     cost_usd: float | None = None
 
     def with_more(self, other: Usage) -> Usage:
-        """With the tokens of another request that was made beside this one."""
+        """Returns the sum with another request that was made beside this one."""
         return replace(
             self,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
@@ -176,7 +175,7 @@ class Usage:
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """The sum of those that are known; None where none is."""
+    """Returns the sum of the known costs; None if none is known."""
     known = [cost for cost in costs if cost is not None]
     return math.fsum(known) if known else None
 
@@ -204,11 +203,10 @@ class Logprobs:
 class Generated:
     """A finished generation: its text is `head`, the text of the kept ids, and `tail`.
 
-    text: without the stop string. ids: every sampled token. kept_ids: those that stay in the
-    prompt as they are; head: text before them that joins the run before it, where the border
-    was healed; tail: text after them that joins the next run. matched: the stop string or
-    token id that ended it. extra: what else a server says of it; tells_all: and nothing else is
-    told.
+    text: without the stop string. ids: every sampled token. kept_ids: those that stay in the prompt
+    unchanged; head: text before them, which joins the run before it where the border was healed;
+    tail: text after them, which joins the next run. matched: the stop string or token id that ended
+    it. extra: further facts from the server; tells_all: `extra` is the whole meta info.
     """
 
     text: str
@@ -228,9 +226,9 @@ class Generated:
 class ChoiceScore:
     """Log-probabilities of a choice's tokens, from where any choice can differ.
 
-    texts: the tokens' texts where the backend tells them. unconditional: log-probabilities of
-    the same tokens without the prompt, where asked for; the first has none. before: the token
-    before them, without one; after: what would come next. Both only where the backend tells.
+    texts: the tokens' texts, where the backend returns them. unconditional: log-probabilities of
+    the same tokens without the prompt, if requested; the first has none. before: the token before
+    them, without one; after: the likeliest next tokens. Both only where the backend returns them.
     """
 
     ids: tuple[int, ...]
@@ -243,9 +241,9 @@ class ChoiceScore:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a backend says of choices: scores, or only the index of the one it `chosen`, and how.
+    """A backend's answer on choices: their scores, or only the index it has `chosen`, and how.
 
-    meta: all that `get_meta_info` is to tell, where the backend says it.
+    meta: the whole result of `get_meta_info`, where the backend returns it.
     """
 
     choices: tuple[ChoiceScore, ...]
@@ -263,11 +261,11 @@ class RoleFormat:
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """What a chat template puts around each role's content.
+    """The text that a chat template puts around each role's content.
 
     stop: strings that end every generation. system_in_user: a system message that comes first
-    is put inside the user message that follows it, as Llama 2 wants. image_token: what stands
-    for an image or a video in the text.
+    stands inside the user message that follows it, as in Llama 2. image_token: the text of an image
+    or a video.
     """
 
     roles: Mapping[str, RoleFormat]
@@ -289,16 +287,16 @@ OPTIONAL_SAMPLING = frozenset(
 class Capabilities:
     """What a backend is and can do.
 
-    refuses: fields of `Sampling` it cannot honour, of OPTIONAL_SAMPLING. unconditional: it
-    scores choices without the prompt too. images: it takes images. checked: constraints, regex and
-    json_schema, that are sent and whose replies are checked all the same. scores: it tells
-    log-probabilities of choices, and not only which it takes. tells_stop: it tells which stop
-    string ended a generation. speculates: a request costs its whole prompt, so that asking for more
-    than one generation at once pays. takes_messages: a prompt without roles is a message, which no
-    generation goes on with. goes_on: it goes on with an assistant's message that has begun.
-    pool_tokens: of how many tokens it keeps the KV at once, where it has a pool of its own.
-    prefetches: it computes prompts ahead of their use. offers_logprobs: it is
-    known to tell log-probabilities, so that they may be asked for where the program does not.
+    refuses: fields of `Sampling` that it cannot honour, a subset of OPTIONAL_SAMPLING.
+    unconditional: it scores choices without the prompt too. images: it takes images. checked:
+    constraints, regex and json_schema, that are sent although the executor checks the replies as
+    well. scores: it returns log-probabilities of choices, and not only the chosen one. tells_stop:
+    it says which stop string ended a generation. speculates: each request pays for its whole
+    prompt, so one request for several generations is cheaper. takes_messages: a prompt without
+    roles is one message, which no generation continues. goes_on: it continues an assistant's
+    message. pool_tokens: the size of its own KV pool in tokens, if it has one. prefetches: it
+    computes prompts ahead of their use. offers_logprobs: it is known to return log-probabilities,
+    so they may be requested where the program does not.
     """
 
     model: str
@@ -322,7 +320,7 @@ class Capabilities:
 
 
 class Delta(str):
-    """Text as it comes, from a server that says more of it. meta: what it says."""
+    """Text of a stream with further facts from the server. meta: those facts."""
 
     __slots__ = ("meta",)
 
@@ -354,7 +352,7 @@ class Backend(Protocol):
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        """Log-probabilities of each choice after the prompt, and without it where asked."""
+        """Returns log-probabilities of each choice after the prompt, and without it if asked."""
         ...
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
@@ -362,8 +360,9 @@ class Backend(Protocol):
         ...
 
     async def prefetch(self, prompt: Prompt) -> Usage:
-        """The same of any text that may follow, when nothing else waits: a hint. Its capabilities
-        say whether it does anything."""
+        """Computes and caches any text that may follow, when nothing else waits: a hint.
+        `Capabilities.prefetches` says whether it has an effect.
+        """
         ...
 
     async def close(self) -> None: ...

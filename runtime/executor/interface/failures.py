@@ -1,7 +1,7 @@
-"""What is known of a tool call that failed: data, which a log keeps and a program can tell apart.
+"""A tool call that failed, as data: a log keeps it, and a program can handle it.
 
-A handler matches a failure by the names of the classes that its exception had, so a failure out of
-a log, or one of another process, is handled like one that has just happened.
+A handler matches a failure by the class names of its exception, so a failure from a log or from
+another process is handled like a new one.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 from sgc.errors import ToolError
 
-MAX_CHARS = 100_000  # of what an exception says
+MAX_CHARS = 100_000  # of an exception's message
 MAX_CLASSES = 100
 _PROGRAM = "_sgc_program_"  # begins the names of modules that the command line imports anew
 HINT = (
-    "on_error=VALUE of @sgc.tool gives the value that the program sees instead; or handle it "
-    "there, try: … except Exception:"
+    "on_error=VALUE of @sgc.tool is the value that the program sees instead; or handle the "
+    "failure there, try: … except Exception:"
 )
 
 
 def class_name(kind: type) -> str:
-    """`module:name`; of a file that is run by its path, its stem is the module's name."""
+    """Returns `module:name`; for a file that is run by its path, the module is its stem."""
     module = kind.__module__
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is not None and (module == "__main__" or module.startswith(_PROGRAM)):
@@ -32,17 +32,17 @@ def class_name(kind: type) -> str:
 
 
 def class_names(kind: type[BaseException]) -> tuple[str, ...]:
-    """Of a class and those that it is derived from, as far as Exception."""
+    """Returns the names of a class and its base classes up to Exception."""
     found = (class_name(each) for each in kind.__mro__ if each not in (BaseException, object))
     return tuple(found)[:MAX_CLASSES]
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The value of a tool call that failed, where the program may handle that.
+    """The value of a tool call that failed, where the program may handle it.
 
-    tool: its name; kind: the name of its exception's class; why: what that says; classes: what
-    `class_names` gives; where: the program's line; cause: the exception, if this process has it.
+    tool: its name; kind: the name of the exception's class; why: its message; classes: its
+    `class_names`; where: the program's line; cause: the exception, if this process has it.
     """
 
     tool: str
@@ -61,12 +61,12 @@ class Failed:
 
     @staticmethod
     def decoded(tool: str, found: Any, where: str) -> Failed:
-        """What a log has of it; raises ValueError, TypeError or KeyError where it is malformed."""
+        """Reads a failure of a log; raises ValueError, TypeError or KeyError if it is malformed."""
         kind, why, classes = found["kind"], found["why"], found["classes"]
         if not isinstance(classes, list) or len(classes) > MAX_CLASSES:
-            raise ValueError("the classes of a failure are no list of names")
+            raise ValueError("the classes of a failure are not a list of names")
         if not all(isinstance(each, str) for each in (kind, why, *classes)):
-            raise TypeError("a failure is told in texts")
+            raise TypeError("the fields of a failure are not texts")
         return Failed(tool, kind, why, tuple(classes), where)
 
     def encoded(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Failed:
         return f"{self.kind}: {self.why}"
 
     def error(self) -> ToolError:
-        """What a run ends with that does not handle it."""
+        """Returns the error of a run that does not handle the failure."""
         if isinstance(self.cause, ToolError):
             return self.cause
         found = ToolError(
@@ -88,7 +88,7 @@ class Failed:
 
 
 class MadeUp(Exception):
-    """What a tool raises that is none, and only stands for one that fails."""
+    """An exception without a real failure: a made-up tool raises it to stand for one."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.text)
@@ -96,7 +96,7 @@ class MadeUp(Exception):
 
 
 def _said(error: BaseException) -> str:
-    """What an exception says, as text that can be written down; its own code may fail."""
+    """Returns an exception's message as text that can be written; its own code may fail."""
     try:
         text = error.message if isinstance(error, ToolError) else str(error)
     except Exception as failure:

@@ -49,7 +49,7 @@ class Media:
 
 
 def media(data: bytes, mime: str | None = None, n_frames: int = 0) -> Media:
-    """Media of some bytes; the kind is told by their signature where it is not given."""
+    """Returns media of some bytes; without a given kind, their signature decides it."""
     if not data:
         raise ArgumentError("an image is empty")
     if len(data) > MAX_MEDIA_BYTES:
@@ -58,7 +58,7 @@ def media(data: bytes, mime: str | None = None, n_frames: int = 0) -> Media:
 
 
 def load_media(value: Any) -> Media:
-    """What a program or an argument calls an image: a path, bytes, a data URL or a PIL image.
+    """Loads an image: a path, bytes, a data URL or a PIL image.
 
     Raises ArgumentError for anything else, for files that cannot be read, and for URLs.
     """
@@ -80,13 +80,13 @@ def load_media(value: Any) -> Media:
 
 
 def load_video(value: Any, n_frames: int) -> Media:
-    """`n_frames` frames of a video file, evenly spaced; needs OpenCV and Pillow."""
+    """Loads `n_frames` frames of a video file, evenly spaced; needs OpenCV and Pillow."""
     if isinstance(value, Media):
         return value
     if not isinstance(value, (str, os.PathLike)) or "://" in os.fsdecode(value):
         raise ArgumentError(f"a video must be a path, found {value!r}")
     path = os.fsdecode(value)
-    if os.path.exists(path):  # else OpenCV says whether it can make something of it
+    if os.path.exists(path):  # else OpenCV decides whether it can read it
         _check_file(path)
     try:
         import cv2  # optional packages, both
@@ -110,7 +110,7 @@ def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
     """Frames at evenly spaced places, the last one repeated where there are too few."""
     total = max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 1)
     step = (total - 1) / max(n_frames - 1, 1)
-    # Places are cut off, not rounded, as SGLang's are; the last is the last whatever that gives.
+    # Places are cut off, not rounded, as SGLang's are; the last is that of the last frame.
     wanted = [int(i * step) if i < n_frames - 1 or i == 0 else total - 1 for i in range(n_frames)]
     found: dict[int, bytes] = {}
     n_read = 0  # frames that cannot be read do not count
@@ -158,7 +158,7 @@ def _of_file(path: str) -> Media:
 
 
 def _read_file(path: str) -> bytes:
-    """What is in a regular file, if it is of a size that is taken."""
+    """Reads a regular file, if it is not too large."""
     _check_file(path)
     try:
         with open(path, "rb", opener=_open) as file:

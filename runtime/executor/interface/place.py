@@ -1,4 +1,4 @@
-"""Where in a program a request comes from, for backends to which that matters."""
+"""The place in a program that a request comes from, for backends that depend on it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Place:
 
 
 class OfRun(Protocol):
-    """A backend that looks at the program that asks: a run has one of its own for each node."""
+    """A backend that reads the program which makes a request: each node has its own."""
 
     def in_run(self, run: Any, node: Node, path: str, ordinal: int) -> Backend:
-        """The backend as one node of a run, an `Instance`, sees it."""
+        """Returns the backend for one node of a run, an `Instance`."""
         ...
 
 
 def of_run(backend: Backend) -> OfRun | None:
-    """The backend, if it is one by itself: what wraps one hands on its attributes."""
+    """Returns the backend if it reads the program itself; a wrapper of it does not count."""
     return cast(OfRun, backend) if hasattr(type(backend), "in_run") else None
 
 
 @runtime_checkable
 class Placed(Protocol):
-    """What has a backend for each draw: a run asks that one and not this."""
+    """A source of backends, one for each draw: a run sends its requests to those."""
 
     def at(self, place: Place) -> Backend:
-        """The backend as one draw sees it."""
+        """Returns the backend for one draw."""

@@ -1,7 +1,7 @@
-"""Plain data: what may pass between a program and a tool, and be written to a log.
+"""Plain data: the values that may pass between a program and a tool, and into a log.
 
-Texts, finite numbers, bools, None, lists, and dicts with texts as keys. Nothing is shared with
-whoever gave it: a tool that changes its arguments changes nothing of the program.
+Texts, finite numbers, bools, None, lists, and dicts with texts as keys. Values are copied: a tool
+that changes its arguments changes nothing in the program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_DEPTH = 64
 
 
 def plain_copy(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """A copy of plain data, tuples as lists; raises TypeError or ValueError for other things."""
+    """Copies plain data, tuples as lists; raises TypeError or ValueError for other things."""
     if depth == 0:
         raise ValueError(f"it nests deeper than {MAX_DEPTH}")
     if value is None or isinstance(value, bool):
@@ -29,13 +29,13 @@ def plain_copy(value: Any, depth: int = MAX_DEPTH) -> Any:
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{value} is no number of JSON")
+            raise ValueError(f"{value} is not a number of JSON")
         return float(value)
     if isinstance(value, (list, tuple)):
         return [plain_copy(item, depth - 1) for item in value]
     if isinstance(value, Mapping):
         return {_key(key): plain_copy(item, depth - 1) for key, item in value.items()}
-    raise TypeError(f"a {type(value).__name__} is no text, number, bool, list or dict")
+    raise TypeError(f"a {type(value).__name__} is not a text, number, bool, list or dict")
 
 
 def _key(key: Any) -> str:
@@ -45,12 +45,12 @@ def _key(key: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Plain data as the one JSON text that equal data have."""
+    """Returns the JSON text of plain data; equal data have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def checked(value: Any, type_: Type) -> Any:
-    """A copy of plain data that is of a type; raises TypeError or ValueError if it is not."""
+    """Copies plain data of a type; raises TypeError or ValueError if it is of another one."""
     found = plain_copy(value)
     converted = _CONVERTED[type_.kind](found) if type_.kind in _CONVERTED else found
     if type_.kind is Kind.LIST:

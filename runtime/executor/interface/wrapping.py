@@ -1,4 +1,4 @@
-"""What a backend around another one hands on as it is."""
+"""A backend that forwards to another one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
 
 
 class Wrapping:
-    """Around a backend, which its endpoint closes and not this: generations and scores are for
-    those that derive from it to answer.
-    """
+    """Forwards to a backend, which its endpoint closes. Subclasses generate and score."""
 
     def __init__(self, backend: Backend) -> None:
         self.inner = backend
@@ -28,5 +26,5 @@ class Wrapping:
         """The backend is its endpoint's to close."""
 
     def __getattr__(self, name: str) -> Any:
-        """What else an endpoint asks of the backend."""
+        """Forwards the other attributes that an endpoint reads."""
         return getattr(self.inner, name)

@@ -1,4 +1,4 @@
-"""The error of a request that a recording does not have: what it has that is closest, and how the
+"""The error of a request that a recording does not have: the closest recorded request, and how the
 two differ.
 """
 
@@ -8,8 +8,9 @@ import json
 from itertools import islice
 
 from sgc.errors import NotRecorded
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.log.file import Json, LogFile
+from sgc.runtime.executor.log.file import LogFile
 
 MAX_COMPARED = 2000  # recorded requests that one error is compared with
 N_BEFORE, N_AFTER = 20, 40  # characters that are shown around a difference
@@ -18,20 +19,20 @@ _WHAT = {"generate": "a generation", "score": "a choice"}
 
 
 def not_recorded(file: LogFile, of: str, prompt: str, asked: Json) -> NotRecorded:
-    """of: generate or score; asked: what of it is recorded beside the prompt's end."""
+    """of: generate or score; asked: the recorded fields of the request, without its prompt."""
     closest = _closest(file, of, prompt)
     if closest is None:
-        how = "it has none at all"
+        how = "it has none"
     else:
         how = "the closest one " + _difference(closest, prompt, asked)
     return NotRecorded(
-        f"the recording {file.path} does not have {_WHAT[of]} that is asked for: {how}",
-        hint="record it anew, or undo what has changed: the program, its arguments, its options",
+        f"the recording {file.path} does not have {_WHAT[of]} that the run asks for: {how}",
+        hint="record it again, or undo the change of the program, its arguments or its options",
     )
 
 
 def _closest(file: LogFile, of: str, prompt: str) -> Json | None:
-    """The recorded request whose prompt begins alike for longest."""
+    """Returns the recorded request whose prompt has the longest beginning in common."""
     best, length = None, -1
     replies = (place for place in file.places() if place[0] == "reply")
     for place in islice(replies, MAX_COMPARED):
@@ -43,7 +44,7 @@ def _closest(file: LogFile, of: str, prompt: str) -> Json | None:
 
 
 def _n_alike(one: str, other: str) -> int:
-    """How many characters two texts begin alike."""
+    """Returns how many characters the common beginning of two texts has."""
     if one.startswith(other) or other.startswith(one):
         return min(len(one), len(other))
     return next(n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
@@ -61,14 +62,16 @@ def _difference(record: Json, prompt: str, asked: Json) -> str:
     names = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
     names = [name for name in names if name != "seed"]  # any will do
     if not names:
-        return "was asked for less often, or has other roles or tokens in its prompt"
+        return "was requested fewer times, or has other roles or tokens in its prompt"
     pairs = ((name, before.get(name, _DEFAULT), now.get(name, _DEFAULT)) for name in names)
     found = [f"{name} recorded {one}, asked {other}" for name, one, other in pairs]
     return f"has the same prompt, but: {'; '.join(found)}"
 
 
 def _flat(record: Json, asked: Json) -> Json:
-    """What is asked beside the prompt, by name; a sampling's fields by their own."""
+    """Returns the fields of a request without its prompt, by name; a sampling's fields by their
+    own.
+    """
     found: Json = {}
     for name in asked:
         value = record.get(name)

@@ -1,9 +1,9 @@
-"""Recordings: what a backend was asked and replied, so that the same can be run without one.
+"""Recordings: the requests and replies of a backend, so that a run can be repeated without one.
 
-A recording knows requests, not programs: whoever asks for the same gets the same, in any order, and
-equal requests get their replies in the order in which they were recorded; further ones the last
-again. A draw by another seed gets the next reply to the same request that nobody has got. The file
-is JSON lines, a reply each, and is made readable for its owner only: it holds prompts and replies.
+A recording knows requests, not programs: equal requests have equal replies in any order. Equal
+requests receive their replies in the recorded order, further ones the last again. A draw by another
+seed receives the next unused reply to the same request. The file is JSON lines, one for each reply,
+and only its owner may read it: it holds prompts and replies.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.log import Json, Key
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.not_recorded import not_recorded
 from sgc.runtime.executor.keep.request_keys import generation_key, score_key
-from sgc.runtime.executor.log.file import Form, Json, Key, LogFile
+from sgc.runtime.executor.log.file import Form, LogFile
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
@@ -57,11 +58,11 @@ class Recorder(Wrapping):
 
     @staticmethod
     def begin(path: str | os.PathLike[str]) -> LogFile:
-        """A new file. Raises UsageError where there is a recording already."""
+        """Makes a new file. Raises UsageError if it already is a recording."""
         file = LogFile.open(os.fspath(path), FORM)
         if any(key[0] == "reply" for key in file.places()):
             file.close()
-            raise UsageError(f"{file.path} is a recording already", hint="name another file")
+            raise UsageError(f"{file.path} already is a recording", hint="name another file")
         return file
 
     def note_seed(self, seed: int) -> None:
@@ -118,9 +119,9 @@ class Recorder(Wrapping):
 
 
 class Replayer:
-    """No backend at all: replies are those of a recording, and what it does not have is an error.
+    """Stands in for a backend: replies come from a recording, and a missing one is an error.
 
-    seed: of the run that was recorded, where that is known.
+    seed: of the recorded run, if it is known.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -137,7 +138,7 @@ class Replayer:
         self._used: set[Key] = set()
 
     def _indexed(self) -> tuple[dict[str, list[Key]], dict[str, list[Key]]]:
-        """The places of replies by their requests, and by these without their seeds."""
+        """Returns the places of replies by request, and by request without its seed."""
         by_key: dict[str, list[Key]] = {}
         unseeded: dict[str, list[Key]] = {}
         for place in self._file.places():
@@ -157,7 +158,7 @@ class Replayer:
 
     @property
     def n_unused(self) -> int:
-        """Recorded replies that nobody has asked for."""
+        """How many recorded replies were not requested."""
         return self.n_replies - len(self._used)
 
     async def capabilities(self) -> Capabilities:
@@ -165,7 +166,7 @@ class Replayer:
         try:
             return capabilities_of(found["capabilities"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunLogError(f"{self.path}: what the backend was is not told: {error}") from error
+            raise RunLogError(f"{self.path}: it does not name the backend: {error}") from error
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
@@ -221,5 +222,5 @@ class Replayer:
 
 
 def _generation_keys(prompt: Prompt, sampling: Sampling) -> tuple[str, str]:
-    """What a generation is known by, with its seed and without."""
+    """Returns the keys of a generation, with its seed and without."""
     return generation_key(prompt, sampling), generation_key(prompt, replace(sampling, seed=0))

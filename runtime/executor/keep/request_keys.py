@@ -1,7 +1,7 @@
-"""Requests by what they ask for: equal keys, equal requests, wherever and by whom they are made.
+"""Keys of requests: equal requests have equal keys, in any program and at any place.
 
-Unlike the fingerprints of a run's log, whose records have a place in a program, they hold the roles
-of messages too, for those backends that take messages.
+Unlike the fingerprints of a run's log, whose records have a place in a program, they include the
+roles of messages, for backends that take messages.
 """
 
 from __future__ import annotations

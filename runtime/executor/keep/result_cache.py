@@ -1,8 +1,8 @@
 """A backend that keeps deterministic replies on disk, and answers equal requests from there.
 
-Kept are greedy generations, those with a seed that the user gave (their own, or the run's), and
-scores of choices: what a request asks for tells what comes back. Whether the model really gives the
-same again is its affair: APIs do not promise it of greedy requests. Errors are never kept.
+It keeps greedy generations, those whose seed the user set (their own, or the run's), and scores of
+choices: the request decides their reply. Whether the model really repeats itself is not checked:
+APIs do not promise it for greedy requests. Errors are never kept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
     Scored,
 )
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.request_keys import generation_key, score_key
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import (
     fingerprint,
     generated_json,
@@ -99,14 +99,14 @@ class ResultCache(Wrapping):
         try:
             return None if reply is None else decode(reply)
         except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # of another version of sgc: it is asked for again, and kept anew
+            return None  # of another version of sgc: it is requested again, and replaced
 
 
 R = TypeVar("R", Generated, Scored)
 
 
 def _cached(reply: R) -> R:
-    """The reply, marked: what its usage tells was spent when it was asked for."""
+    """Marks the reply: the tokens and times of its usage were spent on an earlier request."""
     usage = reply.usage
     cost_usd = None if usage.cost_usd is None else 0.0
     marked = replace(

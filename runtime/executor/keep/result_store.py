@@ -1,9 +1,9 @@
 """Replies of deterministic requests on disk: a SQLite file that several processes may use at once.
 
-Keys and replies are the result cache's (`result_cache.py`); here are only bytes, their age and how
-much room they take. All of it happens on one thread, never on the event loop. What is wrong with
-the file when it is opened is an error; what goes wrong later ends the caching with one warning, not
-a run. A process that is killed loses at most what it was writing.
+Keys and replies are the result cache's (`result_cache.py`); this file knows only bytes, their age
+and their size. All work happens on one thread, never on the event loop. A fault of the file when it
+is opened is an error; a later one ends the caching with one warning, not the run. A process that is
+killed loses at most the reply that it was writing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sgc.errors import CacheError, SgcWarning, UsageError
-from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.interface.log import Json
 
 FILE = "results.sqlite3"
 SCHEMA_VERSION = 1
@@ -46,14 +46,14 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-# What reading a damaged file raises: of an error that quotes bytes which are no text, the latter.
+# Errors of a damaged file; the latter comes from messages that quote bytes which are not text.
 _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 _OURS = {("table", "replies"), ("index", "replies_used"), ("index", "sqlite_autoindex_replies_1")}
 T = TypeVar("T")
 
 
 class ResultStore:
-    """An open file of replies, the least recently used of which go when it gets too large.
+    """An open file of replies; when it is too large, the least recently used ones are dropped.
 
     Raises CacheError for a folder or a file that cannot be used, UsageError for too little room.
     """
@@ -70,15 +70,15 @@ class ResultStore:
         self._is_closed = False
 
     async def get(self, key: str) -> Json | None:
-        """The reply that is kept under a key; None where there is none, or it was damaged."""
+        """Returns the reply under a key; None if there is none, or it is damaged."""
         return await self._do("read", lambda: self._get(key))
 
     async def put(self, key: str, reply: Json) -> None:
-        """Keeps a reply; one that is too large for the room is left out."""
+        """Keeps a reply; one that is too large is left out."""
         await self._do("written", lambda: self._put(key, reply))
 
     def close(self) -> None:
-        """Waits for what is under way; closing it again does nothing."""
+        """Waits for pending work; closing it again does nothing."""
         with self._lock:
             if self._is_closed:
                 return
@@ -120,13 +120,13 @@ class ResultStore:
             try:
                 self._database.execute(statement, values)
             except (sqlite3.OperationalError, UnicodeDecodeError):
-                return  # the next reply that is to be kept tells it
+                return  # the next `put` reports it
 
     def _put(self, key: str, reply: Json) -> None:
         try:
             text = json.dumps(reply, allow_nan=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):
-            return  # what else a server says of a reply may be no JSON
+            return  # a reply's further facts may not be JSON
         if len(text) > self._max_bytes // MAX_SHARE:
             return
         values = (key, time.time(), _digest(key, text), text)
@@ -135,7 +135,7 @@ class ResultStore:
             pass
 
     def _n_bytes(self) -> int:
-        """What is in use of the file: what was freed is used again before it grows."""
+        """Returns the used part of the file: freed pages are used again before it grows."""
         names = ("page_count", "freelist_count", "page_size")
         pages, free, size = (
             self._database.execute(f"PRAGMA {name}").fetchone()[0] for name in names
@@ -143,13 +143,13 @@ class ResultStore:
         return int((pages - free) * size)
 
     def _evict(self) -> int:
-        """Drops some of the least recently used; how many."""
+        """Drops some of the least recently used replies; returns how many."""
         oldest = f"SELECT rowid FROM replies ORDER BY used_s LIMIT {EVICTED_AT_ONCE}"
         return self._database.execute(f"DELETE FROM replies WHERE rowid IN ({oldest})").rowcount
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """A connection to a file of ours, made if there is none, for its owner only."""
+    """Opens our file, or makes it, for its owner only."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
@@ -170,7 +170,7 @@ def _open(path: Path) -> sqlite3.Connection:
                 hint="end the process that holds it, or name another folder",
             ) from error
         if isinstance(error, _DAMAGE):
-            raise _unusable(path, f"it is damaged, or no such file ({error})") from error
+            raise _unusable(path, f"it is damaged, or not such a file ({error})") from error
         raise
     return database
 
@@ -207,7 +207,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
     if not _is_ours(database):
         database.executescript(_SCHEMA)
     if set(database.execute("SELECT type, name FROM sqlite_master")) != _OURS:
-        raise _unusable(path, "its tables are others than those of a result cache")
+        raise _unusable(path, "its tables are not those of a result cache")
     database.execute("SELECT key, used_s, digest, reply FROM replies LIMIT 1").fetchone()
 
 
@@ -227,12 +227,12 @@ def _pragma(database: sqlite3.Connection, name: str) -> int:
 def _unusable(path: Path, why: str) -> CacheError:
     return CacheError(
         f"{path} cannot be used as a result cache: {why}",
-        hint="delete it, which loses nothing but the cache, or name another folder",
+        hint="delete it (only the cache is lost), or name another folder",
     )
 
 
 def _digest(key: str, text: str) -> str:
-    """What tells that a reply is the one that was written."""
+    """Returns the digest that shows whether a reply is unchanged."""
     return hashlib.blake2b(f"{key}\n{text}".encode(), digest_size=16).hexdigest()
 
 

@@ -1,11 +1,11 @@
-"""Equal requests that draw nothing are asked once, within one run or the rows of one batch.
+"""Makes equal deterministic requests once, within one run or the rows of one batch.
 
-A request that is greedy, or whose seed is the user's own, stands for one text: whoever asks for it
-while it is under way waits for it, whoever asks later gets its reply again, marked `from_shared`.
-So is scoring of choices. Who comes first asks, as it would without the others: nearly all requests
-have none. Where it is cancelled, the next asks anew; a failure is the first one's alone, and the
-others ask for themselves. What is kept is bounded; what was dropped is asked again. Lives on one
-event loop.
+A request that is greedy, or whose seed the user set, has one reply. An equal request that comes
+while it is running waits for it; a later one receives its reply again, marked `from_shared`. The
+same holds for scores of choices. The first request is made as it would be without the others, since
+nearly all requests have no equal. If it is cancelled, the next is made; if it fails, only the first
+fails, and the others are made for themselves. Kept replies are bounded; a dropped one is requested
+again. Lives on one event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sgc.runtime.executor.interface.backend import (
 from sgc.runtime.executor.interface.wrapping import Wrapping
 
 MAX_REPLIES = 16_384
-MAX_BYTES = 64 * 1024 * 1024  # of what is kept, as far as it can be told
+MAX_BYTES = 64 * 1024 * 1024  # of kept replies, by estimate
 
 R = TypeVar("R", Generated, Scored)
 OnDelta = Callable[[str], None]
@@ -36,7 +36,7 @@ Replies = tuple[Any, ...]
 
 
 class _Key:
-    """What a request asks for, hashed once: a prompt is long, and is looked up several times."""
+    """A request, hashed once: a prompt is long, and is looked up several times."""
 
     __slots__ = ("_hash", "parts")
 
@@ -52,7 +52,7 @@ class _Key:
 
 
 class SingleFlight(Wrapping):
-    """A backend that asks another one for equal requests once."""
+    """A backend that makes equal requests once."""
 
     def __init__(
         self, backend: Backend, max_replies: int = MAX_REPLIES, max_bytes: int = MAX_BYTES
@@ -108,9 +108,11 @@ class SingleFlight(Wrapping):
                     return await self._lead(key, ask, shown)
                 outcome = await flight.follow(shown)
                 if outcome is None:
-                    continue  # who asked has left: somebody else does
+                    continue  # the maker has left: another one takes over
                 if isinstance(outcome, BaseException):
-                    if shown is not None and shown.n_told:  # what was shown is not begun anew
+                    if (
+                        shown is not None and shown.n_told
+                    ):  # text that was shown does not begin again
                         raise _own(outcome)
                     return await ask(on_delta)
                 replies = outcome
@@ -124,7 +126,7 @@ class SingleFlight(Wrapping):
         ask: Callable[[OnDelta | None], Awaitable[tuple[R, ...]]],
         shown: _Shown | None,
     ) -> tuple[R, ...]:
-        """Asks, for all that come meanwhile."""
+        """Makes the request, for all that come meanwhile."""
         flight = self._flights[key] = _Flight(shown)
         outcome: Replies | BaseException | None = None
         try:
@@ -141,7 +143,7 @@ class SingleFlight(Wrapping):
 
 
 class _Shown:
-    """What one who streams has been shown; a text that is begun again is told from there on."""
+    """The text that one reader has been shown; a text that begins again continues from there."""
 
     def __init__(self, on_delta: OnDelta) -> None:
         self._on_delta = on_delta
@@ -160,24 +162,24 @@ class _Shown:
             self._on_delta(new)
 
     def finish(self, text: str) -> None:
-        """Tells what is missing of the whole text."""
+        """Shows the missing rest of the whole text."""
         self.begin()
         self.tell(text)
 
 
 class _Flight:
-    """A request under way: who asked shows its text to those who wait, and ends their waiting."""
+    """A running request: its maker shows its text to those who wait, and ends their waiting."""
 
     def __init__(self, shown: _Shown | None) -> None:
         self._shown = shown
         self._said: list[str] = []
         self._waits: dict[asyncio.Future[Any], _Shown | None] = {}
-        self.has_left = False  # by an error of its own, which is nobody else's
+        self.has_left = False  # by an error of its own, which the others do not have
         if shown is not None:
             shown.begin()
 
     def say(self, text: str) -> None:
-        """Text as it comes, to the others first: an error of who asked ends the request."""
+        """Shows text as it comes, to the others first: an error of the maker ends the request."""
         self._said.append(text)
         for wait, shown in self._waits.items():
             _tell(wait, shown, text)
@@ -189,7 +191,7 @@ class _Flight:
             raise
 
     async def follow(self, shown: _Shown | None) -> Replies | BaseException | None:
-        """What it came to: replies, its error, or None where who asked has left."""
+        """Waits for the end: returns replies, an error, or None if the maker has left."""
         wait: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waits[wait] = shown
         try:
@@ -208,7 +210,7 @@ class _Flight:
 
 
 def _tell(wait: asyncio.Future[Any], shown: _Shown | None, text: str) -> None:
-    """Shows text; an error of who is shown it is its own, and ends only its wait."""
+    """Shows text; an error of the reader is its own, and ends only its wait."""
     if shown is None or wait.done():
         return
     try:
@@ -220,7 +222,7 @@ def _tell(wait: asyncio.Future[Any], shown: _Shown | None, text: str) -> None:
 
 
 class _Kept:
-    """Replies by request, the latest used last; the first go when there are too many."""
+    """Replies by request, the latest used last; the first are dropped when there are too many."""
 
     def __init__(self, max_replies: int, max_bytes: int) -> None:
         self._max_replies, self._max_bytes = max_replies, max_bytes
@@ -243,7 +245,7 @@ class _Kept:
 
 
 def _n_bytes(prompt: Any, replies: Replies) -> int:
-    """About how much memory a reply and its request take."""
+    """Estimates how much memory a reply and its request take."""
     total = 1024 + sum(4 * len(segment.text) for segment in prompt)
     total += sum(8 * len(getattr(segment, "ids", ())) for segment in prompt)
     for reply in replies:
@@ -259,7 +261,7 @@ def _n_bytes(prompt: Any, replies: Replies) -> int:
 
 
 def _own(error: BaseException) -> BaseException:
-    """An error that another one has too, for a line of its own."""
+    """Copies an error that others have too, so that it can have a line of its own."""
     if not isinstance(error, SgcError):
         return error
     own = copy.copy(error)
@@ -268,7 +270,7 @@ def _own(error: BaseException) -> BaseException:
 
 
 def _drawn_alike(sampling: Sampling) -> Sampling:
-    """What of a sampling decides the text: a greedy one has no use for its seed."""
+    """Returns the part of a sampling that decides the text: a greedy one has no seed."""
     return replace(sampling, seed=0) if sampling.is_greedy and sampling.seed else sampling
 
 

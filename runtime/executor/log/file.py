@@ -1,8 +1,8 @@
 """An append-only file of JSON lines that outlives the process that writes it.
 
-Each line but the first, which names the format, is a record of some kind; what tells records of a
-kind apart is their key. What is kept in memory is where each record is. A last line that was not
-written to its end, as after a crash, is taken away; anything else that is no record is an error.
+The first line names the format; each other line is a record of some kind, and its key tells it from
+others of its kind. Memory holds only where each record is. A last line that is incomplete, as after
+a crash, is removed; any other line that is not a record is an error.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from sgc.errors import RunLogError
+from sgc.runtime.executor.interface.log import Json, Key
 
 FORMAT_VERSION = 1  # of a run's log
 MAX_RECORDS = 5_000_000
@@ -37,8 +37,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "failure": ("row", "path", "ordinal"),
     "tool": ("row", "path", "ordinal"),
 }
-Json = dict[str, Any]
-Key = tuple[Any, ...]
 # The fields of keys that are texts; the others are numbers.
 _TEXTS = frozenset({"row", "path", "fingerprint"})
 
@@ -74,7 +72,7 @@ class LogFile:
 
     @staticmethod
     def open(path: str, form: Form = RUN_LOG) -> LogFile:
-        """Opens a file to go on with, or makes one that only its owner may read."""
+        """Opens a file to continue it, or makes one that only its owner may read."""
         fd = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(fd, path)
@@ -91,7 +89,7 @@ class LogFile:
 
     @staticmethod
     def read(path: str, form: Form = RUN_LOG) -> LogFile:
-        """Opens a file that stays as it is."""
+        """Opens a file for reading."""
         fd = _open(path, os.O_RDONLY)
         try:
             file = LogFile(path, fd, is_read_only=True, form=form)
@@ -110,7 +108,7 @@ class LogFile:
         return file
 
     def close(self) -> None:
-        """Lets go of the file; closing it again does nothing."""
+        """Closes the file; closing it again does nothing."""
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)
@@ -153,7 +151,7 @@ class LogFile:
         if not isinstance(kind, str) or kind not in self._form.keys:
             raise RunLogError(f"{where}: there is no record of the kind {kind!r}")
         names = self._form.keys[kind]
-        # Logs from before there were maps say nothing of the mapped call that a tool is called in.
+        # Logs older than maps do not name the mapped call that a tool is called in.
         told = {"path": "", **record} if kind in ("intent", "failure", "tool") else record
         parts = tuple(told.get(name) for name in names)
         wanted = (str if name in _TEXTS else int for name in names)
@@ -170,12 +168,10 @@ class LogFile:
         try:
             text = json.dumps(record, allow_nan=False, separators=(",", ":"))
         except (ValueError, TypeError, RecursionError) as error:
-            raise RunLogError(
-                f"what came back cannot be written to {self.path}: {error}"
-            ) from error
+            raise RunLogError(f"the reply cannot be written to {self.path}: {error}") from error
         line = text.encode("ascii") + b"\n"
         if len(line) >= MAX_LINE_BYTES:
-            raise RunLogError(f"what came back is too long for {self.path}: {len(line)} bytes")
+            raise RunLogError(f"the reply is too long for {self.path}: {len(line)} bytes")
         with self._lock:
             offset = self._size
             self._append(line)
@@ -183,7 +179,7 @@ class LogFile:
 
     def _append(self, line: bytes) -> None:
         if self.is_read_only:
-            raise RunLogError(f"{self.path} is only read: nothing is written to it")
+            raise RunLogError(f"{self.path} is open for reading: nothing is written to it")
         fd, at = self._open_fd(), self._size
         end = at + len(line)
         try:
@@ -210,14 +206,14 @@ class LogFile:
 
 
 def _open(path: str, flags: int) -> int:
-    """Opens a regular file; one that is made is its owner's alone."""
+    """Opens a regular file; a new one belongs to its owner alone."""
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
         raise RunLogError(f"cannot open the log {path}: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise RunLogError(f"cannot open the log {path}: it is no regular file")
+        raise RunLogError(f"cannot open the log {path}: it is not a regular file")
     return fd
 
 
@@ -251,7 +247,7 @@ def _parsed(line: bytes, where: str) -> Json:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RunLogError(f"{where}: the line is no record of a log: {error}") from error
+        raise RunLogError(f"{where}: the line is not a record of a log: {error}") from error
     if not isinstance(record, dict):
-        raise RunLogError(f"{where}: the line is no record of a log")
+        raise RunLogError(f"{where}: the line is not a record of a log")
     return record

@@ -1,4 +1,4 @@
-"""The timeline of what a log tells: of all its rows, and of all the processes that wrote it."""
+"""The timeline of a log: of all its rows, and of all the processes that wrote it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from sgc.errors import RunLogError
 from sgc.ir.graph import Loc
-from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.log.records import instance_of, usage_of
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import timeline
@@ -17,7 +17,7 @@ REQUESTS = ("generate", "score", "commit")
 
 
 def log_trace(log: RunLog) -> dict[str, Any]:
-    """The trace, as what is to be written as JSON."""
+    """Returns the trace, to be written as JSON."""
     header = log.header
     has_rows = len(log.rows()) > 1
     requests, calls = [], []

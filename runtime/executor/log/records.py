@@ -1,7 +1,7 @@
-"""What a run's log holds, as JSON: requests, replies and what a backend is.
+"""The contents of a run's log, as JSON: requests, replies and the capabilities of a backend.
 
-Replies come back exactly as they were. A fingerprint is the SHA-256 of a whole request: two
-requests that have the same ask for the same.
+Replies come back exactly as they were. A fingerprint is the SHA-256 of a whole request: equal
+requests have equal fingerprints.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from sgc.runtime.executor.interface.backend import (
     TextRun,
     Usage,
 )
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.log.file import Json
 
 MAX_PROMPT_CHARS = 20_000  # of a prompt's end, kept for people; the fingerprint is of all of it
 _MAX_TOKENS = 1 << 48
@@ -44,7 +44,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def prompt_parts(prompt: Prompt) -> list[list[Any]]:
-    """A prompt as plain data; media by their hash."""
+    """Returns a prompt as plain data; media by their hash."""
     return [_segment(segment) for segment in prompt]
 
 
@@ -57,12 +57,12 @@ def _segment(segment: Any) -> list[Any]:
 
 
 def shown_prompt(prompt: Prompt) -> str:
-    """The end of a prompt's text."""
+    """Returns the end of a prompt's text."""
     return "".join(segment.text for segment in prompt)[-MAX_PROMPT_CHARS:]
 
 
 def sampling_parts(sampling: Sampling) -> Json:
-    """What of a sampling is not as it is without being given."""
+    """Returns the fields of a sampling that differ from their defaults."""
     found = _given(sampling)
     if sampling.logprobs is not None:
         found["logprobs"] = _given(sampling.logprobs)
@@ -70,7 +70,9 @@ def sampling_parts(sampling: Sampling) -> Json:
 
 
 def _given(record: Any) -> Json:
-    """The fields of a record that are not their defaults, so that new ones change nothing."""
+    """Returns the fields of a record that differ from their defaults, so that new ones change
+    nothing.
+    """
     asked = [row for row in fields(record) if row.compare]
     values = {row.name: getattr(record, row.name) for row in asked}
     return {row.name: values[row.name] for row in asked if values[row.name] != row.default}
@@ -84,7 +86,7 @@ def usage_json(usage: Usage) -> Json:
 
 
 def usage_of(found: Json) -> Usage:
-    """Marked as from the log: it was spent when that was written."""
+    """Reads a usage, and marks it as from the log: it was spent when that was written."""
     usage = Usage(**found, from_log=True)
     for row in fields(usage):
         _check_spent(row.name, row.default, getattr(usage, row.name))
@@ -92,7 +94,7 @@ def usage_of(found: Json) -> Usage:
 
 
 def _check_spent(name: str, default: Any, value: Any) -> None:
-    """Sums are made of what a usage says, and what is no number would end the run in them."""
+    """Raises TypeError for a value that is not a number: sums of usages would end the run."""
     if isinstance(default, bool):
         is_one = isinstance(value, bool)
     elif isinstance(default, int):
@@ -139,7 +141,7 @@ def generated_of(found: Json) -> Generated:
 
 
 def instance_of(value: Any, kind: type[T]) -> T:
-    """The value; raises TypeError where a log has something else."""
+    """Returns the value; raises TypeError if a log has something else."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"expected {kind.__name__}, found {str(value)[:80]!r}")
     return value
@@ -209,7 +211,7 @@ def scored_of(found: Json) -> Scored:
 
 
 def _number_json(value: float | None) -> float | str | None:
-    """JSON has no infinities: they stand as texts."""
+    """JSON has no infinities: they are texts."""
     return value if value is None or math.isfinite(value) else str(value)
 
 

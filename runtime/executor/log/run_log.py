@@ -1,11 +1,11 @@
-"""A run's log: what was asked and what came back, so that it need not be asked again.
+"""A run's log: its requests and their replies, so that none need be made again.
 
-Its records (`log/file.py`) are what the program and the backend are, each row's arguments, and
-every request and tool call with its reply, by row and place in the program. The places are those
-that interpreted and compiled runs share, so either can go on from the other's log. What is written
-outlives the process; before a call with an effect, and after it, it also outlives the machine.
-It holds prompts, replies and arguments: only its owner may read it. One process writes it at a
-time. Reading one executes nothing.
+Its records (`log/file.py`) are the program and the backend, each row's arguments, and every request
+and tool call with its reply, by row and place in the program. Interpreted and compiled runs share
+those places, so either can continue the other's log. Records outlive the process; before a call
+with an effect, and after it, they also outlive the machine. The log holds prompts, replies and
+arguments: only its owner may read it. One process writes it at a time. Reading one executes
+nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import asyncio
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.errors import GuardError, NonDeterministicProgram, RunLogError, UsageError
 from sgc.ir.graph import Guard
 from sgc.runtime.executor.interface.backend import Capabilities
+from sgc.runtime.executor.interface.log import Header, Json, Key
 from sgc.runtime.executor.interface.plain import plain_copy
-from sgc.runtime.executor.log.file import Json, Key, LogFile
+from sgc.runtime.executor.log.file import LogFile
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
@@ -34,18 +34,8 @@ ON_UNKNOWN = ("stop", "retry", "skip")
 _HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The program that a log is of. fingerprint: of its source; options: all but the defaults."""
-
-    program: str
-    fingerprint: str
-    seed: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
 def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Header:
-    """What the log of a run is of; the same for a program compiled and interpreted."""
+    """Returns the header of a run's log; the same for a program compiled and interpreted."""
     sources = sorted((guard.name, guard.value) for guard in guards if guard.kind == "source")
     return Header(program, fingerprint(*sources), options.seed, plain_copy(options.given()))
 
@@ -53,8 +43,9 @@ def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Hea
 class RunLog:
     """An open log; rows of a batch share it.
 
-    on_unknown: what is done about a call with an effect whose outcome it does not tell: `stop` the
-    row, `retry` the call, or `skip` it. is_replay: what it does not have is not asked for.
+    on_unknown: what to do about a call with an effect whose outcome the log does not have: `stop`
+    the row, `retry` the call, or `skip` it. is_replay: a request that the log does not have is an
+    error.
     """
 
     def __init__(self, file: LogFile, on_unknown: str = "stop") -> None:
@@ -65,26 +56,26 @@ class RunLog:
         self.is_replay = file.is_read_only
         self._file = file
         self._checked: tuple[Header, Capabilities] | None = None
-        self._changed: dict[str, str] = {}  # arguments that are not as they were, by row
+        self._changed: dict[str, str] = {}  # names of changed arguments, by row
         # Times in a log are of the wall clock: the monotonic one ends with the machine.
         self._clock_s = time.time() - time.monotonic()
 
     @staticmethod
     def open(path: str | os.PathLike[str], on_unknown: str = "stop") -> RunLog:
-        """Opens a log to go on with, or begins it where there is none.
+        """Opens a log to continue it, or begins it where there is none.
 
-        Raises RunLogError for a file that is no log, is damaged, or is being written by another
+        Raises RunLogError for a file that is not a log, is damaged, or is being written by another
         process.
         """
         return RunLog(LogFile.open(os.fspath(path)), on_unknown)
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> RunLog:
-        """Opens a log to replay it: nothing is written, and what it does not have is an error."""
+        """Opens a log to replay it: nothing is written, and a missing reply is an error."""
         log = RunLog(LogFile.read(os.fspath(path)))
         if log.header is None:
             log.close()
-            raise RunLogError(f"{log.path} is the log of no run: nothing was begun in it")
+            raise RunLogError(f"{log.path} is not the log of a run: no run was begun in it")
         return log
 
     @staticmethod
@@ -93,7 +84,7 @@ class RunLog:
         return RunLog(LogFile.temporary())
 
     def close(self) -> None:
-        """Lets go of the file; closing it again does nothing."""
+        """Closes the file; closing it again does nothing."""
         self._file.close()
 
     def __enter__(self) -> RunLog:
@@ -119,7 +110,7 @@ class RunLog:
                 f"{found.get('line') or 'an unknown line'}",
                 where=where,
                 hint=f"arguments of this row are not those of the log: {changed}; begin a new log, "
-                "or give them as they were"
+                "or pass the same arguments"
                 if changed
                 else "it depends on what changes from run to run (time, randomness, files, its own "
                 "text); begin a new log, or undo the change",
@@ -133,7 +124,7 @@ class RunLog:
 
     @property
     def header(self) -> Header | None:
-        """What the log is of; None where no run has begun."""
+        """The program that the log is of; None if no run has begun."""
         found = self.find("program")
         if found is None:
             return None
@@ -143,23 +134,23 @@ class RunLog:
             raise RunLogError(f"{self.path}: the program's record is malformed: {error}") from error
 
     def capabilities(self) -> Capabilities:
-        """What the backend was that the log's replies came from."""
+        """Returns the capabilities of the backend that the log's replies came from."""
         found = self.find("backend") or {}
         try:
             return capabilities_of(found["capabilities"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunLogError(f"{self.path}: what the backend was is not told: {error}") from error
+            raise RunLogError(f"{self.path}: it does not name the backend: {error}") from error
 
     def rows(self) -> list[str]:
         """The keys of the rows that were begun, in order."""
         return [key[1] for key in self._file.places() if key[0] == "row"]
 
     def arguments(self, row: str) -> Json | None:
-        """A row's arguments; None where they were no plain data."""
+        """Returns a row's arguments; None if they were not plain data."""
         found = self.find("row", row)
         arguments = None if found is None else found.get("arguments")
         if arguments is not None and not isinstance(arguments, dict):
-            raise RunLogError(f"{self.path}: the arguments of row {row} are no object")
+            raise RunLogError(f"{self.path}: the arguments of row {row} are not an object")
         return arguments
 
     # -- writing --------------------------------------------------------------------------
@@ -182,7 +173,7 @@ class RunLog:
             self.append({"kind": "row", "row": row, "arguments": _plain_or_none(arguments)})
 
     def _note_changes(self, row: str, before: Json, now: Json) -> None:
-        """Keeps which arguments are not as they were, to be told where a request differs."""
+        """Keeps which arguments have changed, for the error of a request that differs."""
         both = before.keys() & now.keys()  # a compiled program does not have those it fixed
         changed = sorted(name for name in both if before[name] != now[name])
         if changed:
@@ -211,7 +202,7 @@ class RunLog:
             raise UsageError(
                 f"{self.path} was written with seed={before.seed} {dict(before.options)}, and this "
                 f"run has seed={now.seed} {dict(now.options)}",
-                hint="leave the options out: a run that goes on takes those of its log",
+                hint="leave the options out: a resumed run takes those of its log",
             )
         model = self.capabilities().model
         if model != capabilities.model:
@@ -222,7 +213,7 @@ class RunLog:
         self._file.append(record)
 
     async def append_durably(self, record: Json) -> None:
-        """The same; when this returns, it also outlives the machine."""
+        """Adds a record; when this returns, it also outlives the machine."""
         self._file.append(record)
         await asyncio.to_thread(self._file.sync)
 

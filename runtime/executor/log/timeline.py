@@ -1,11 +1,11 @@
 """A run's timeline in Chrome trace format, for chrome://tracing and Perfetto.
 
-A row a stream; on it a block for each request, and inside it what the engine did: queue,
-prefill, decode. The engine tells how long these took and not when: they are drawn up to the
-end of the request, and what is before them is the way there (sending, tokenizing). Where
-requests of a stream overlap, as several draws do, further rows take them, so that what is
-drawn inside a block belongs to it. Tools and prefetches have rows of their own.
-Above the rows run counters. Times are whole microseconds.
+Each stream has a row; each request is a block on it, and inside the block are the engine's phases:
+queue, prefill, decode. The engine reports how long these took and not when: they are drawn up to
+the end of the request, and the time before them is transport (sending, tokenizing). Where requests
+of a stream overlap, as several draws do, further rows take them, so that phases belong to the block
+around them. Tools and prefetches have rows of their own. Above the rows run counters. Times are
+whole microseconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Event = dict[str, Any]
 
 
 def chrome_trace(result: RunResult) -> dict[str, Any]:
-    """The trace of a run, as what is to be written as JSON."""
+    """Returns the trace of a run, to be written as JSON."""
     paths = [stream.path for stream in result.streams]
     return timeline(result.program, paths, result.requests, result.tool_calls, result.prefetches)
 
@@ -32,8 +32,9 @@ def timeline(
     calls: Sequence[ToolCall],
     prefetches: Sequence[Request] = (),
 ) -> dict[str, Any]:
-    """The same of requests, tool calls and prefetches. paths: streams that have a row in any
-    case."""
+    """Returns the trace of requests, tool calls and prefetches. paths: streams that have a row in
+    any case.
+    """
     requests = sorted(requests, key=lambda request: request.start_s)
     starts = [request.start_s for request in (*requests, *prefetches)]
     starts += [call.start_s for call in calls]
@@ -60,12 +61,12 @@ def _micros(seconds: float) -> int:
 
 
 def _path(request: Request) -> str:
-    """A commit stands on the stream it commits; its path names the fork below it."""
+    """A commit is drawn on the stream it commits; its path names the fork below that."""
     return request.path.rpartition("/")[0] if request.kind == "commit" else request.path
 
 
 class _Rows:
-    """Which row a request stands in: its stream's, or the first of its further ones that is free.
+    """The row of each request: its stream's, or the first further row of the stream that is free.
 
     paths: streams that have a row in any case, in this order.
     """
@@ -77,14 +78,14 @@ class _Rows:
             self._number(path, 0)
 
     def place(self, path: str, start: int, end: int) -> int:
-        """The row's number; requests must come by their start."""
+        """Returns the row's number; requests must come by their start."""
         ends = self._ends.setdefault(path, [])
         free = next((i for i, last in enumerate(ends) if last <= start), len(ends))
         ends[free:] = [end, *ends[free + 1 :]]
         return self._number(path, free)
 
     def events(self) -> Iterator[Event]:
-        """What names the rows, and orders them: a stream's further ones below it."""
+        """Returns the events that name and order the rows: a stream's further ones below it."""
         for order, (path, index) in enumerate(self._ordered()):
             row = self._numbers[path, index]
             yield _named("thread_name", row, f"{path} ({index + 1})" if index else path)
@@ -141,7 +142,7 @@ def _call_block(call: ToolCall, row: int, start: int, end: int) -> Event:
 
 
 def _phases(request: Request, row: int, start: int, end: int) -> Iterator[Event]:
-    """What the engine did, in order; nothing of a backend that does not tell times."""
+    """Returns the engine's phases in order; none for a backend that reports no times."""
     usage = request.usage
     prompt = {"cached_tokens": usage.cached_tokens, "computed_tokens": usage.computed_tokens}
     phases: tuple[tuple[str, float, dict[str, Any]], ...] = (
@@ -159,7 +160,7 @@ def _phases(request: Request, row: int, start: int, end: int) -> Iterator[Event]
 
 
 def _counters(requests: Sequence[Request], begin_s: float) -> list[Event]:
-    """Requests and tokens in flight, and the share of prompt tokens that were cached so far."""
+    """Counts requests and tokens in flight, and the share of cached prompt tokens so far."""
     changes = [(_micros(r.start_s - begin_s), 1, r) for r in requests]
     changes += [(_micros(r.end_s - begin_s), -1, r) for r in requests]
     events: list[Event] = []

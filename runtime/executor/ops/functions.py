@@ -1,6 +1,6 @@
-"""What the functions of `ir/functions.py` do: handlers of `compute` and `attempt`.
+"""The functions of `ir/functions.py` at run time: handlers of `compute` and `attempt`.
 
-Each function is Python's own operation, within the limits of `limits.py`. The tracer uses
+Each function is Python's own operation, within the limits of `value_limits.py`. The tracer uses
 `evaluate` too, where all arguments are known.
 """
 
@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Node
 from sgc.runtime.executor.ops.number_functions import NUMBER_EVALUATORS
 from sgc.runtime.executor.ops.regex_functions import REGEX_EVALUATORS
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.text_functions import TEXT_EVALUATORS
 from sgc.runtime.executor.ops.value_functions import VALUE_EVALUATORS
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
 
 EXCEPTIONS: dict[str, type[Exception]] = {
     "AttributeError": AttributeError,
@@ -34,12 +32,12 @@ EXCEPTIONS: dict[str, type[Exception]] = {
 
 
 def evaluate(fn: str, *args: Any) -> Any:
-    """The value of a function; raises what Python would, or LimitExceeded."""
+    """Returns the value of a function; raises Python's exception, or LimitExceeded."""
     return EVALUATORS[fn](*args)
 
 
 def failure(fn: str, *args: Any) -> Exception | None:
-    """The exception of the function's row that it raises, if it does."""
+    """Returns the exception that a function raises, of those in its row; None if none."""
     try:
         evaluate(fn, *args)
     except SgcError:
@@ -67,7 +65,7 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _compute(run: Instance, node: Node) -> tuple[Any, ...]:
+def _compute(run: Run, node: Node) -> tuple[Any, ...]:
     fn = node.text("fn")
     try:
         return (evaluate(fn, *run.field(node, "args")),)
@@ -77,12 +75,12 @@ def _compute(run: Instance, node: Node) -> tuple[Any, ...]:
         raise ProgramError(f"{fn} failed: {type(error).__name__}: {error}") from error
 
 
-def _attempt(run: Instance, node: Node) -> tuple[Any, ...]:
+def _attempt(run: Run, node: Node) -> tuple[Any, ...]:
     error = failure(node.text("fn"), *run.field(node, "args"))
     return (True, "") if error is None else (False, str(error))
 
 
-FUNCTION_HANDLERS: dict[str, Callable[[Instance, Node], tuple[Any, ...]]] = {
+FUNCTION_HANDLERS: dict[str, Callable[[Run, Node], tuple[Any, ...]]] = {
     "compute": _compute,
     "attempt": _attempt,
 }

@@ -1,89 +1,82 @@
-"""Generations at run time: how they are asked for, shown, and taken from an equal one."""
+"""Generations at run time: requesting them, showing them, and sharing an equal one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import UnsupportedParameter
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.sampling import SAMPLING
-from sgc.runtime.executor.interface.backend import Generated, Prompt, Sampling
-from sgc.runtime.executor.patterns.lowering import Plan, Try, plan_constraint
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Capabilities,
+    Generated,
+    Prompt,
+    Sampling,
+)
+from sgc.runtime.executor.ops.run import Run
+from sgc.runtime.executor.ops.showing import Shown
+from sgc.runtime.executor.patterns.checked_constraints import (
+    ConstraintPlan,
+    OnThrown,
+    Try,
+    plan_constraint,
+)
 from sgc.runtime.executor.prompts.reasoning import split_reasoning
 from sgc.runtime.executor.run.last_use import last_use
-from sgc.runtime.executor.run.options import check_parameter, decide_sampling, own_seed_of, seed_of
+from sgc.runtime.executor.run.options import (
+    check_parameter,
+    decide_sampling,
+    own_seed_of,
+    seed_of,
+)
 from sgc.runtime.executor.run.record import Request
-from sgc.runtime.executor.run.showing import Shown
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_gate
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
-
 
 _SAMPLING = frozenset(row.name for row in SAMPLING)
 
 
-async def gen(run: Instance, node: Node) -> tuple[Any, ...]:
-    n = 1 if run.field(node, "single") else run.options.n
+async def gen(run: Run, node: Node) -> tuple[Any, ...]:
+    n = 1 if run.field(node, "single") else run.context.options.n
     return await _generate(run, node, n, is_list=n > 1)
 
 
-async def gen_n(run: Instance, node: Node) -> tuple[Any, ...]:
+async def gen_n(run: Run, node: Node) -> tuple[Any, ...]:
     n = run.field(node, "n")
     check_parameter("n", n)
     return await _generate(run, node, n, is_list=True)
 
 
-async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> tuple[Any, ...]:
+async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, ...]:
+    context = run.context
     state: StreamState = run.field(node, "stream")
     given, sampling, plan = _decided(run, node)
-    if not sampling.is_greedy:
-        seed = seed_of(given, run.options, run.row, state.path, state.n_draws)
-        is_repeatable = given.get("seed") is not None or not run.options.is_seed_drawn
-        sampling = replace(plan.sampling, seed=seed, is_repeatable=is_repeatable)
-        plan = replace(plan, sampling=sampling)
-    if given.get("seed") is not None:
-        plan = replace(plan, sampling=replace(plan.sampling, own_seed=own_seed_of(given)))
+    plan = _seeded(run, state, given, plan)
     if state.gate is not None:
         await pass_gate(state)
-    prompt = run.prompt(state)
-    backend = run.backend_of(node, state.path, state.n_draws)
-    if given.get("keep_stop") and sampling.stop and not run.capabilities.tells_stop:
-        raise UnsupportedParameter(
-            f"{run.capabilities.model} does not tell which stop string ended a text, as keep_stop "
-            "needs",
-            hint="leave it out, and append the text yourself",
-        )
+    prompt = context.prompt(state)
+    backend = run.asking.backend_of(run, node, state.path, state.n_draws)
+    if given.get("keep_stop"):
+        _check_keep_stop(sampling, context.capabilities)
     shown = Shown(run, node, state.path)
     is_hidden = node.op == "gen" and run.field(node, "hidden")
 
     def on_thrown(tried: Try) -> None:
         request = _request_of(node, state, prompt, tried)
-        run.requests.append(replace(request, is_used=False))
+        run.requests.made.append(replace(request, is_used=False))
 
     tries: tuple[Try, ...]
     if n == 1:
-        ahead = run.field(node, "ahead") if node.op == "gen" else 0
-        where = str(node.loc or "")
-        if plan.check is None:
-            backend = run.speculation.backend(
-                backend, run.capabilities, state.path, ahead, on_thrown, where
-            )
-        elif ahead and run.capabilities.speculates:
-            run.speculation.tell(where, f"its {plan.check.field} is checked here")
-        can_stream = run.on_text is not None and plan.can_stream and not is_hidden
+        backend = _speculating(run, node, state, plan, backend, on_thrown)
+        can_stream = context.on_text is not None and plan.can_stream and not is_hidden
         on_delta = shown.add if can_stream else None
         with last_use(node, state, prompt):
             tries = (await plan.generate(backend, prompt, on_delta, on_thrown),)
     else:
-        # As where one text is drawn: of greedy ones a seed would only make equal requests differ.
-        seeds = [(0, own_seed_of(given))] * n
-        if not sampling.is_greedy:
-            place = (run.options, run.row, state.path, state.n_draws)
-            seeds = [(seed_of(given, *place, i), own_seed_of(given, i)) for i in range(n)]
+        seeds = _seeds(run, state, given, plan.sampling, n)
         with last_use(node, state, prompt):
             tries = await plan.generate_n(backend, prompt, seeds, on_thrown)
     if given.get("keep_stop"):
@@ -91,10 +84,63 @@ async def _generate(run: Instance, node: Node, n: int, is_list: bool) -> tuple[A
     texts = [tried.reply.text for tried in tries]
     value = texts if is_list else texts[0]
     for tried in tries:
-        run.asked(node, replace(_request_of(node, state, prompt, tried), value=value))
+        run.requests.add_draw(node, replace(_request_of(node, state, prompt, tried), value=value))
     if not is_hidden:
         shown.finish(texts[0])
-    return state.draw(_generated_pieces(tries[0].reply), prompt, run.special), value
+    return state.draw(_generated_pieces(tries[0].reply), prompt, context.special), value
+
+
+def _seeded(
+    run: Run, state: StreamState, given: Mapping[str, Any], plan: ConstraintPlan
+) -> ConstraintPlan:
+    """The plan of one text, with its seed. Greedy ones have none: equal requests would differ."""
+    context, sampling = run.context, plan.sampling
+    if not sampling.is_greedy:
+        seed = seed_of(given, context.options, context.row, state.path, state.n_draws)
+        is_repeatable = given.get("seed") is not None or not context.options.is_seed_drawn
+        sampling = replace(sampling, seed=seed, is_repeatable=is_repeatable)
+    if given.get("seed") is not None:
+        sampling = replace(sampling, own_seed=own_seed_of(given))
+    return plan if sampling is plan.sampling else replace(plan, sampling=sampling)
+
+
+def _seeds(
+    run: Run, state: StreamState, given: Mapping[str, Any], sampling: Sampling, n: int
+) -> list[tuple[int, int | None]]:
+    """The seeds of n texts, each with the program's own; greedy ones have none here either."""
+    if sampling.is_greedy:
+        return [(0, own_seed_of(given))] * n
+    place = (run.context.options, run.context.row, state.path, state.n_draws)
+    return [(seed_of(given, *place, i), own_seed_of(given, i)) for i in range(n)]
+
+
+def _check_keep_stop(sampling: Sampling, capabilities: Capabilities) -> None:
+    if sampling.stop and not capabilities.tells_stop:
+        raise UnsupportedParameter(
+            f"{capabilities.model} does not say which stop string ended a text, which "
+            "keep_stop needs",
+            hint="leave it out, and append the text yourself",
+        )
+
+
+def _speculating(
+    run: Run,
+    node: Node,
+    state: StreamState,
+    plan: ConstraintPlan,
+    backend: Backend,
+    on_thrown: OnThrown,
+) -> Backend:
+    """The backend for one text, which may be part of an earlier reply or hold later texts."""
+    ahead = run.field(node, "ahead") if node.op == "gen" else 0
+    where, capabilities = str(node.loc or ""), run.context.capabilities
+    if plan.check is None:
+        return run.asking.speculation.backend(
+            backend, capabilities, state.path, ahead, on_thrown, where
+        )
+    if ahead and capabilities.speculates:
+        run.asking.speculation.tell(where, f"its {plan.check.field} is checked here")
+    return backend
 
 
 def _request_of(node: Node, state: StreamState, prompt: Prompt, tried: Try) -> Request:
@@ -106,29 +152,33 @@ def _request_of(node: Node, state: StreamState, prompt: Prompt, tried: Try) -> R
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a node's parameters come to, but for the seed. of: what decided it, kept alive."""
+    """The decided parameters of a node, but for the seed. of: the objects that decided them, kept
+    alive.
+    """
 
     of: tuple[object, ...]
     given: Mapping[str, Any]
     sampling: Sampling
-    plan: Plan
+    plan: ConstraintPlan
 
 
-# Of nodes whose parameters are all literals, by the identity of what decides them.
+# Of nodes whose parameters are all literals, by the ids of node, options and capabilities.
 _decisions: dict[tuple[int, int, int], Decision] = {}
 MAX_DECISIONS = 4096
 
 
-def _decided(run: Instance, node: Node) -> tuple[Mapping[str, Any], Sampling, Plan]:
-    """A generation's own parameters, all of them decided, and how to ask for it."""
-    key = (id(node), id(run.options), id(run.capabilities))
+def _decided(run: Run, node: Node) -> tuple[Mapping[str, Any], Sampling, ConstraintPlan]:
+    """Returns a generation's own parameters, its decided sampling, and the plan of its requests."""
+    options, capabilities = run.context.options, run.context.capabilities
+    key = (id(node), id(options), id(capabilities))
     found = _decisions.get(key)
     if found is None:
-        given = {name: run.operand(operand) for name, operand in node.fields if name in _SAMPLING}
-        sampling = decide_sampling(given, run.options, run.capabilities.chat.stop)
-        plan = plan_constraint(sampling, run.capabilities)
-        found = Decision((node, run.options, run.capabilities), given, sampling, plan)
-        is_literal = not any(any(operand_refs(o)) for name, o in node.fields if name in _SAMPLING)
+        own = [(name, operand) for name, operand in node.fields if name in _SAMPLING]
+        given = {name: run.values.operand(operand) for name, operand in own}
+        sampling = decide_sampling(given, options, capabilities.chat.stop)
+        plan = plan_constraint(sampling, capabilities)
+        found = Decision((node, options, capabilities), given, sampling, plan)
+        is_literal = not any(any(operand_refs(operand)) for _, operand in own)
         if is_literal:
             if len(_decisions) >= MAX_DECISIONS:
                 _decisions.clear()
@@ -137,7 +187,7 @@ def _decided(run: Instance, node: Node) -> tuple[Mapping[str, Any], Sampling, Pl
 
 
 def _with_stop(reply: Generated) -> Generated:
-    """The reply with the stop string that ended it, which joins the next run."""
+    """Returns the reply with the stop string that ended it, which joins the next run."""
     if not isinstance(reply.matched, str):
         return reply
     text, tail = reply.text + reply.matched, reply.tail + reply.matched
@@ -157,7 +207,7 @@ def _generated_pieces(reply: Generated) -> list[Piece]:
     return pieces
 
 
-def separate_reasoning(run: Instance, node: Node) -> tuple[Any, ...]:
+def separate_reasoning(run: Run, node: Node) -> tuple[Any, ...]:
     state: StreamState = run.field(node, "stream")
     start: StreamState = run.field(node, "start")
     reasoning, answer = split_reasoning(state.text(since=start), node.text("model_type"))
@@ -165,23 +215,23 @@ def separate_reasoning(run: Instance, node: Node) -> tuple[Any, ...]:
     return state.rewound(start, [Piece(PieceKind.GENERATED, answer)]), answer, reasoning
 
 
-def share(run: Instance, node: Node) -> tuple[Any, ...]:
-    """Pieces of the equal generation, ids and all: it was asked with the very same prompt."""
+def share(run: Run, node: Node) -> tuple[Any, ...]:
+    """Appends the pieces of an equal generation, ids and all: its prompt was the same."""
     state: StreamState = run.field(node, "stream")
     value, end = run.field(node, "value"), run.field(node, "end")
     pieces = end.pieces(since=run.field(node, "start"))
     shared = node.get("value")
     assert isinstance(shared, Ref)
-    prompt, now_s = run.prompt(state), time.monotonic()
-    for drawn in run.draws_of(shared.name):
+    prompt, now_s = run.context.prompt(state), time.monotonic()
+    for drawn in run.requests.draws_of(shared.name):
         usage = replace(drawn.usage, from_shared=True)
         request = replace(
             drawn, name=node.text("name"), path=state.path, ordinal=state.n_draws, prompt=prompt,
             loc=node.loc, start_s=now_s, end_s=now_s, usage=usage,
         )  # fmt: skip
-        run.asked(node, request)
-        run.log_shared(request, drawn)
+        run.requests.add_draw(node, request)
+        run.asking.log_shared(request, drawn)
     Shown(run, node, state.path).finish("".join(piece.text for piece in pieces))
     # A list is its reader's own, who may change it.
     value = list(value) if isinstance(value, list) else value
-    return state.draw(pieces, prompt, run.special), value
+    return state.draw(pieces, prompt, run.context.special), value

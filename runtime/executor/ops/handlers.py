@@ -1,7 +1,7 @@
-"""What each op does at run time: one handler a row of the table of ops.
+"""The ops at run time: one handler for each row of the table of ops.
 
-A handler gets the run and a node whose operands exist, and gives the results in order.
-Those of ops that ask a backend or read files are coroutines, in a table of their own.
+A handler takes the run and a node whose operands exist, and returns the results in order. Handlers
+of ops that send requests or read files are coroutines, in a table of their own.
 """
 
 from __future__ import annotations
@@ -11,68 +11,67 @@ import base64
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Node, Ref
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
+from sgc.runtime.executor.ops.calling import call_tool, outcome
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.ops.generating import gen, gen_n, separate_reasoning, share
 from sgc.runtime.executor.ops.maps import run_map
 from sgc.runtime.executor.ops.prefetching import prefetch
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.ops.selecting import select
+from sgc.runtime.executor.ops.showing import extend
+from sgc.runtime.executor.ops.winners import WINNER_ASKING, WINNER_HANDLERS
 from sgc.runtime.executor.prompts.roles import begin_role, end_role
-from sgc.runtime.executor.run.blocks import Unset
 from sgc.runtime.executor.run.record import Request, StreamResult
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, messages, pass_gate
-from sgc.runtime.executor.run.winners import WINNER_ASKING, WINNER_HANDLERS, Lost
-from sgc.runtime.executor.tools.tools import call_tool, outcome
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.run.values import Lost, Unset
 
 Results = tuple[Any, ...]
-Handler = Callable[["Instance", Node], Results]
-AskingHandler = Callable[["Instance", Node], Coroutine[Any, Any, Results]]
+Handler = Callable[[Run, Node], Results]
+AskingHandler = Callable[[Run, Node], Coroutine[Any, Any, Results]]
 
 
-def _stream(run: Instance, node: Node) -> Results:
+def _stream(run: Run, node: Node) -> Results:
     return (StreamState(run.path_of(node)),)
 
 
-def _unset(run: Instance, node: Node) -> Results:
+def _unset(run: Run, node: Node) -> Results:
     return (Unset(node.text("name")),)
 
 
-def _const(run: Instance, node: Node) -> Results:
+def _const(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    return (run.extend(node, state, Piece(PieceKind.CONSTANT, node.text("text"))),)
+    return (extend(run, node, state, Piece(PieceKind.CONSTANT, node.text("text"))),)
 
 
-def _append(run: Instance, node: Node) -> Results:
+def _append(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    return (run.extend(node, state, Piece(PieceKind.VALUE, as_text(run.field(node, "value")))),)
+    return (extend(run, node, state, Piece(PieceKind.VALUE, as_text(run.field(node, "value")))),)
 
 
 def as_text(value: Any) -> str:
-    """A value as the program's text would show it: as Python prints it."""
+    """Returns a value as text, as Python prints it."""
     return value if isinstance(value, str) else format(value, "")
 
 
-def _role_begin(run: Instance, node: Node) -> Results:
+def _role_begin(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    for piece in begin_role(run.capabilities, state, node.text("role")):
-        state = run.extend(node, state, piece)
+    for piece in begin_role(run.context.capabilities, state, node.text("role")):
+        state = extend(run, node, state, piece)
     return (state,)
 
 
-def _role_end(run: Instance, node: Node) -> Results:
+def _role_end(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    return (run.extend(node, state, end_role(run.capabilities, node.text("role"))),)
+    return (extend(run, node, state, end_role(run.context.capabilities, node.text("role"))),)
 
 
-def _media(run: Instance, node: Node) -> Results:
+def _media(run: Run, node: Node) -> Results:
     data = base64.b64decode(node.text("data"), validate=True)
     found = media(data, node.text("mime"), run.field(node, "frames"))
     if found.digest != node.text("sha256"):
@@ -80,46 +79,46 @@ def _media(run: Instance, node: Node) -> Results:
     return (found,)
 
 
-async def _image(run: Instance, node: Node) -> Results:
+async def _image(run: Run, node: Node) -> Results:
     value = run.field(node, "value")
     if not isinstance(value, Media):  # files are not read on the event loop
         value = await asyncio.to_thread(load_media, value)
     return _append_media(run, node, value)
 
 
-async def _video(run: Instance, node: Node) -> Results:
+async def _video(run: Run, node: Node) -> Results:
     value, frames = run.field(node, "value"), run.field(node, "frames")
     if not isinstance(value, Media):
         value = await asyncio.to_thread(load_video, value, frames)
     return _append_media(run, node, value)
 
 
-def _append_media(run: Instance, node: Node, found: Media) -> Results:
-    if not run.capabilities.images:
+def _append_media(run: Run, node: Node, found: Media) -> Results:
+    if not run.context.capabilities.images:
         raise UnsupportedParameter(
-            f"{run.capabilities.model} takes no images",
+            f"{run.context.capabilities.model} does not take images",
             hint="load a model that does, or run on an API that takes them",
         )
     state: StreamState = run.field(node, "stream")
-    token = run.capabilities.chat.image_token
-    return (run.extend(node, state, Piece(PieceKind.MEDIA, token, media=found)),)
+    token = run.context.capabilities.chat.image_token
+    return (extend(run, node, state, Piece(PieceKind.MEDIA, token, media=found)),)
 
 
-def _append_span(run: Instance, node: Node) -> Results:
+def _append_span(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     end: StreamState = run.field(node, "end")
     for piece in end.pieces(since=run.field(node, "start")):
         # Tokens that were generated after another prompt are text here.
-        state = run.extend(node, state, replace(piece, ids=()))
+        state = extend(run, node, state, replace(piece, ids=()))
     return (state,)
 
 
-def _cache(run: Instance, node: Node) -> Results:
+def _cache(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     return (state.append(Piece(PieceKind.MARK, "", ttl=node.text("ttl"))),)
 
 
-def _fork(run: Instance, node: Node) -> Results:
+def _fork(run: Run, node: Node) -> Results:
     """Children continue the trunk; it is committed first, so that none computes it again."""
     state: StreamState = run.field(node, "stream")
     n = run.field(node, "n")
@@ -127,25 +126,23 @@ def _fork(run: Instance, node: Node) -> Results:
     if n > 1 and any(piece.text for piece in state.pieces()):
         run.hold()
         gate = asyncio.get_running_loop().create_future()
-        run.background(_commit(run, node, state, gate))
+        run.work.background(_commit(run, node, state, gate))
     return state.fork(n, gate)
 
 
-async def _commit(
-    run: Instance, node: Node, state: StreamState, gate: asyncio.Future[None]
-) -> None:
+async def _commit(run: Run, node: Node, state: StreamState, gate: asyncio.Future[None]) -> None:
     try:
         await pass_gate(state)
-        prompt = run.prompt(state)
+        prompt = run.context.prompt(state)
         start_s = time.monotonic()
         path = f"{state.path}/:{state.n_forks}"
-        backend = run.backend_of(node, path, state.n_draws)
+        backend = run.asking.backend_of(run, node, path, state.n_draws)
         usage: Usage = await backend.commit_prefix(prompt)
         end_s = time.monotonic()
     except BaseException as error:
         run.fail_unless_stopped(node, error)
         return
-    run.requests.append(
+    run.requests.made.append(
         Request(
             "commit", "", path, state.n_draws, prompt, node.loc,
             start_s, end_s, usage,
@@ -155,19 +152,19 @@ async def _commit(
     run.release()
 
 
-def _text_of(run: Instance, node: Node) -> Results:
+def _text_of(run: Run, node: Node) -> Results:
     return (run.field(node, "stream").text(),)
 
 
-def _span_text(run: Instance, node: Node) -> Results:
+def _span_text(run: Run, node: Node) -> Results:
     return (run.field(node, "end").text(since=run.field(node, "start")),)
 
 
-def _concat(run: Instance, node: Node) -> Results:
+def _concat(run: Run, node: Node) -> Results:
     return ("".join(map(as_text, run.field(node, "parts"))),)
 
 
-def _format(run: Instance, node: Node) -> Results:
+def _format(run: Run, node: Node) -> Results:
     value, spec = run.field(node, "value"), node.text("spec")
     try:
         return (format(value, spec),)
@@ -175,22 +172,22 @@ def _format(run: Instance, node: Node) -> Results:
         raise SgcError(f"cannot format {value!r} with {spec!r}: {error}") from error
 
 
-def _list(run: Instance, node: Node) -> Results:
+def _list(run: Run, node: Node) -> Results:
     return (list(run.field(node, "items")),)
 
 
-def _record(run: Instance, node: Node) -> Results:
+def _record(run: Run, node: Node) -> Results:
     keys, items = run.field(node, "keys"), run.field(node, "items")
     return (dict(zip(keys, items, strict=True)) if keys or not items else tuple(items),)
 
 
-def _publish(run: Instance, node: Node) -> Results:
-    if type(run.raw_field(node, "stream")) is Lost:
+def _publish(run: Run, node: Node) -> Results:
+    if type(run.values.raw_field(node, "stream")) is Lost:
         return ()
     state: StreamState = run.field(node, "stream")
     variables = _set_variables(run, node)
     pieces = state.pieces()
-    run.publish(
+    run.streams.publish(
         node,
         StreamResult(
             name=node.text("name"),
@@ -204,18 +201,18 @@ def _publish(run: Instance, node: Node) -> Results:
     return ()
 
 
-def _set_variables(run: Instance, node: Node) -> dict[str, Any]:
-    """The variables of a stream that is published, without those not set on the way taken."""
+def _set_variables(run: Run, node: Node) -> dict[str, Any]:
+    """Returns the variables of a published stream, without those not set on the path taken."""
     keys, items = run.field(node, "keys"), node.get("items")
     assert isinstance(items, tuple)
     return {
-        key: run.operand(item)
+        key: run.values.operand(item)
         for key, item in zip(keys, items, strict=True)
-        if not (isinstance(item, Ref) and run.is_unset(item.name))
+        if not (isinstance(item, Ref) and run.values.is_unset(item.name))
     }
 
 
-def _return(run: Instance, node: Node) -> Results:
+def _return(run: Run, node: Node) -> Results:
     run.returns(run.field(node, "value"))
     return ()
 

@@ -1,35 +1,33 @@
-"""Maps at run time: a called program is run for each item of a list, some at a time.
+"""Maps at run time: a called program runs for each item of a list, some at a time.
 
-Each call is a run of its own on the same backend, loop and log, at the path that the interpreter
-gives it. Which error a map ends with must not depend on time: when a call fails, those after it are
-stopped and those before it go on, as direct calls would have been over by then.
+Each call is a run of its own on the same backend, loop and log, at the same path as in the
+interpreter. The error of a map must not depend on time: when a call fails, later calls are stopped
+and earlier ones continue, since direct calls would have ended by then.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.runtime.executor.interface.arguments import bind_arguments
-from sgc.runtime.executor.interface.limits import MAX_ITEMS, LimitExceeded
-from sgc.runtime.executor.run.blocks import Unset
+from sgc.runtime.executor.interface.value_limits import MAX_ITEMS, LimitExceeded
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.run.map_places import MapPlace, call_path
 from sgc.runtime.executor.run.record import RunResult
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.run.values import Unset
 
 T = TypeVar("T")
 
 
-async def run_map(run: Instance, node: Node) -> tuple[Any, ...]:
+async def run_map(run: Run, node: Node) -> tuple[Any, ...]:
     """The handler of the op `map`."""
     place = run.maps.begin(node)
     items = checked_items(run.field(node, "items"))
-    graph = run.called.graphs[run.field(node, "program")]
+    graph = run.context.called.graphs[run.field(node, "program")]
     fixed = dict(zip(run.field(node, "keys"), run.field(node, "args"), strict=True))
     (element,) = (p.value.name for p in graph.params if p.value.name not in fixed)
     caller = run.field(node, "caller").path
@@ -44,18 +42,18 @@ async def run_map(run: Instance, node: Node) -> tuple[Any, ...]:
 
 
 async def _run_part(
-    run: Instance, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
+    run: Run, graph: Graph, arguments: dict[str, Any], path: str, place: MapPlace
 ) -> RunResult:
     part = run.part(graph.name, bind_arguments(graph, arguments), path, place)
     try:
         part.start(graph)
         return await part.finished
     finally:
-        await run.leave(part)
+        await run.work.leave(part)
 
 
 def checked_items(items: Any) -> Sequence[Any]:
-    """What a map goes over; UsageError for what is no list."""
+    """Returns the items of a map; raises UsageError if they are not a list."""
     if not isinstance(items, (list, tuple)):
         raise no_list(type(items).__name__)
     if len(items) > MAX_ITEMS:
@@ -64,16 +62,16 @@ def checked_items(items: Any) -> Sequence[Any]:
 
 
 def no_list(found: str, where: str = "") -> UsageError:
-    """The error of a map over a value of another type."""
+    """Returns the error of a map over a value of another type."""
     return UsageError(
         f"sgc.map goes over a list, found a value of type {found}",
         where=where,
-        hint="give it a list: a list[…] argument, gen(n=…), text.split(…), JSON that is one",
+        hint="pass a list: a list[…] argument, gen(n=…), text.split(…), or JSON that is a list",
     )
 
 
 def _gathered(node: Node, results: Sequence[RunResult]) -> list[Any]:
-    """The lists that a map gives; one is not set if a call has not set its variable."""
+    """Returns the lists of a map; a list is not set if a call has not set its variable."""
     names = node.get("names")
     assert isinstance(names, tuple)
     found: list[Any] = []
@@ -88,8 +86,9 @@ def _gathered(node: Node, results: Sequence[RunResult]) -> list[Any]:
 
 
 async def in_order(n: int, width: int, call: Callable[[int], Coroutine[Any, Any, T]]) -> list[T]:
-    """What n calls give, at most `width` of them at a time; else the error of the first, in order,
-    that fails. Cancelling it cancels those under way, and waits for them.
+    """Returns the results of n calls, at most `width` of them at a time; else raises the error of
+    the first call, in order, that fails. Cancelling it cancels the running calls, and waits for
+    them.
     """
     calls = _Calls(n, call)
     try:
@@ -104,7 +103,7 @@ async def in_order(n: int, width: int, call: Callable[[int], Coroutine[Any, Any,
 
 class _Calls(Generic[T]):
     def __init__(self, n: int, call: Callable[[int], Coroutine[Any, Any, T]]) -> None:
-        self._end = n  # calls from here on are not wanted, since the one before has failed
+        self._end = n  # calls from here on are not made, since the one before has failed
         self._call = call
         self._n_begun = 0
         self._running: dict[asyncio.Task[T], int] = {}
@@ -112,7 +111,7 @@ class _Calls(Generic[T]):
         self.error: BaseException | None = None
 
     def begin(self, width: int) -> bool:
-        """Begins calls while there is room; whether any are under way."""
+        """Begins calls while there is room; returns whether any are running."""
         while self._n_begun < self._end and len(self._running) < width:
             task = asyncio.get_running_loop().create_task(self._call(self._n_begun))
             self._running[task] = self._n_begun
@@ -120,7 +119,7 @@ class _Calls(Generic[T]):
         return bool(self._running)
 
     async def next(self) -> None:
-        """Waits until some are over."""
+        """Waits until some calls are over."""
         done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             index = self._running.pop(task)

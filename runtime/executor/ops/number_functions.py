@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from sgc.runtime.executor.interface.limits import LimitExceeded, check_bits
+from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_bits
 
 Number = int | float
 

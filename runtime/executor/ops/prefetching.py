@@ -1,8 +1,8 @@
-"""The op `prefetch` at run time: a hint, asked for beside the run, that the run never waits for.
+"""The op `prefetch` at run time: a hint, sent beside the run, which never waits for it.
 
-What it asks is no request of the program's: it stands in the run's timeline and sums, apart. One
-that fails fails nothing; it is counted, and told at log level DEBUG. One that is under way when its
-run ends is cancelled, which frees it at the backend.
+It is not a request of the program's: it has its own place in the timeline and the sums. A failure
+fails nothing; it is counted, and logged at level DEBUG. A prefetch that is running when its run
+ends is cancelled, which frees it at the backend.
 """
 
 from __future__ import annotations
@@ -11,39 +11,37 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.ir.graph import Lit, Node
+from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.prompts.roles import begin_role, end_role
 from sgc.runtime.executor.run.record import Request
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
 
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
-
 log = logging.getLogger("sgc.prefetch")
 
 
-def prefetch(run: Instance, node: Node) -> tuple[Any, ...]:
+def prefetch(run: Run, node: Node) -> tuple[Any, ...]:
     """The handler; does nothing where the backend does not prefetch."""
-    if run.capabilities.prefetches:
-        run.background(_ask(run, node))
+    if run.context.capabilities.prefetches:
+        run.work.background(_ask(run, node))
     return ()
 
 
-async def _ask(run: Instance, node: Node) -> None:
+async def _ask(run: Run, node: Node) -> None:
     start_s = time.monotonic()
     try:
         state = _state(run, node)
         if state.gate is not None:
             await asyncio.shield(state.gate)
-        prompt = run.prompt(state)
-        usage = await run.backend.prefetch(prompt)
-    except Exception as error:  # a hint: whatever is wrong with it, the program goes on
-        run.failed_prefetches += 1
+        prompt = run.context.prompt(state)
+        usage = await run.context.backend.prefetch(prompt)
+    except Exception as error:  # a hint: the program continues whatever fails
+        run.requests.failed_prefetches += 1
         log.debug("the prefetch of %s failed: %s", node.loc or "a line unknown", error)
         return
-    run.prefetches.append(
+    run.requests.prefetches.append(
         Request(
             "prefetch", "", state.path, state.n_draws, prompt, node.loc,
             start_s, time.monotonic(), usage,
@@ -51,8 +49,8 @@ async def _ask(run: Instance, node: Node) -> None:
     )  # fmt: skip
 
 
-def _state(run: Instance, node: Node) -> StreamState:
-    """The stream as it will be when it has got the pieces; shows nobody anything."""
+def _state(run: Run, node: Node) -> StreamState:
+    """Returns the stream with the pieces that will be appended; shows nothing."""
     has_stream = node.get("stream") != Lit(None)
     state: StreamState = run.field(node, "stream") if has_stream else StreamState("")
     for kind, value in zip(run.field(node, "kinds"), run.field(node, "pieces"), strict=True):
@@ -61,11 +59,11 @@ def _state(run: Instance, node: Node) -> StreamState:
     return state
 
 
-def _pieces(run: Instance, state: StreamState, kind: str, value: Any) -> Iterator[Piece]:
+def _pieces(run: Run, state: StreamState, kind: str, value: Any) -> Iterator[Piece]:
     if kind == "role_begin":
-        yield from begin_role(run.capabilities, state, value)
+        yield from begin_role(run.context.capabilities, state, value)
     elif kind == "role_end":
-        yield end_role(run.capabilities, value)
+        yield end_role(run.context.capabilities, value)
     elif kind == "const":
         yield Piece(PieceKind.CONSTANT, value)
     else:

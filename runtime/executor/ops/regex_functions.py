@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sgc.runtime.executor.interface.limits import check_length
+from sgc.runtime.executor.interface.value_limits import check_length
 from sgc.runtime.executor.patterns.linear_regex import Span, linear_pattern, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 
@@ -85,7 +85,7 @@ def _piece(found: re.Match[str], names: dict[str, int], n_groups: int) -> str | 
         number = int(name[:4])
     if not 0 <= number <= n_groups:
         raise UnsupportedPattern(
-            f"the template has {found[0]!r}, which is no group of the pattern",
+            f"the template has {found[0]!r}, which is not a group of the pattern",
             hint=r"write groups as \1 or \g<name>, and a backslash as \\",
         )
     return number

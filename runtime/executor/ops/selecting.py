@@ -1,51 +1,49 @@
-"""Selections at run time: which of the choices a method takes, of their log-probabilities."""
+"""Selections at run time: a method decides among the choices, by their log-probabilities."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import BackendError, UnsupportedParameter, UsageError
 from sgc.ir.graph import Node
-from sgc.runtime.executor.interface import choices as choice_methods
+from sgc.runtime.executor.interface import choice_methods
 from sgc.runtime.executor.interface.backend import Scored
 from sgc.runtime.executor.interface.seeds import SEED_BITS
+from sgc.runtime.executor.ops.run import Run
+from sgc.runtime.executor.ops.showing import Shown
 from sgc.runtime.executor.run.last_use import last_use
 from sgc.runtime.executor.run.options import check_choices, check_parameter, seed_of
 from sgc.runtime.executor.run.record import Request
-from sgc.runtime.executor.run.showing import Shown
 from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_gate
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
 
 
 def _check_scored(scored: Scored, n_choices: int) -> None:
-    """A log, a recording or a cache may hold the reply to other choices."""
+    """Refuses a reply to other choices, which a log, a recording or a cache may hold."""
     chosen, n_scored = scored.chosen, len(scored.choices)
-    hint = "where replies are kept, in a log, a recording or a cache, begin a new one"
+    hint = "if the reply is from a log, a recording or a cache, begin a new one"
     if chosen is not None and not 0 <= chosen < n_choices:
-        message = f"the reply names choice {chosen}, of {n_choices} that were asked for"
+        message = f"the reply names choice {chosen}, of {n_choices} choices in the request"
         raise BackendError(message, hint=hint)
     if chosen is None and n_scored != n_choices:
-        message = f"the reply scores {n_scored} choices, not the {n_choices} asked for"
+        message = f"the reply scores {n_scored} choices, not the {n_choices} of the request"
         raise BackendError(message, hint=hint)
 
 
-async def select(run: Instance, node: Node) -> tuple[Any, ...]:
+async def select(run: Run, node: Node) -> tuple[Any, ...]:
     state: StreamState = run.field(node, "stream")
     choices: tuple[str, ...] = run.field(node, "choices")
     method = run.field(node, "method")
     temperature, uniform = _select_draw(run, node, state)
     needs_unconditional = _check_method(run, method)
-    if not run.capabilities.scores:
+    if not run.context.capabilities.scores:
         _refuse_scoring(run, method, temperature)
     check_choices(choices, method)
     if state.gate is not None:
         await pass_gate(state)
-    prompt = run.prompt(state)
+    prompt = run.context.prompt(state)
     start_s = time.monotonic()
-    backend = run.backend_of(node, state.path, state.n_draws)
+    backend = run.asking.backend_of(run, node, state.path, state.n_draws)
     with last_use(node, state, prompt):
         scored = await backend.score(prompt, choices, needs_unconditional)
     end_s = time.monotonic()
@@ -57,7 +55,7 @@ async def select(run: Instance, node: Node) -> tuple[Any, ...]:
         index = choice_methods.pick(scored.choices, method, temperature, uniform)
     else:
         index, meta = choice_methods.decide(method, choices, scored.choices)
-    run.asked(
+    run.requests.add_draw(
         node,
         Request(
             "score", node.text("name"), state.path, state.n_draws, prompt, node.loc,
@@ -67,22 +65,22 @@ async def select(run: Instance, node: Node) -> tuple[Any, ...]:
     )  # fmt: skip
     Shown(run, node, state.path).finish(choices[index])
     chosen = Piece(PieceKind.CHOSEN, choices[index])
-    return state.draw([chosen], prompt, run.special), choices[index]
+    return state.draw([chosen], prompt, run.context.special), choices[index]
 
 
-def _refuse_scoring(run: Instance, method: Any, temperature: float) -> None:
-    """A backend that only says which choice it takes draws none, and knows no other methods."""
+def _refuse_scoring(run: Run, method: Any, temperature: float) -> None:
+    """Refuses what a backend cannot do that returns only the chosen index."""
     if temperature or method != choice_methods.DEFAULT:
         what = "a temperature" if temperature else "this choices_method"
         raise UnsupportedParameter(
-            f"{run.capabilities.model} tells no log-probabilities of choices, as {what} of a "
-            "select needs",
-            hint="leave it out, or run on a backend that tells them",
+            f"{run.context.capabilities.model} returns no log-probabilities of choices, which "
+            f"{what} of a select needs",
+            hint="leave it out, or run on a backend that returns them",
         )
 
 
-def _check_method(run: Instance, method: Any) -> bool:
-    """Whether the method wants the choices' log-probabilities without the prompt too."""
+def _check_method(run: Run, method: Any) -> bool:
+    """Whether the method needs the choices' log-probabilities without the prompt too."""
     if isinstance(method, str):
         if method not in choice_methods.METHODS:
             known = ", ".join(choice_methods.METHODS)
@@ -90,20 +88,20 @@ def _check_method(run: Instance, method: Any) -> bool:
         needs = method in choice_methods.NEEDS_UNCONDITIONAL
     else:
         needs = bool(getattr(method, "requires_unconditional_logprobs", False))
-    if needs and not run.capabilities.unconditional:
+    if needs and not run.context.capabilities.unconditional:
         known = ", ".join(set(choice_methods.METHODS) - choice_methods.NEEDS_UNCONDITIONAL)
         raise UnsupportedParameter(
-            f"{run.capabilities.model} cannot score choices without the prompt, as the "
-            "choices_method wants",
+            f"{run.context.capabilities.model} cannot score choices without the prompt, which "
+            "the choices_method needs",
             hint=f"use one of: {known}",
         )
     return needs
 
 
-def _select_draw(run: Instance, node: Node, state: StreamState) -> tuple[float, float]:
-    """Temperature (0 unless the select asks; the run's is for generations) and a uniform."""
+def _select_draw(run: Run, node: Node, state: StreamState) -> tuple[float, float]:
+    """Returns the temperature (0 unless the select has its own) and a uniform number."""
     temperature = run.field(node, "temperature") or 0.0
     check_parameter("temperature", temperature)
     given = {"seed": run.field(node, "seed")}
-    drawn = seed_of(given, run.options, run.row, state.path, state.n_draws)
+    drawn = seed_of(given, run.context.options, run.context.row, state.path, state.n_draws)
     return float(temperature), drawn / 2**SEED_BITS

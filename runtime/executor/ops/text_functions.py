@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
-from sgc.runtime.executor.interface.limits import check_length
+from sgc.runtime.executor.interface.value_limits import check_length
 
 
 def _plainly(name: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from sgc.runtime.executor.interface.limits import MAX_TEXT, LimitExceeded, check_length
+from sgc.runtime.executor.interface.value_limits import MAX_TEXT, LimitExceeded, check_length
 
 MAX_NESTING = 500  # of JSON: Python's own limit depends on how deep its caller is
 

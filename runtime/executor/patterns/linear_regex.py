@@ -1,10 +1,10 @@
-"""Python's patterns, matched in time linear in the text: who wrote either need not be trusted.
+"""Python's patterns, matched in time linear in the text: neither author need be trusted.
 
-A pattern is read by Python's own parser, and what each of its sets of characters matches is asked
-of Python's own matcher. Characters that no set tells apart become one byte; RE2 then matches the
-bytes, so that Unicode, case and word boundaries are Python's and positions are those of the text.
-What a linear matcher cannot do, or does otherwise, is an UnsupportedPattern: references back,
-looking around, atomic groups, repeats of what may be empty.
+Python's own parser reads a pattern, and Python's own matcher decides which characters each of its
+sets holds. Characters that belong to the same sets become one byte; RE2 then matches the bytes, so
+Unicode, case and word boundaries are Python's, and positions are those of the text. What a linear
+matcher cannot do, or does differently, raises UnsupportedPattern: references back, lookaround,
+atomic groups, repeats of what may be empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
 from sgc.errors import SgcError
-from sgc.runtime.executor.interface.limits import LimitExceeded, check_length
+from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 from sgc.runtime.executor.patterns.regex_classes import (
     NEWLINE,
     Node,
@@ -32,7 +32,7 @@ MAX_WORK = 10**9  # characters looked at by one search for all matches
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a pattern without a text. sure: the groups that take part in each match."""
+    """Facts of a pattern without a text. sure: the groups that take part in each match."""
 
     n_groups: int
     names: dict[str, int]
@@ -42,7 +42,7 @@ class Shape:
 
 @lru_cache(maxsize=512)
 def shape_of(pattern: str, flags: int = 0) -> Shape:
-    """Raises re.error for a pattern that is none, UnsupportedPattern for one not supported."""
+    """Returns the shape; raises re.error or UnsupportedPattern."""
     compiled = re.compile(pattern, flags)
     tree = translated(pattern, flags).tree
     return Shape(
@@ -94,7 +94,7 @@ class LinearPattern:
 
 @lru_cache(maxsize=256)
 def linear_pattern(pattern: str, flags: int = 0) -> LinearPattern:
-    """The compiled pattern; raises what `shape_of` does."""
+    """Returns the compiled pattern; raises re.error or UnsupportedPattern."""
     return LinearPattern(pattern, flags)
 
 

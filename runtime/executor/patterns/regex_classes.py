@@ -1,5 +1,5 @@
-"""Translates Python's patterns for RE2: characters that no set of a pattern tells apart are one
-byte, and sets are classes of such bytes. Called by `linear_regex.py`, which says why.
+"""Translates Python's patterns for RE2: characters that belong to the same sets of a pattern become
+one byte, and sets become classes of such bytes. `linear_regex.py` calls it, and says why.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Translated:
 
 @lru_cache(maxsize=256)
 def translated(pattern: str, flags: int) -> Translated:
-    """Raises re.error for a pattern that is none, UnsupportedPattern for one not supported."""
+    """Translates a pattern; raises re.error if it is invalid, or UnsupportedPattern."""
     tree = _parser.parse(pattern, flags)
     flags = tree.state.flags
     if flags & re.LOCALE:
@@ -82,7 +82,7 @@ def _scoped(flags: int, added: int, removed: int) -> int:
 
 
 class _Survey:
-    """What a pattern holds: its sets of characters, and which places it asks for."""
+    """The sets of characters of a pattern, and the positions that it tests."""
 
     def __init__(self) -> None:
         self.sets: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {}
@@ -146,7 +146,7 @@ def _frozen(arg: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _runs(op: Any, arg: Any, flags: int) -> tuple[tuple[int, int], ...]:
-    """The ranges of characters that a set matches, ends excluded: as Python's matcher says."""
+    """Returns the ranges of characters that a set matches, ends excluded, by Python's matcher."""
     if op is sre.LITERAL and not flags & re.IGNORECASE:
         return ((arg, arg + 1),)
     matcher = _matcher(op, list(arg) if isinstance(arg, tuple) else arg, flags)
@@ -154,7 +154,7 @@ def _runs(op: Any, arg: Any, flags: int) -> tuple[tuple[int, int], ...]:
 
 
 def _matcher(op: Any, arg: Any, flags: int) -> re.Pattern[str]:
-    """Python's own matcher of one or more characters of a set."""
+    """Returns Python's own matcher of one or more characters of a set."""
     state = _parser.State()
     state.flags = flags if flags & re.ASCII else flags | re.UNICODE
     state.str = ""
@@ -170,7 +170,7 @@ def _every_character() -> str:
 
 
 class _Classes:
-    """The characters that no set of the pattern tells apart, as one byte each."""
+    """Classes of characters that belong to the same sets, one byte each."""
 
     def __init__(self, survey: _Survey) -> None:
         sets = dict(survey.sets)
@@ -195,7 +195,7 @@ class _Classes:
         self.bytes_of = _BytesOf(starts, [self._bytes[each] for each in signatures])
 
     def _take(self, is_word: bool | None) -> int:
-        """A byte that no class has yet: one that is part of a word to RE2, if that matters."""
+        """Returns a free byte; where it matters, one that RE2 counts as part of a word, or not."""
         first, second = self._free_words, self._free_others
         if is_word is not None:
             first = second = first if is_word else second
@@ -234,7 +234,9 @@ def _cut(
 
 
 def _counts(runs: tuple[tuple[int, int], ...]) -> dict[int, int]:
-    """How many ranges start or end at a border: at two, neighbours meet, and it is none."""
+    """Counts the ranges that start or end at a border: at two, neighbours meet, and it is no
+    border.
+    """
     counts: dict[int, int] = {}
     for run in runs:
         for border in run:

@@ -1,7 +1,6 @@
 """Whether JSON meets a schema that need not be trusted: nothing is fetched, patterns are bounded.
 
-The patterns in a schema are matched by `patterns.py`, so what jsonschema does with them is
-replaced here.
+`timed_regex.py` matches the patterns of a schema, in place of jsonschema.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.executor.patterns.patterns import Pattern
+from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 
 def schema_check(schema: str) -> Callable[[str], bool]:
-    """Whether a text is JSON that meets the schema; raises UsageError for a schema that is none."""
+    """Returns a check of texts: JSON that meets the schema. Raises UsageError if it is invalid."""
     validator = _validator(_package(), _parsed(schema))
 
     def is_valid(text: str) -> bool:
@@ -52,7 +51,7 @@ def _parsed(schema: str) -> Any:
 
 
 def _refuse_unbounded(schema: Any) -> None:
-    """What jsonschema would match patterns for by itself."""
+    """Refuses schemas for which jsonschema would match patterns itself."""
     objects = list(_objects(schema))
     if any(isinstance(each.get("$schema"), str) for each in objects[1:]):
         raise UsageError('a JSON schema can have its "$schema" only at the top to be checked')

@@ -1,10 +1,9 @@
-"""The named chat templates of SGLang's front end, and which one a model's name means.
+"""The named chat templates of SGLang's front end, and which one a model's name selects.
 
-The table is data, `chat_templates.json`; names, marks and the order of the matchers are
-SGLang's, so that a program puts the same text around its roles there and here. One entry
-differs: SGLang's `janus-pro` spells its user role "User", which leaves the users' messages
-unmarked; here it is "user". Templates of this table are for servers that take plain text; our
-engine reads the model's own.
+The table is data, `chat_templates.json`; names, marks and the order of the matchers are SGLang's,
+so a program puts the same text around its roles there and here. One entry differs: SGLang's
+`janus-pro` spells its user role "User", which leaves the users' messages unmarked; here it is
+"user". The table is for servers that take plain text; our engine reads the model's own template.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ DEFAULT_IMAGE_TOKEN = "<image>"
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """`template` is meant by a model path in which `matches` is found and `unless` is not."""
+    """Selects `template` for model paths in which `matches` is found and `unless` is not."""
 
     template: str
     matches: re.Pattern[str]
@@ -45,12 +44,12 @@ class Table:
 
 
 def names() -> tuple[str, ...]:
-    """The templates there are."""
+    """Returns the names of all templates."""
     return tuple(_table().formats)
 
 
 def template_named(name: str) -> ChatFormat:
-    """The template of that name; raises UsageError where there is none."""
+    """Returns the template of that name; raises UsageError if there is none."""
     found = _table().formats.get(name)
     if found is None:
         raise UsageError(
@@ -60,7 +59,7 @@ def template_named(name: str) -> ChatFormat:
 
 
 def template_for(model_path: str) -> tuple[str, ChatFormat]:
-    """The template that a model's path or name means, "default" where nothing is known of it."""
+    """Returns the template that a model's path or name selects, "default" for an unknown model."""
     table = _table()
     fitting = (each.template for each in table.matchers if each.fits(model_path))
     name = next(fitting, DEFAULT)

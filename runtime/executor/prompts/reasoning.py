@@ -1,4 +1,4 @@
-"""Takes a model's reasoning out of its reply, by the marks its family puts around it."""
+"""Separates a model's reasoning from its reply, by the marks of its family."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sgc.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What opens and closes reasoning; is_open: a reply may begin inside it, unopened."""
+    """The marks that open and close reasoning; is_open: a reply may begin inside it, unopened."""
 
     start: str
     end: str
@@ -36,7 +36,7 @@ MODEL_TYPES: Mapping[str, Marks] = {
 
 
 def split_reasoning(text: str, model_type: str) -> tuple[str, str]:
-    """Reasoning and answer, both without the marks.
+    """Returns reasoning and answer, both without the marks.
 
     A reply that ends inside its reasoning has no answer; one without reasoning is all answer.
     """

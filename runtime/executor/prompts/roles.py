@@ -1,4 +1,4 @@
-"""What a chat template puts around a message, as pieces of a stream."""
+"""The text that a chat template puts around a message, as pieces of a stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
 
 
 def begin_role(capabilities: Capabilities, state: StreamState, role: str) -> list[Piece]:
-    """What begins a message, the default system message before the first one included."""
+    """Returns the pieces that begin a message, with the default system message before the first
+    one.
+    """
     default_system = capabilities.chat.default_system
     if state.roles or role == "system" or not default_system:
         return [_prefix(capabilities, state.roles, role)]
@@ -21,7 +23,7 @@ def begin_role(capabilities: Capabilities, state: StreamState, role: str) -> lis
 
 
 def end_role(capabilities: Capabilities, role: str) -> Piece:
-    """What ends a message. Raises UsageError for a role that the template does not have."""
+    """Returns the piece that ends a message. Raises UsageError for an unknown role."""
     return Piece(PieceKind.ROLE_END, _format(capabilities, role).suffix, role=role)
 
 

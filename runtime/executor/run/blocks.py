@@ -1,47 +1,53 @@
-"""Runs a program of several blocks: goes from one to the next as their tests are decided.
+"""Runs a program of several blocks: each terminator decides the next block.
 
-A block's nodes are submitted at once, so that what a block started goes on while later ones
-begin; only a test is waited for. Each time round, a block's values get names of their own: the
-generations of one turn of a loop may still be running in the next.
+A block's nodes are submitted at once, so they may still run while later blocks begin; only a test
+is waited for. In each turn of a loop, a block's values have names of their own: generations of one
+turn may still be running in the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded, UnknownVariable
+from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.interface.failures import Failed
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
+from sgc.runtime.executor.run.map_places import Maps
+from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run goes through
 YIELD_EVERY = 64  # blocks: a loop that waits for nothing must not keep others from running
 MAX_KEPT = 2048  # renamed blocks of one program
 
 
-@dataclass(frozen=True, slots=True)
-class Unset:
-    """The value of a name that was not set on the way that the run took."""
+class Walked(Protocol):
+    """The run that goes through the blocks."""
 
-    name: str
+    values: Values
+    maps: Maps
 
+    def field(self, node: Node, name: str) -> Any:
+        """The value of a field of a node that is ready."""
+        ...
 
-def unset_error(value: Unset) -> UnknownVariable:
-    return UnknownVariable(
-        f"no variable {value.name!r} has been set on the way that the program took",
-        hint="set it on every way, or read it only where it is set",
-    )
+    def define(self, name: str, value: Any) -> None: ...
+
+    def submit(self, nodes: Iterable[Node]) -> None:
+        """Takes nodes whose operands are defined by earlier ones."""
+        ...
+
+    def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
+        """Ends the run with an error of one of its tasks, unless the task itself was stopped."""
+        ...
 
 
 class Flow:
-    """A program's blocks by name, and the renamed ones that runs before have used."""
+    """A program's blocks by name, and the renamed blocks of earlier runs."""
 
     def __init__(self, graph: Graph) -> None:
         self.entry = graph.blocks[0].name
@@ -49,7 +55,7 @@ class Flow:
         self._kept: dict[tuple[Any, ...], tuple[Node, ...]] = {}
 
     def renamed(self, shape: _Shape, names: Mapping[str, str], turn: int) -> tuple[Node, ...]:
-        """The block's nodes under their present names; the same objects for equal names."""
+        """Returns the block's nodes under their present names; the same objects for equal names."""
         if not turn and not any(name in names for name in shape.uses):
             return shape.block.nodes
         key = (shape.block.name, turn, *(names.get(name) for name in shape.uses))
@@ -64,7 +70,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A block with the names it uses from outside and those that it defines."""
+    """A block with the names that it uses from outside and those that it defines."""
 
     block: Block
     uses: tuple[str, ...]
@@ -81,7 +87,7 @@ class _Shape:
 
 
 class _Key:
-    """Graphs by identity: comparing two would cost what keeping the flow saves."""
+    """Compares graphs by identity: comparing them by value would cost more than the flow saves."""
 
     __slots__ = ("graph",)
 
@@ -105,7 +111,7 @@ def _flow(key: _Key) -> Flow:
     return Flow(key.graph)
 
 
-async def walk(run: Instance, flow: Flow) -> None:
+async def walk(run: Walked, flow: Flow) -> None:
     """Runs the blocks from the entry to a `return`; an error ends the run."""
     try:
         await _walk(run, flow)
@@ -113,7 +119,7 @@ async def walk(run: Instance, flow: Flow) -> None:
         run.fail_unless_stopped(None, error)
 
 
-async def _walk(run: Instance, flow: Flow) -> None:
+async def _walk(run: Walked, flow: Flow) -> None:
     names: dict[str, str] = {}
     turns: Counter[str] = Counter()
     taken: Counter[int] = Counter()
@@ -139,21 +145,21 @@ async def _walk(run: Instance, flow: Flow) -> None:
             _bind(run, shape, last, names, turns[shape.block.name])
         else:
             shape = flow.blocks[await _decided(run, last)]
-    raise ProgramError(f"the program went through {MAX_BLOCKS} blocks without an end")
+    raise ProgramError(f"the program ran {MAX_BLOCKS} blocks and did not end")
 
 
-def _check_turns(run: Instance, jump: Node, n_taken: int) -> None:
+def _check_turns(run: Walked, jump: Node, n_taken: int) -> None:
     bound = run.field(jump, "bound")
     if bound and n_taken > bound:
         raise TurnsExceeded(
-            f"a loop went round more than {bound} times, its bound",
+            f"a loop ran more than {bound} times, its bound",
             where=str(jump.loc or ""),
-            hint="raise max_turns of its @sgc.function, or end it earlier",
+            hint="raise max_turns of its @sgc.function, or end the loop earlier",
         )
 
 
-def _bind(run: Instance, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
-    """The parameters become other names of what the jump hands on."""
+def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: int) -> None:
+    """Binds the parameters to the arguments of the jump."""
     args = jump.get("args")
     assert isinstance(args, tuple)
     bound = {}
@@ -162,12 +168,12 @@ def _bind(run: Instance, shape: _Shape, jump: Node, names: dict[str, str], turn:
             bound[name] = arg.name  # the jump has its present names already
         else:
             bound[name] = f"{name}#{turn}="
-            run.define(bound[name], run.operand(arg))
+            run.define(bound[name], run.values.operand(arg))
     names.update(bound)
 
 
-async def _decided(run: Instance, last: Node) -> str:
-    """The block that a terminator goes on with; waits for what it tests."""
+async def _decided(run: Walked, last: Node) -> str:
+    """Returns the block that a terminator continues with; waits for its test."""
     if last.op == "branch":
         is_true = await _awaited(run, last.get("test"))
         return last.text("then" if is_true else "orelse")
@@ -176,15 +182,15 @@ async def _decided(run: Instance, last: Node) -> str:
         cases, targets = run.field(last, "cases"), run.field(last, "targets")
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
     if last.op == "fail":
-        for name in run.maps.values:  # an error of theirs comes first, as it does interpreted
-            await run.value(name)
+        for name in run.maps.values:  # their errors come first, as in the interpreter
+            await run.values.value(name)
         of = last.get("failed")
-        if isinstance(of, Ref) and type(failed := await run.value(of.name)) is Failed:
+        if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
             raise failed.error()
         message = await _awaited(run, last.get("message"))
         raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
     raise DeoptReached(
-        f"the program went a way that was not compiled: {last.text('reason')}",
+        f"this path of the program was not compiled: {last.text('reason')}",
         where=str(last.loc or ""),
         hint="continue it from its source with --source PROG.py, or run it with --interpret",
     )
@@ -193,14 +199,14 @@ async def _decided(run: Instance, last: Node) -> str:
 def _default(last: Node, value: Any) -> str:
     name = last.text("default")
     if not name:
-        raise ProgramError(f"no case of a switch is {value!r}", where=str(last.loc or ""))
+        raise ProgramError(f"no case of a switch matches {value!r}", where=str(last.loc or ""))
     return name
 
 
-async def _awaited(run: Instance, operand: Operand) -> Any:
+async def _awaited(run: Walked, operand: Operand) -> Any:
     if isinstance(operand, Ref):
-        await run.value(operand.name)
-    return run.operand(operand)
+        await run.values.value(operand.name)
+    return run.values.operand(operand)
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -1,9 +1,9 @@
 """Last uses: how much of a prompt later requests may begin with, as a hint to the backend.
 
-A generation marked `last` (`hints/mark_last.py`) is one that nothing goes on from. What comes
-before the stream's first draw, or before its last fork, other rows and streams may begin with too;
-from there on it is this stream's alone. The hint goes beside the request, not in it: requests are
-equal with it and without, and a backend that keeps no prompts never sees it.
+Nothing continues a generation marked `last` (`hints/mark_last.py`). Other rows and streams may
+begin with its prompt up to the stream's first draw, or its last fork; the rest is this stream's
+alone. The hint goes beside the request, not in it: requests are equal with it and without, and a
+backend that keeps no prompts never reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _reusable: ContextVar[Prompt | None] = ContextVar("sgc_reusable", default=None)
 
 @contextmanager
 def last_use(node: Node, state: StreamState, prompt: Prompt) -> Iterator[None]:
-    """While a node's request is made; does nothing for one that is not marked."""
+    """Sets the hint while a node's request is made; does nothing for a node that is not marked."""
     if node.get("last") != Lit(True):
         yield
         return
@@ -33,9 +33,9 @@ def last_use(node: Node, state: StreamState, prompt: Prompt) -> Iterator[None]:
 
 
 def reusable(prompt: Prompt) -> tuple[int, int] | None:
-    """For a request that is being made with a prompt: later ones may begin with it up to this
-    segment and code point, or id, and with no more. None if nothing is known, or if it is another
-    prompt than the one the hint is of."""
+    """Returns the segment and the code point, or id, up to which later requests may begin with a
+    prompt whose request is being made. None if nothing is known, or the hint is of another prompt.
+    """
     kept = _reusable.get()
     if kept is None:
         return None

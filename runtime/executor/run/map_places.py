@@ -1,29 +1,23 @@
-"""Where the maps of one run stand: among its streams and its tools, and their paths.
+"""The places of the maps of one run: among its streams and tool calls, and their paths.
 
-All of it is noted as nodes are submitted, in the order of the program; the calls end in any order.
+They are noted as nodes are submitted, in the order of the program; the calls end in any order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import StreamResult
-from sgc.runtime.executor.tools.tools import PURE, ToolMark
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.instance import Instance
-
-# Ops that begin streams, or stand among them.
-COUNTED = frozenset({"stream", "fork", "map"})
+from sgc.runtime.executor.run.tool_order import ToolMark
 
 
 @dataclass(frozen=True, slots=True)
 class MapPlace:
-    """A map. ordinal: among those of its caller; number: among those of its run; streams: begun
-    before it; tools: where it stands among calls of tools.
+    """The place of a map. ordinal: among the maps of its caller; number: among those of its run;
+    streams: how many began before it; tools: its place among tool calls.
     """
 
     ordinal: int
@@ -33,13 +27,13 @@ class MapPlace:
 
 
 def call_path(caller: str, program: str, ordinal: int, index: int) -> str:
-    """The path of one call of a map: of its caller's maps the ordinal-th, the index-th item."""
+    """Returns the path of one call: the ordinal-th map of its caller, the index-th item."""
     return f"{caller}/{program}:{ordinal}.{index}"
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The programs that maps of a run call. has_effects: whether calls of one may have any."""
+    """The programs that a run's maps call. has_effects: whether calls of each may have effects."""
 
     graphs: tuple[Graph, ...] = ()
     has_effects: tuple[bool, ...] = ()
@@ -70,34 +64,28 @@ class Maps:
     """The maps of one run."""
 
     def __init__(self) -> None:
-        self.n_streams = 0  # begun so far, in a run of nodes in a row
         self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that are over
-        self.values: list[str] = []  # one that each map gives, once it is over
+        self.values: list[str] = []  # one result of each map, there once the map is over
         self._n_maps = 0
         self._of_caller: Counter[str] = Counter()
         self._places: dict[int, MapPlace] = {}  # of maps that are not begun, by their nodes
 
-    def note(self, run: Instance, node: Node) -> None:
-        """Takes note of a node that is submitted."""
-        if node.op == "stream":
-            self.n_streams += 1
-        elif node.op == "fork":
-            self.n_streams += len(node.results) - 1
-        else:
-            self.values += [value.name for value in node.results[:1]]
-            has_effects = run.called.has_effects[number_of(node, "program")]
-            self._places[id(node)] = self.place(run, self._ordinal(node), has_effects)
+    def note(self, node: Node, place: MapPlace) -> None:
+        """Takes note of a map that is submitted."""
+        self.values += [value.name for value in node.results[:1]]
+        self._places[id(node)] = place
 
-    def place(self, run: Instance, ordinal: int, has_effects: bool = False) -> MapPlace:
-        """The next map's place. has_effects: its calls may have, which later ones wait for."""
+    def place(self, ordinal: int, n_streams: int, tools: ToolMark) -> MapPlace:
+        """The place of the run's next map."""
         self._n_maps += 1
-        return MapPlace(ordinal, self._n_maps, run.n_streams, run.tools.mark(has_effects))
+        return MapPlace(ordinal, self._n_maps, n_streams, tools)
 
     def begin(self, node: Node) -> MapPlace:
         """The place of a map that begins."""
         return self._places.pop(id(node))
 
-    def _ordinal(self, node: Node) -> int:
+    def ordinal_of(self, node: Node) -> int:
+        """Returns which of its caller's maps a submitted map is; call it once for each."""
         caller, given = node.get("caller"), node.get("ordinal")
         if isinstance(given, Lit) and isinstance(given.value, int):
             return given.value
@@ -106,7 +94,9 @@ class Maps:
         return self._of_caller[caller.name] - 1
 
     def among(self, own: list[tuple[int, StreamResult]]) -> tuple[StreamResult, ...]:
-        """A run's own streams, with their numbers, and those of its maps in order of creation."""
+        """Returns a run's own streams, given with their numbers, and those of its maps, in order of
+        creation.
+        """
         if not self.streams:
             return tuple(each for _, each in own)
         places = sorted(self.streams, key=lambda place: place.number)

@@ -7,15 +7,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.executor.interface.backend import LogprobsAsked, Sampling
+from sgc.runtime.executor.interface.log import Log
 from sgc.runtime.executor.interface.seeds import draw_seed
-
-if TYPE_CHECKING:
-    from sgc.runtime.executor.log.run_log import RunLog
-    from sgc.runtime.executor.tools.tools import ToolSource
+from sgc.runtime.executor.interface.tools import ToolSource
 
 DEFAULT_MAX_TOKENS = 128
 
@@ -56,12 +54,13 @@ DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run's seed, row key and sampling defaults, each replaced by a generation's own.
+    """A run's seed, row key and sampling defaults; a generation's own parameters replace the
+    defaults.
 
-    stop and stop_regex may be given as one text; any list is kept as a tuple. allow_tools: what
-    the names of tools stand for; log: what is asked is written to it, or taken from it.
-    ordered_joins: a join that takes the first children waits for all, and takes them in order.
-    is_seed_drawn: nobody gave the seed, so that no other run has it.
+    stop and stop_regex may be one text; any list becomes a tuple. allow_tools: the tools that names
+    stand for; log: requests are written to it, or replies are read from it. ordered_joins: a join
+    that takes the first children waits for all, and takes them in order. is_seed_drawn: the seed
+    was drawn and not set by the user, so no other run has it.
     """
 
     seed: int = 0
@@ -86,7 +85,7 @@ class RunOptions:
     top_logprobs_num: int = 0
     return_text_in_logprobs: bool = False
     allow_tools: ToolSource | None = None
-    log: RunLog | None = None
+    log: Log | None = None
     ordered_joins: bool = False
     is_seed_drawn: bool = False
 
@@ -97,7 +96,9 @@ class RunOptions:
             object.__setattr__(self, name, read(name, getattr(self, name)))
 
     def given(self) -> dict[str, Any]:
-        """What of them decides requests and is not as it is without being given, but the seed."""
+        """Returns the options that decide requests and differ from their defaults, without the
+        seed.
+        """
         values = {row.name: (getattr(self, row.name), row.default) for row in fields(self)}
         kept = {name: value for name, (value, default) in values.items() if value != default}
         return {name: value for name, value in kept.items() if name not in _NO_REQUEST}
@@ -113,7 +114,7 @@ _PLAIN = tuple(
 
 
 def check_parameter(name: str, value: Any) -> None:
-    """Raises UsageError unless `value` is one the parameter can have."""
+    """Raises UsageError unless the parameter can have the value."""
     types: Any
     types, low, high = RANGES[name]
     wanted = "a whole number" if types is int else "a number" if types is not bool else "a bool"
@@ -135,11 +136,11 @@ def check_parameter(name: str, value: Any) -> None:
 def decide_sampling(
     given: Mapping[str, Any], options: RunOptions, chat_stop: tuple[str, ...] = ()
 ) -> Sampling:
-    """A generation's parameters: its own where given, else the run's defaults.
+    """Returns a generation's sampling: its own parameters, else the run's defaults.
 
-    chat_stop: what ends a message in the chat template; it ends every generation. The seed is
-    left 0, as it stays for a greedy generation: it draws nothing, and a seed would only make
-    equal requests look different.
+    chat_stop: the strings that end a message in the chat template; they end every generation. The
+    seed stays 0, which is final for a greedy generation: a seed would only make equal requests
+    differ.
     """
     values: dict[str, Any] = {}
     for name in _PLAIN:
@@ -167,19 +168,19 @@ def decide_sampling(
 
 
 def check_lengths(min_tokens: int, max_tokens: int) -> None:
-    """Raises UsageError for a text that would have to be longer than it may be."""
+    """Raises UsageError if min_tokens is more than max_tokens."""
     if min_tokens > max_tokens:
         raise UsageError(
             f"min_tokens={min_tokens} is more than max_tokens={max_tokens}",
-            hint="a generation without max_tokens has the run's; give it one, or fewer min_tokens",
+            hint="a generation without max_tokens has the run's; set its own, or fewer min_tokens",
         )
 
 
 def check_choices(choices: Sequence[Any], method: Any) -> None:
-    """Raises UsageError for choices that are no texts, or one that is there twice.
+    """Raises UsageError for a choice that is not a text, or that is there twice.
 
-    A text given twice would share its probability with itself; a method of the user's may see
-    to that.
+    A text that is there twice would share its probability with itself; a user's method may handle
+    that.
     """
     for choice in choices:
         if not isinstance(choice, str) or not choice:
@@ -188,7 +189,7 @@ def check_choices(choices: Sequence[Any], method: Any) -> None:
         twice = next(choice for choice in choices if choices.count(choice) > 1)
         raise UsageError(
             f"choices must differ, found {twice!r} twice",
-            hint="it would count as two, each with a part of its probability",
+            hint="it would count twice, each time with a part of its probability",
         )
 
 
@@ -200,7 +201,7 @@ def seed_of(
     ordinal: int,
     n_index: int = 0,
 ) -> int:
-    """The seed of one draw: from the generation's own, else from the run's and its place."""
+    """Returns the seed of one draw: from the generation's own, or the run's and its place."""
     own = given.get("seed")
     if own is None:
         return draw_seed(options.seed, row, path, ordinal, n_index)
@@ -209,7 +210,7 @@ def seed_of(
 
 
 def own_seed_of(given: Mapping[str, Any], n_index: int = 0) -> int | None:
-    """The generation's own seed as the program gave it, of further texts one drawn from it."""
+    """Returns the seed that the program set; further texts derive theirs from it."""
     own: int | None = given.get("seed")
     return own if own is None or n_index == 0 else draw_seed(own, "", "explicit", 0, n_index)
 
@@ -245,12 +246,12 @@ _LISTS: Mapping[str, Callable[[str, Any], tuple[Any, ...]]] = {
 
 
 def dtype_stops(dtype: str | None) -> tuple[str, ...]:
-    """The stops that come with a `dtype`."""
+    """Returns the stops that belong to a `dtype`."""
     return DTYPES[dtype][1] if dtype is not None else ()
 
 
 def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    """The pattern a text must match, and stops that come with it."""
+    """Returns the pattern that a text must match, and the stops that belong to it."""
     dtype = given.get("dtype")
     if dtype is None:
         return given.get("regex"), ()
@@ -262,7 +263,7 @@ def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _check_constraints(values: Mapping[str, Any]) -> None:
-    """Refuses what no backend could decode under; literals were checked where they are written."""
+    """Refuses constraints that no backend could decode under; literals were checked before."""
     try:
         for pattern in (values["regex"], *values["stop_regex"]):
             if pattern is not None:
@@ -272,7 +273,7 @@ def _check_constraints(values: Mapping[str, Any]) -> None:
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"a pattern is invalid: {error}") from error
     except ValueError as error:
-        raise UsageError(f"json_schema is no JSON: {error}") from error
+        raise UsageError(f"json_schema is not JSON: {error}") from error
 
 
 def _logprobs(given: Mapping[str, Any], options: RunOptions) -> LogprobsAsked | None:
@@ -296,7 +297,7 @@ _LOGPROBS = ("return_logprob", "logprob_start_len", "top_logprobs_num", "return_
 
 
 def parse_logit_bias(text: str) -> tuple[tuple[int, float], ...]:
-    """Pairs of token id and bias from a JSON object; raises UsageError for anything else."""
+    """Reads pairs of token id and bias from a JSON object; raises UsageError for anything else."""
     try:
         given = json.loads(text)
         pairs = tuple(sorted((int(token), float(bias)) for token, bias in given.items()))

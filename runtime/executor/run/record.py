@@ -1,4 +1,4 @@
-"""What a run asked and what came back, and what it amounts to.
+"""The requests of a run, their replies, and their sums.
 
 Records are facts for statistics, traces and tests; nothing is executed from them.
 """
@@ -20,16 +20,16 @@ from sgc.runtime.executor.interface.backend import (
     Usage,
     sum_costs,
 )
-from sgc.runtime.executor.interface.choices import select_meta
+from sgc.runtime.executor.interface.choice_methods import select_meta
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request and its reply. Times in seconds of the monotonic clock.
 
-    kind: generate, score, commit or prefetch; path and ordinal say which draw of which stream.
-    is_used: a generation whose reply did not meet its constraint is asked again, which gives
-    another one.
+    kind: generate, score, commit or prefetch; path and ordinal: which draw of which stream.
+    is_used: false for a reply that did not meet its constraint; the next try is a request of its
+    own.
     """
 
     kind: str
@@ -45,16 +45,16 @@ class Request:
     choices: tuple[str, ...] = ()
     reply: Generated | Scored | None = None
     method: str = ""
-    value: Any = None  # what it gave: a text, or a list of them where several were drawn
-    meta: Mapping[str, Any] | None = None  # what a method of the user's says of its choice
+    value: Any = None  # a text, or a list of them where several were drawn
+    meta: Mapping[str, Any] | None = None  # of a choice by a user's method
     is_used: bool = True
 
     def identity(self) -> tuple[object, ...]:
-        """What must be equal for two runs to have asked the same."""
+        """Returns what two runs with equal requests have in common."""
         return (self.path, self.ordinal, self.kind, self.prompt, self.sampling, self.choices)
 
     def meta_info(self) -> dict[str, Any] | None:
-        """What `get_meta_info` tells of it, in SGLang's shape; None for a commit."""
+        """Returns the meta info of `get_meta_info`, in SGLang's shape; None for a commit."""
         if isinstance(self.reply, Generated):
             return generated_meta(self.reply, self.sampling)
         if self.meta is not None:
@@ -70,9 +70,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool. ordinal: among those of its run, in the program's order, or of the mapped
-    call at `path` that it is made in; arguments: as JSON, by place and by name; error: what it
-    failed with, where `on_error` stood in for it.
+    """One call of a tool. ordinal: among the calls of its run in the program's order, or of the
+    mapped call at `path` that makes it; arguments: as JSON, by position and by name; error: its
+    failure, where `on_error` replaced it.
     """
 
     name: str
@@ -87,12 +87,14 @@ class ToolCall:
     path: str = ""
 
     def identity(self) -> tuple[object, ...]:
-        """What must be equal for two runs to have called the same."""
+        """Returns what two runs with equal tool calls have in common."""
         return (self.path, self.ordinal, self.name, self.effect, self.arguments)
 
 
 def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[str, Any]:
-    """A generation's meta info: `finish_reason`, token counts, and log-probabilities if asked."""
+    """Returns a generation's meta info: `finish_reason`, token counts, log-probabilities if
+    requested.
+    """
     if reply.tells_all:
         return dict(reply.extra)
     finish: dict[str, Any] = {"type": reply.finish_reason.value}
@@ -110,7 +112,7 @@ def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[s
         if getattr(reply.usage, name):
             found[name] = getattr(reply.usage, name)
     if reply.logprobs is not None:
-        # SGLang's servers tell of the tokens after the first one that was asked for.
+        # SGLang's servers return the tokens after the first one of the range.
         found["input_token_logprobs"] = _rows(reply.logprobs.input)
         for row in found["input_token_logprobs"][:1]:
             row[0] = None
@@ -130,7 +132,9 @@ def _top_rows(logprobs: Sequence[Sequence[Logprob] | None]) -> list[list[list[An
 
 
 def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
-    """Meta info of the last draw of that name in that stream: a list where it drew several."""
+    """Returns the meta info of the last draw of a name in a stream: a list where it drew several
+    texts.
+    """
     found = [r for r in requests if r.name == name and r.path == path and r.is_used]
     last = [r.meta_info() for r in found if r.ordinal == found[-1].ordinal]
     return None if not last else last[0] if len(last) == 1 else last
@@ -140,15 +144,14 @@ def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
 class Stats:
     """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too.
 
-    queue_s, prefill_s, decode_s: the engine's, of requests that may have run side by side.
-    forced_tokens: of completion_tokens, those a constraint forced without a step of their own.
-    logged_requests: of requests, those whose replies came from the run's log and cost nothing.
-    cache_written_tokens, reasoning_tokens, cost_usd: of providers, as in `Usage`; the cost is that
-    of this run, without what came from the log. requests: without those that an earlier reply had
-    answered ahead, which are answered_ahead, and without shared_requests, which have the reply of
-    an equal one. cached_requests: of requests, those that the result cache had the replies of.
-    Tokens, times and cost of neither are counted again. prefetches: those that were done;
-    prefetched_tokens: what these had computed, which is in no other sum.
+    requests: without answered_ahead, those that an earlier reply had answered, and without
+    shared_requests, which share the reply of an equal one. cached_requests, logged_requests: those
+    of requests whose replies came from the result cache, or from the run's log. Tokens, times and
+    cost count once: not for shared or cached requests, and the cost not for logged ones. queue_s,
+    prefill_s, decode_s: the engine's, of requests that may overlap. forced_tokens: those of
+    completion_tokens that a constraint forced without a step of their own. cache_written_tokens,
+    reasoning_tokens, cost_usd: of providers, as in `Usage`. prefetches: those that are done;
+    prefetched_tokens: the tokens they computed, which are in no other sum.
     """
 
     requests: int
@@ -230,9 +233,9 @@ class StreamResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run gave. streams: in order of creation, the main one first; none, if the program
-    was compiled to give its return value alone. prefetches: what was computed ahead of its use,
-    hints that are no requests.
+    """The result of a run. streams: in order of creation, the main one first; empty if the program
+    was compiled to return its value alone. prefetches: prompts computed ahead of their use, which
+    are hints and not requests.
     """
 
     program: str
@@ -268,5 +271,5 @@ class RunResult:
         return [dict(message) for message in self.main.messages]
 
     def get_meta_info(self, name: str) -> Any:
-        """What is known of how a variable was generated; None where nothing is."""
+        """Returns how a variable was generated; None if it was not."""
         return meta_of(self.requests, self.main.path, name)

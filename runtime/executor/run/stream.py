@@ -27,12 +27,12 @@ from sgc.runtime.executor.interface.media import Media
 class PieceKind(Enum):
     CONSTANT = "constant"  # the program's own text
     VALUE = "value"  # an argument or a computed text
-    CHOSEN = "chosen"  # what a select took
+    CHOSEN = "chosen"  # the choice of a select
     GENERATED = "generated"  # sampled tokens, with their text
-    ROLE_BEGIN = "role_begin"  # what a chat template puts before a role's content
+    ROLE_BEGIN = "role_begin"  # the text of a chat template before a role's content
     ROLE_END = "role_end"
-    MEDIA = "media"  # an image or a video, and what stands for it in the text
-    MARK = "mark"  # nothing: where a provider is told to keep the prompt
+    MEDIA = "media"  # an image or a video, and its text in the prompt
+    MARK = "mark"  # no text: a provider keeps the prompt up to here
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Piece:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether special tokens in its text mean what they say."""
+        """Whether special tokens in its text are special."""
         return self.kind not in (PieceKind.VALUE, PieceKind.CHOSEN, PieceKind.GENERATED)
 
 
@@ -59,10 +59,10 @@ class Piece:
 class StreamState:
     """One state of a stream.
 
-    path: place among calls and forks, unique in a run; n_draws: sampling ops so far and
-    n_forks: forks so far, both in this stream; roles: of the messages begun so far, at most two
-    of them; gate: done once the trunk is committed; first: what the stream's first draw was asked
-    with, since it began or forked.
+    path: its place among calls and forks, unique in a run; n_draws: sampling ops so far, and
+    n_forks: forks so far, both in this stream; roles: of the messages begun so far, at most two of
+    them; gate: done once the trunk is committed; first: the prompt of the stream's first draw since
+    it began or forked.
     """
 
     path: str
@@ -85,7 +85,7 @@ class StreamState:
         )
 
     def rewound(self, start: StreamState, pieces: list[Piece]) -> StreamState:
-        """The state in which `pieces` stand in place of all that was appended since `start`."""
+        """Returns the state in which `pieces` replace all that was appended since `start`."""
         state = replace(
             self, prev=start, piece=None, roles=start.roles, gate=start.gate, closed=start.closed,
             first=start.first,
@@ -97,7 +97,7 @@ class StreamState:
     def draw(
         self, pieces: list[Piece], prompt: Prompt, special: re.Pattern[str] | None
     ) -> StreamState:
-        """The state after a sampling op, asked with `prompt`, that appended `pieces`.
+        """Returns the state after a sampling op, requested with `prompt`, that appended `pieces`.
 
         Its gate has been passed. Generated tokens close the prompt before them for good.
         """
@@ -107,8 +107,8 @@ class StreamState:
         for piece in pieces:
             closed = None
             if piece.ids:
-                # Text before the tokens is of a healed border: it joins the run that was asked
-                # with, whose special tokens may be others with it.
+                # Text before the tokens is of a healed border: it joins the last run of the
+                # request, whose special tokens may be others with it.
                 before = prompt if state.piece is None else state.prompt(special)
                 closed = (*before, TokenRun(piece.ids, piece.text))
             state = StreamState(
@@ -117,7 +117,7 @@ class StreamState:
         return state
 
     def prompt(self, special: re.Pattern[str] | None) -> Prompt:
-        """Maximal text runs and generated ids; what was asked before is not looked at again."""
+        """Returns maximal text runs and generated ids; the closed part of the prompt is reused."""
         found: list[Piece] = []
         state: StreamState | None = self
         while state is not None and state.closed is None:
@@ -129,7 +129,7 @@ class StreamState:
         return closed + make_prompt(found, special)
 
     def fork(self, n: int, gate: asyncio.Future[None] | None) -> tuple[StreamState, ...]:
-        """The trunk and n children; all wait for `gate` before they ask a backend."""
+        """Returns the trunk and n children; all wait for `gate` before their first request."""
         n_forks = self.n_forks + 1
         trunk = replace(
             self, prev=self, piece=None, n_forks=n_forks, gate=gate, closed=None, first=None
@@ -141,7 +141,9 @@ class StreamState:
         return (trunk, *children)
 
     def pieces(self, since: StreamState | None = None) -> list[Piece]:
-        """What was appended, in order; all of it, or after the earlier state `since`."""
+        """Returns the appended pieces in order; all of them, or those after the earlier state
+        `since`.
+        """
         found: list[Piece] = []
         state: StreamState | None = self
         while state is not None and state is not since:
@@ -156,7 +158,7 @@ class StreamState:
 
 
 def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
-    """Maximal text runs and generated ids, so that how text was cut cannot matter."""
+    """Returns maximal text runs and generated ids, so that how text was cut cannot matter."""
     segments: list[TextRun | TokenRun | MediaRun] = []
     run: list[Piece] = []
     for piece in pieces:
@@ -183,7 +185,7 @@ def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[Te
 
 
 def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
-    """Where the text is a chat template's."""
+    """Returns the parts of the text that are a chat template's."""
     marks = []
     offset = 0
     for piece in run:
@@ -208,7 +210,7 @@ def _cache_marks(run: list[Piece]) -> tuple[CacheMark, ...]:
 def _literal_spans(
     run: list[Piece], text: str, special: re.Pattern[str] | None
 ) -> tuple[tuple[int, int], ...]:
-    """Where a special token's text touches a value, and so must stay plain text."""
+    """Returns where a special token's text touches a value, and so must stay plain text."""
     if special is None or special.search(text) is None:
         return ()
     values = []
@@ -234,11 +236,11 @@ def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def messages(pieces: list[Piece]) -> list[dict[str, Any]]:
-    """A chat as role and content pairs, in OpenAI's form.
+    """Returns a chat as role and content pairs, in OpenAI's form.
 
-    Text outside roles and a message that has not ended are no part of it. As in SGLang, white
-    space before a message's text is left out, and with images the content is a list of the
-    text and the images, called JPEG whatever they are.
+    Text outside roles and a message that has not ended are left out. As in SGLang, white space
+    before a message's text is left out too, and with images the content is a list of the text and
+    the images, which are called JPEG whatever they are.
     """
     found: list[dict[str, Any]] = []
     inside: list[Piece] | None = None

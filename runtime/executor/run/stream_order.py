@@ -1,7 +1,7 @@
-"""The order in which a program of several blocks began its streams, and their call paths.
+"""The streams of one run: their order, their call paths, and their results.
 
-Which blocks run is known only as they run, so both are counted as nodes are submitted, which is
-in the order of the program; when a node runs depends on its data.
+Which blocks of a program run is decided at run time, so streams are counted as nodes are submitted,
+which is in the order of the program; when a node runs depends on its data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sgc.ir.types import Kind
 from sgc.runtime.executor.run.record import StreamResult
 
 
-class Births:
+class StreamOrder:
     """Numbers streams in order of creation, forks included."""
 
     def __init__(self) -> None:
@@ -22,7 +22,6 @@ class Births:
         self._n_streams = 0
         self._paths: dict[str, str] = {}  # of called functions, by their streams' first states
         self._n_calls: Counter[str] = Counter()
-        self._published: dict[int, StreamResult] = {}
 
     def note(self, node: Node) -> None:
         """Takes note of a node that is submitted."""
@@ -48,7 +47,7 @@ class Births:
         self._paths[node.results[0].name] = path
 
     def path_of(self, node: Node) -> str:
-        """The path of a stream that begins."""
+        """Returns the path of a stream that begins."""
         return self._paths[node.results[0].name]
 
     @property
@@ -57,14 +56,52 @@ class Births:
         return self._n_streams
 
     def number_of(self, node: Node) -> int:
-        """Which stream a node is of."""
+        """Returns the number of the stream that a node belongs to."""
         state = node.get("stream")
         assert isinstance(state, Ref)
         return self._number[state.name]
 
-    def publish(self, node: Node, result: StreamResult) -> None:
-        self._published[self.number_of(node)] = result
 
-    def streams(self) -> Iterator[tuple[int, StreamResult]]:
-        """Those published with their numbers, in order of creation."""
-        return ((number, self._published[number]) for number in sorted(self._published))
+class Streams:
+    """The streams of one run, and the results of those that are published."""
+
+    def __init__(self) -> None:
+        self._order: StreamOrder | None = None  # of a program of several blocks
+        self._n_begun = 0
+        self._n_published = 0  # publish nodes so far, in the order of the program
+        self._index: dict[int, int] = {}  # by the publish nodes that are not done
+        self._results: dict[int, StreamResult] = {}
+
+    def count_by_blocks(self) -> None:
+        """Numbers the streams by their states: the program has several blocks."""
+        self._order = StreamOrder()
+
+    def note(self, node: Node) -> None:
+        """Takes note of a node that is submitted."""
+        if self._order is not None:
+            self._order.note(node)
+        elif node.op == "publish":
+            self._index[id(node)] = self._n_published
+            self._n_published += 1
+        elif node.op == "stream":
+            self._n_begun += 1
+        elif node.op == "fork":
+            self._n_begun += len(node.results) - 1
+
+    @property
+    def n_begun(self) -> int:
+        """Streams begun by the nodes submitted so far."""
+        return self._n_begun if self._order is None else self._order.n_streams
+
+    def path_of(self, node: Node) -> str:
+        """Returns the path of a stream that begins, in the program alone."""
+        return node.text("path") if self._order is None else self._order.path_of(node)
+
+    def publish(self, node: Node, result: StreamResult) -> None:
+        order = self._order
+        number = self._index.pop(id(node)) if order is None else order.number_of(node)
+        self._results[number] = result
+
+    def published(self) -> Iterator[tuple[int, StreamResult]]:
+        """Returns the results with the numbers of their streams, in the order of the program."""
+        return ((number, self._results[number]) for number in sorted(self._results))

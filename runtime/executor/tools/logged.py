@@ -1,7 +1,7 @@
-"""Tool calls through a run's log: what it tells was done is not done again.
+"""Tool calls through a run's log: a call that the log has is not made again.
 
-A call with an effect is written down before it begins, so that a run that ends in the middle of it
-is known to have begun it. Whether it was done is then for the user to say.
+A call with an effect is written down before it begins, so a log shows that it was begun even if the
+run ends in the middle of it. Whether it was done is then for the user to say.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from sgc.errors import RunLogError, ToolError, UnknownOutcome
 from sgc.ir.graph import Node
 from sgc.ir.types import Kind
 from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.plain import checked
-from sgc.runtime.executor.log.backend import not_in_log
-from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.log.logged_backend import not_in_log
 from sgc.runtime.executor.log.records import fingerprint
-from sgc.runtime.executor.log.run_log import RunLog
-from sgc.runtime.executor.tools.calls import to_its_end
+from sgc.runtime.executor.tools.threads import to_its_end
 
 GRACE_S = 5.0  # for a call with an effect to end in, when its run has ended
 
@@ -31,7 +30,7 @@ _EMPTY: dict[Kind, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the program sees of a call, and the error that it stands for, if it does."""
+    """The value of a call that the program sees, and the error that the value replaces, if any."""
 
     value: Any
     error: str = ""
@@ -40,12 +39,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """One call of a run. ordinal: among its tool calls, in the program's order, or among those of
-    the mapped call at `path`; on_error: what it gives where it fails, None where it then fails the
+    """One call of a run. ordinal: among its tool calls in the program's order, or among those of
+    the mapped call at `path`; on_error: its value if it fails, None if a failure then fails the
     run.
     """
 
-    log: RunLog
+    log: Log
     row: str
     path: str
     ordinal: int
@@ -54,7 +53,7 @@ class LoggedCall:
     on_error: Any
 
     async def outcome(self, make: Callable[[], Awaitable[tuple[Any, str]]]) -> Outcome:
-        """What the log has, else what `make` gives, which is then in the log."""
+        """Returns the outcome in the log; else calls `make` and writes its outcome down."""
         found = self._find("tool")
         if found is not None:
             return self._decoded(found)
@@ -64,7 +63,7 @@ class LoggedCall:
             return await self._unknown()
         if not self._has_effect:
             return await self._made(make)
-        # A run that ends while the call is under way would else leave it unknown what came of it.
+        # A run that ends during the call would otherwise leave its outcome unknown.
         return await to_its_end(self._made(make), GRACE_S)
 
     async def _made(self, make: Callable[[], Awaitable[tuple[Any, str]]]) -> Outcome:
@@ -84,18 +83,18 @@ class LoggedCall:
         return Outcome(value, error)
 
     async def _unknown(self) -> Outcome:
-        """A call that was begun, and of which the log does not tell that it ended well."""
+        """Decides about a call that the log saw begin and did not see end well."""
         failure = self.log.find("failure", self.row, self.path, self.ordinal)
         if self.log.on_unknown == "stop":
-            how = f"failed: {failure['error']}" if failure else "was begun, and not seen to end"
+            how = f"failed: {failure['error']}" if failure else "was begun and did not end"
             raise UnknownOutcome(
-                f"whether the tool {self._name!r} was done is not known: in the log it {how}",
+                f"it is not known whether the tool {self._name!r} was done: in the log it {how}",
                 where=self._line,
-                hint="look, and go on with --retry-effect (it is called again) or --skip-effect "
-                "(it counts as done)",
+                hint="check, and continue with --retry-effect (it is called again) or "
+                "--skip-effect (it counts as done)",
             )
         value = self.on_error if self.on_error is not None else self._empty()
-        error = "skipped: whether it was done is not known"
+        error = "skipped: it is not known whether it was done"
         await self._write("tool", time.monotonic(), is_durable=True, value=value, error=error)
         return Outcome(value, error)
 
@@ -116,7 +115,7 @@ class LoggedCall:
             return Outcome(value, str(found["error"]), is_logged=True)
         except (KeyError, TypeError, ValueError) as error:
             raise RunLogError(
-                f"{self.log.path}: what the tool {self._name!r} gave is malformed: {error}",
+                f"{self.log.path}: the value of the tool {self._name!r} is malformed: {error}",
                 where=self._line,
             ) from error
 

@@ -17,8 +17,8 @@ from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.options import make_options
-from sgc.runtime.executor.log.backend import ReplayBackend
 from sgc.runtime.executor.log.log_timeline import log_trace
+from sgc.runtime.executor.log.logged_backend import ReplayBackend
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import chrome_trace
 

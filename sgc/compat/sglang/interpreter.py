@@ -17,7 +17,7 @@ from sgc.lang import state, view
 from sgc.lang.group import ProgramStateGroup
 from sgc.runs import run as runs
 from sgc.runs.endpoints import resolve_backend
-from sgc.runtime.executor.ops.prefix import constant_prefix
+from sgc.runtime.executor.constant_prefix import constant_prefix
 from sgc.runtime.executor.run.loop import shared
 
 __all__ = [

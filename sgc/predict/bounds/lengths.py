@@ -16,8 +16,8 @@ from typing import Any
 from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Kind
-from sgc.runtime.executor.interface.limits import LimitExceeded
 from sgc.runtime.executor.interface.media import Media
+from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.ops.functions import evaluate, failure
 
 TOKEN_BYTES = 16  # of a generated token whose text is changed, letter by letter

@@ -22,7 +22,7 @@ from sgc.runtime.executor.backends.providers.wire.notes import LONGEST_REFUSED, 
 from sgc.runtime.executor.backends.providers.wire.schema import Shape, of_regex, of_schema
 from sgc.runtime.executor.backends.speculation import MAX_MESSAGES
 from sgc.runtime.executor.interface.backend import Capabilities, Sampling
-from sgc.runtime.executor.patterns.lowering import MAX_TRIES, plan_constraint
+from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, plan_constraint
 
 INSTRUCTION = 96  # bytes of what tells a model to take one of some choices, beside them
 

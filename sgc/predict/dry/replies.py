@@ -24,7 +24,7 @@ from sgc.runtime.executor.interface.backend import (
 )
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.log.records import fingerprint, prompt_parts, sampling_parts
-from sgc.runtime.executor.patterns.lowering import Check, meets
+from sgc.runtime.executor.patterns.checked_constraints import Check, meets
 from sgc.tracing.checking.scripted_replies import obeying
 
 SHARE = 0.5  # of max_tokens, where nothing tells how long a reply is

@@ -14,9 +14,9 @@ from typing import Any
 from sgc.errors import RunLogError, UsageError
 from sgc.ir.graph import Graph
 from sgc.runtime.executor.interface.backend import Generated, Scored, Usage
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import generated_of, scored_of
 from sgc.runtime.executor.log.run_log import RunLog, header_of
 from sgc.runtime.executor.run.options import RunOptions
@@ -157,7 +157,7 @@ def check_program(log: RunLog, graph: Graph) -> None:
     """Raises UsageError where a log is of another program, or of what this one was."""
     header, now = log.header, header_of(graph.name, graph.guards, RunOptions())
     if header is None:
-        raise UsageError(f"{log.path} is the log of no run: nothing was begun in it")
+        raise UsageError(f"{log.path} is not the log of a run: no run was begun in it")
     if header.program != now.program:
         raise UsageError(f"{log.path} is the log of {header.program}, not of {now.program}")
     if header.fingerprint != now.fingerprint:

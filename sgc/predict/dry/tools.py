@@ -11,9 +11,9 @@ from sgc.ir.graph import Node
 from sgc.ir.types import Kind, Type
 from sgc.predict.dry.samples import Samples
 from sgc.runtime.executor.interface.failures import Failed, MadeUp
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical, checked
-from sgc.runtime.executor.log.file import Json
-from sgc.runtime.executor.tools.tools import ToolImpl
+from sgc.runtime.executor.interface.tools import ToolImpl
 
 _EMPTY: dict[Kind, Any] = {
     Kind.INT: 1, Kind.FLOAT: 1.0, Kind.BOOL: True, Kind.LIST: [], Kind.JSON: {},

@@ -8,7 +8,7 @@ from typing import Any
 
 from sgc.errors import RunLogError
 from sgc.runtime.executor.interface.backend import Usage, sum_costs
-from sgc.runtime.executor.log.file import Json
+from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.log.records import usage_of
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import Request

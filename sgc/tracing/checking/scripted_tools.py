@@ -15,7 +15,7 @@ from sgc.ir.graph import Graph, Lit, Node, Ref
 from sgc.ir.types import Kind, Type
 from sgc.runtime.executor.interface.failures import Failed, MadeUp, class_names
 from sgc.runtime.executor.interface.plain import canonical
-from sgc.runtime.executor.tools.tools import ToolImpl
+from sgc.runtime.executor.interface.tools import ToolImpl
 
 FAILS_ONE_IN = 2  # calls of a tool whose failure the program handles
 # The classes of a tool's failures that a program may tell apart, by the tool's name.

@@ -25,7 +25,7 @@ from sgc.runtime.engine.model.runner import runner_of
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.executor.interface.backend import ChoiceScore
-from sgc.runtime.executor.interface.choices import METHODS, pick
+from sgc.runtime.executor.interface.choice_methods import METHODS, pick
 
 VOCAB = 97
 TOLERANCE = 1e-4

@@ -11,7 +11,7 @@ from tests_support import run_both
 import sgc
 from sgc import errors
 from sgc.runtime.executor.interface.backend import LogprobsAsked
-from sgc.runtime.executor.patterns.lowering import MAX_TRIES, ConstraintFailed
+from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, ConstraintFailed
 from sgc.runtime.executor.run import options
 
 # Parameter, a value of gen's own, another for the run, the field of `Sampling`, and there: the

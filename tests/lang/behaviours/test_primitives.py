@@ -423,7 +423,7 @@ def test_image_on_a_model_that_takes_none_names_the_line(recorded):
     def program(s):
         s += sgc.image(PNG)
 
-    with pytest.raises(errors.UnsupportedParameter, match="takes no images") as caught:
+    with pytest.raises(errors.UnsupportedParameter, match="does not take images") as caught:
         program.run(backend=recorded(images=False)).sync()
     assert caught.value.where.startswith("test_primitives.py:")
 

@@ -17,7 +17,7 @@ from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
 from sgc.runtime.executor.backends.providers.wire.lower import lower
 from sgc.runtime.executor.backends.providers.wire.messages import plain_text
 from sgc.runtime.executor.interface.backend import ChoiceScore, Prompt, Sampling, Scored, Usage
-from sgc.runtime.executor.patterns.lowering import MAX_TRIES, excerpt
+from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, excerpt
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.backends.providers.backend import ProviderBackend

@@ -13,7 +13,7 @@ from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
 from sgc.compat.sglang.backends.streams import prompt_of, sampling_of
 from sgc.lang.choices import ChoicesDecision, method_of
 from sgc.runs.endpoint import Endpoint
-from sgc.runtime.executor.interface import choices as choice_methods
+from sgc.runtime.executor.interface import choice_methods
 from sgc.runtime.executor.interface.backend import Generated
 from sgc.runtime.executor.run.loop import shared
 from sgc.runtime.executor.run.record import generated_meta

@@ -197,7 +197,7 @@ class _InRun:
         self._known, self._run, self._node, self._path = known, run, node, path
 
     async def capabilities(self) -> Capabilities:
-        found: Capabilities = self._run.capabilities
+        found: Capabilities = self._run.context.capabilities
         return found
 
     async def generate(
@@ -270,14 +270,14 @@ class _InRun:
 
     def _asked(self, prompt: Prompt) -> AskedStream:
         run, path, ahead = self._run, self._path, dict(self._node.fields).get("ahead")
-        mine = [r for r in run.requests if r.is_used and r.name and _is_of(path, r.path)]
+        mine = [r for r in run.requests.made if r.is_used and r.name and _is_of(path, r.path)]
         sid = self._known.sids.setdefault(path, uuid.uuid4().hex)
         s = self._known.streams[path] = AskedStream(
             self._own,
             prompt,
             sid,
             chat_template=self._own.get_chat_template(),
-            num_api_spec_tokens=run.operand(ahead) if ahead is not None else None,
+            num_api_spec_tokens=run.values.operand(ahead) if ahead is not None else None,
             variables={r.name: r.value for r in mine},
             meta_info={r.name: r.meta_info() for r in mine},
         )

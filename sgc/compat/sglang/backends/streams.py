@@ -107,7 +107,7 @@ def prompt_of(s: Any) -> Prompt:
 
 def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingParams:
     """run: the `Instance` that asks."""
-    asked, dtype = sampling.logprobs, run.operand(dict(node.fields).get("dtype", Lit(None)))
+    asked, dtype = sampling.logprobs, run.values.operand(dict(node.fields).get("dtype", Lit(None)))
     return SglSamplingParams(
         max_new_tokens=sampling.max_tokens,
         min_new_tokens=sampling.min_tokens,
@@ -135,8 +135,8 @@ def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingPa
 def _stop_of(run: Any, node: Node, sampling: Sampling, dtype: str | None) -> Any:
     """As the program has them: one text stays a text, unless the template adds others."""
     operand = dict(node.fields).get("stop")
-    given = run.options.stop if operand is None else run.operand(operand)
-    chat = run.capabilities.chat.stop
+    given = run.context.options.stop if operand is None else run.values.operand(operand)
+    chat = run.context.capabilities.chat.stop
     if sampling.stop != given + dtype_stops(dtype) + chat:
         return list(sampling.stop)  # what goes past them
     is_text = isinstance(operand, OneText) and not chat

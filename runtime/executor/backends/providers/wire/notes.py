@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sgc.runtime.executor.backends.providers.wire.messages import Conversation
 from sgc.runtime.executor.backends.providers.wire.schema import alternatives
 from sgc.runtime.executor.interface.backend import Sampling
-from sgc.runtime.executor.patterns.lowering import EXCERPT, MAX_TRIES
+from sgc.runtime.executor.patterns.checked_constraints import EXCERPT, MAX_TRIES
 from sgc.runtime.executor.run.options import DTYPES, REGEX_BOOL, REGEX_FLOAT, REGEX_INT
 
 # What a constraint is of.

@@ -1,4 +1,4 @@
-"""What no value of a program may exceed, so that a run cannot be made to fill the memory."""
+"""Limits of a program's values, so that a run cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_ITEMS = 1_000_000  # of a list
 
 
 class LimitExceeded(ProgramError):
-    """A value of a program would be larger than values may be."""
+    """A value of a program would be larger than the limit."""
 
 
 def check_length(n_chars: int) -> None:

@@ -1,4 +1,4 @@
-"""The text that every run of a graph begins with, whatever its arguments are."""
+"""The prompt that every run of a graph begins with, whatever its arguments are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from sgc.ir.graph import Graph, Ref
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.backend import Backend, Prompt
 from sgc.runtime.executor.ops.handlers import HANDLERS
+from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState
 
@@ -13,15 +14,16 @@ _CONSTANT = ("const", "role_begin", "role_end")
 
 
 async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
-    """Has a backend compute and keep the constant beginning of the main stream, if any."""
+    """Makes a backend compute and keep the constant beginning of the main stream, if any."""
     prompt = await constant_prefix(graph, backend)
     if prompt:
         await backend.commit_prefix(prompt)
 
 
 async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
-    """That beginning, in the backend's chat template."""
-    run = Instance(graph.name, backend, await backend.capabilities(), RunOptions(), {})
+    """Returns the constant beginning of the main stream, in the backend's chat template."""
+    context = Context.of(graph.name, backend, await backend.capabilities(), RunOptions())
+    run = Instance(context, {})
     state: StreamState | None = None
     at = ""
     for node in graph.blocks[0].nodes:
@@ -33,4 +35,4 @@ async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
         (state,) = HANDLERS[node.op](run, node)
         at = node.results[0].name
         run.define(at, state)
-    return () if state is None else run.prompt(state)
+    return () if state is None else context.prompt(state)

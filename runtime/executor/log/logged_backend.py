@@ -1,7 +1,7 @@
 """A backend as one draw of a program sees it through the run's log.
 
-What the log has is not asked again; what is asked is written when it comes. Tries that a constraint
-throws away are requests like others: the requests of a draw are numbered.
+A request that the log has is not made again; a new one is written when its reply comes. Tries that
+a constraint rejects are requests like others: the requests of a draw are numbered.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.place import Place
 from sgc.runtime.executor.interface.wrapping import Wrapping
-from sgc.runtime.executor.log.file import Json
 from sgc.runtime.executor.log.records import (
     fingerprint,
     generated_json,
@@ -48,7 +48,7 @@ class Logged:
     """A backend behind a run's log."""
 
     backend: Backend
-    log: RunLog
+    log: Log
 
     def at(self, place: Place) -> Backend:
         return LoggedBackend(self.backend, self.log, place)
@@ -60,7 +60,7 @@ class LoggedBackend(Wrapping):
     A prefetch is not written: a hint changes nothing that a log keeps.
     """
 
-    def __init__(self, backend: Backend, log: RunLog, place: Place) -> None:
+    def __init__(self, backend: Backend, log: Log, place: Place) -> None:
         super().__init__(backend)
         self._log = log
         self._place = {"row": place.row, "path": place.path, "ordinal": place.ordinal}
@@ -122,7 +122,7 @@ class LoggedBackend(Wrapping):
         return self._request("generate", prompt, {"sampling": sampling_parts(sampling)})
 
     def _request(self, kind: str, prompt: Prompt, asked: Json) -> Json:
-        """The record of a request, but for its reply; the next of this draw."""
+        """Returns the record of this draw's next request, without its reply."""
         number, self._number = self._number, self._number + 1
         return {
             "kind": kind,
@@ -157,9 +157,9 @@ class LoggedBackend(Wrapping):
         self._log.append({**request, **walls, "reply": reply})
 
 
-def log_as(log: RunLog, row: str, drawn: Request, shared: Request) -> None:
-    """Writes a draw's records down for another draw too, which shares its replies: a run that asks
-    for each finds them. All its tries are among them.
+def log_as(log: Log, row: str, drawn: Request, shared: Request) -> None:
+    """Writes a draw's records, all its tries included, down for another draw that shares its
+    replies: a run that requests each finds them.
     """
     if log.is_replay or log.find(shared.kind, row, shared.path, shared.ordinal, 0) is not None:
         return
@@ -174,16 +174,16 @@ def log_as(log: RunLog, row: str, drawn: Request, shared: Request) -> None:
         log.append({**found, **place, **told, "reply": reply})
 
 
-def not_in_log(log: RunLog, what: str, where: str) -> RunLogError:
+def not_in_log(log: Log, what: str, where: str) -> RunLogError:
     return RunLogError(
-        f"the log {log.path} does not have {what}: the run that wrote it did not come so far",
+        f"the log {log.path} does not have {what}: the run that wrote it did not get so far",
         where=where,
-        hint="go on with it on a backend: sgc run … --resume " + log.path,
+        hint="continue it on a backend: sgc run … --resume " + log.path,
     )
 
 
 class ReplayBackend:
-    """No backend at all: everything is in the log, and what is not is an error."""
+    """Stands in for a backend: every reply is in the log, and a missing one is an error."""
 
     def __init__(self, log: RunLog) -> None:
         self._log = log
@@ -210,7 +210,7 @@ class ReplayBackend:
         return Usage()
 
     async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: all is in the log."""
+        """Does nothing: every reply is in the log."""
         return Usage()
 
     async def close(self) -> None:

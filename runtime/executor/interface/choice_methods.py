@@ -1,4 +1,4 @@
-"""Which choice a select takes, from the log-probabilities of the choices' tokens."""
+"""The methods of `select`: which choice wins, by the log-probabilities of the choices' tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def joint(scores: Scores) -> list[float]:
 def greedy_token_selection(scores: Scores) -> list[float]:
     """0 for the choice that wins token by token, -inf for the others.
 
-    A choice that has ended goes on with the mean of its own tokens.
+    A choice that has ended continues with the mean of its own tokens.
     """
     rows = _matrix(scores)
     alive = list(range(len(rows)))
@@ -39,7 +39,7 @@ def greedy_token_selection(scores: Scores) -> list[float]:
 
 
 def unconditional_likelihood_normalized(scores: Scores) -> list[float]:
-    """Mean of what the prompt adds to each token's log-probability; 0 for what is unknown."""
+    """Mean of what the prompt adds to each token's log-probability; 0 where that is unknown."""
     return [
         math.fsum(
             given - (alone or 0.0)
@@ -61,10 +61,9 @@ NEEDS_UNCONDITIONAL = frozenset({"unconditional_likelihood_normalized"})
 
 
 def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int:
-    """Index of the choice taken: the best, or one drawn by `uniform` in [0, 1).
+    """Returns the index of the winner: the best choice, or one drawn by `uniform` in [0, 1).
 
-    Ties go to the first. Above greedy the scores, divided by the temperature, are the
-    logits of the draw.
+    Ties go to the first. Above greedy, the scores divided by the temperature are the logits.
     """
     values = METHODS[method](scores)
     if temperature < GREEDY_BELOW:
@@ -82,9 +81,9 @@ def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int
 def decide(
     method: Any, choices: Sequence[str], scores: Scores
 ) -> tuple[int, Mapping[str, Any] | None]:
-    """The choice that a method of the user's takes, and what it says of it.
+    """Returns the index that a user's method chooses, and its meta info.
 
-    method: an object called as SGLang calls its own.
+    method: an object with the interface of SGLang's methods.
     """
     unconditional = [_rows(score, score.unconditional) for score in scores]
     found = method(
@@ -94,12 +93,12 @@ def decide(
     )
     decision = found.decision
     if decision not in choices:
-        raise UsageError(f"choices_method took {decision!r}, which is not among the choices")
+        raise UsageError(f"choices_method chose {decision!r}, which is not among the choices")
     return list(choices).index(decision), getattr(found, "meta_info", None)
 
 
 def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
-    """What `get_meta_info` tells of a select: SGLang's keys, and each choice's probability."""
+    """Returns what `get_meta_info` returns for a select: SGLang's keys, and probabilities."""
     joint_logprobs = joint(scores)
     best = max(joint_logprobs)
     weights = [math.exp(value - best) for value in joint_logprobs]
@@ -117,7 +116,7 @@ def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
 
 
 def _token_logprobs(scores: Scores) -> dict[str, Any]:
-    """What SGLang's methods are told, and tell."""
+    """The arguments of SGLang's methods, which are also in the meta info."""
     return {
         "normalized_prompt_logprobs": token_length_normalized(scores),
         "input_token_logprobs": [_rows(score, score.logprobs) for score in scores],
@@ -126,14 +125,14 @@ def _token_logprobs(scores: Scores) -> dict[str, Any]:
 
 
 def _rows(score: ChoiceScore, logprobs: Sequence[float | None]) -> list[list[Any]]:
-    """As SGLang's servers tell them: first the token before, which has no log-probability."""
+    """Rows as SGLang's servers return them: the token before comes first, without a value."""
     texts = score.texts or (None,) * len(score.ids)
     rows = zip(logprobs, score.ids, texts, strict=False)
     return [*map(list, score.before), *map(list, rows)]
 
 
 def _matrix(scores: Scores) -> list[list[float]]:
-    """Log-probabilities by choice and place; a choice that has ended goes on with its mean."""
+    """Log-probabilities by choice and position; a choice that has ended continues with its mean."""
     width = max(len(score.logprobs) for score in scores)
     means = token_length_normalized(scores)
     return [

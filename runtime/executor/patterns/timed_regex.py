@@ -1,4 +1,4 @@
-"""Patterns that are matched in bounded time and memory; who wrote them need not be trusted."""
+"""Patterns matched in bounded time and memory; their authors need not be trusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _TOKEN = re.compile(
 
 
 class Pattern:
-    """A pattern of Python's `re`. Matching gives up with a UsageError; call it in a thread."""
+    """A pattern of Python's `re`. Raises UsageError when matching takes too long; call it in a
+    thread.
+    """
 
     def __init__(self, pattern: str) -> None:
         regex = _package()

@@ -1,10 +1,9 @@
-"""How a tool's Python is run: on a thread, or on the event loop if it is asynchronous.
+"""Runs a tool's Python: on a thread, or on the event loop if it is asynchronous.
 
-A thread cannot be stopped. A call that runs on past its timeout, or past the end of its run, is
-abandoned: the run goes on without it, and its thread is one fewer for others until it ends. There
-are `MAX_THREADS` of them, and as many calls at most wait for one as `MAX_WAITING`; Python does not
-wait for them when it ends. An asynchronous tool is cancelled; one that ignores that is abandoned
-likewise.
+A thread cannot be stopped. A call that outlives its timeout, or its run, is abandoned: the run
+continues without it, and its thread is not free until the call ends. There are `MAX_THREADS`
+threads, and at most `MAX_WAITING` calls wait for one; Python does not wait for the threads when it
+ends. An asynchronous tool is cancelled; if it ignores that, it is abandoned too.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ MAX_WAITING = 100_000
 MAX_WAIT_S = 600.0  # for a thread
 MAX_ABANDONED = 1024  # asynchronous calls that ignore their cancellation
 
-# What a call gave, or what it raised: handed over as a value, since it may be a SystemExit.
+# The value of a call and its error: a value too, since it may be a SystemExit.
 Outcome = tuple[Any, BaseException | None]
 
 
 class _Job:
-    """One call: its thread tells the loop when it begins and what it gave."""
+    """One call: its thread tells the loop when it begins and what it returns."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -62,7 +61,7 @@ class _Job:
 
 
 class _Threads:
-    """Daemon threads, started as they are needed, that make one call after the other."""
+    """Daemon threads, started when needed, that make one call after another."""
 
     def __init__(self, n_threads: int = MAX_THREADS) -> None:
         self._n_most = n_threads
@@ -78,7 +77,7 @@ class _Threads:
     def put(self, job: _Job) -> None:
         with self._changed:
             if len(self._jobs) >= MAX_WAITING:
-                raise ToolError(f"{MAX_WAITING} tool calls wait for a thread already")
+                raise ToolError(f"{MAX_WAITING} tool calls already wait for a thread")
             self._jobs.append(job)
             if self._n_idle >= len(self._jobs):
                 self._changed.notify()
@@ -104,7 +103,7 @@ _abandoned: set[asyncio.Task[Any]] = set()
 
 
 async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Outcome:
-    """What a call gave or raised, TimeoutError if it takes too long; counted from its begin."""
+    """Returns the value or the error of a call; TimeoutError if it takes too long once begun."""
     job = _Job(call)
     try:
         _threads.put(job)
@@ -112,7 +111,7 @@ async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Ou
         if not job.begun.done():
             raise ToolError(
                 f"no thread was free for {MAX_WAIT_S:g} s; all {MAX_THREADS} are busy with tools",
-                hint="give tools a timeout_s, and see that they end by then",
+                hint="set timeout_s of the tools, and make them end by then",
             )
         await asyncio.wait({job.ended}, timeout=timeout_s)
         return job.ended.result() if job.ended.done() else (None, _late(timeout_s))
@@ -123,9 +122,9 @@ async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Ou
 async def call_on_loop(
     call: Callable[[], Coroutine[Any, Any, Any]], timeout_s: float | None
 ) -> Outcome:
-    """The same for an asynchronous tool, which is cancelled when it takes too long."""
+    """Calls an asynchronous tool, as `call_on_thread` does; it is cancelled at its timeout."""
     if len(_abandoned) >= MAX_ABANDONED:
-        raise ToolError(f"{MAX_ABANDONED} calls of tools ignore that they were cancelled")
+        raise ToolError(f"{MAX_ABANDONED} tool calls ignore their cancellation")
     # A context of its own: what the tool calls is no part of the program that called it.
     work = asyncio.get_running_loop().create_task(_outcome(call), context=Context())
     try:
@@ -139,7 +138,7 @@ async def call_on_loop(
 
 
 async def to_its_end(work: Coroutine[Any, Any, T], grace_s: float) -> T:
-    """What some work gives; when this is cancelled, it is waited for all the same, for a while."""
+    """Returns the result of some work; when cancelled, still waits for it for `grace_s`."""
     task = asyncio.get_running_loop().create_task(work)
     try:
         return await asyncio.shield(task)

@@ -1,8 +1,7 @@
-"""What happens to parameters a backend cannot honour: an error, or a check and a retry.
+"""Parameters that a backend cannot honour: an error, or a check and a retry.
 
-A constraint (`regex`, `json_schema`) that a backend cannot decode under is checked here and the
-generation is asked again, a few times; any other parameter it refuses is an error. Nothing
-is dropped.
+A constraint (`regex`, `json_schema`) that a backend cannot decode under is checked here, and the
+generation is repeated a few times; any other refused parameter is an error. Nothing is dropped.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
 )
 from sgc.runtime.executor.interface.seeds import draw_seed
-from sgc.runtime.executor.patterns.patterns import Pattern
 from sgc.runtime.executor.patterns.schemas import schema_check
+from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 MAX_TRIES = 4
-EXCERPT = 120  # characters of a reply that is thrown away, which the next try may tell of
+EXCERPT = 120  # characters of a rejected reply that the next try may show the model
 
 _NEUTRAL = {field.name: field.default for field in fields(Sampling)}
-# What makes no difference when a backend cannot do it.
+# Fields without which a reply is as good.
 _UNSEEN = frozenset({"seed"})
 
 
 class ConstraintFailed(BackendError):
-    """No reply of the backend met the constraint, in as many tries as are made."""
+    """No reply of the backend met the constraint in `MAX_TRIES` tries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a reply must meet. field: of `Sampling`, regex or json_schema; given: its value.
+    """A constraint on replies. field: of `Sampling`, regex or json_schema; given: its value.
 
-    Both may be hostile, so nothing is done on the event loop.
+    Both may be hostile, so no check runs on the event loop.
     """
 
     field: str
@@ -53,7 +52,7 @@ class Check:
         return "the pattern" if self.field == "regex" else "the JSON schema"
 
     async def prepare(self) -> None:
-        """Raises UsageError for a pattern or a schema that is none."""
+        """Raises UsageError for an invalid pattern or schema."""
         await asyncio.to_thread(_compiled, self)
 
     async def meets(self, text: str) -> bool:
@@ -68,13 +67,13 @@ def _compiled(check: Check) -> Callable[[str], bool]:
 
 
 def meets(check: Check, text: str) -> bool:
-    """Whether a text meets what is checked; takes as long as that takes."""
+    """Whether a text meets the constraint; may take long."""
     return _compiled(check)(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One request of a generation: how it was asked, what came, and when (monotonic seconds)."""
+    """One request of a generation: its sampling, its reply, and its times (monotonic seconds)."""
 
     sampling: Sampling
     reply: Generated
@@ -87,8 +86,8 @@ OnThrown = Callable[[Try], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a generation is asked for. check: what of it is not sent."""
+class ConstraintPlan:
+    """How to request a generation. check: the part of it that is not sent."""
 
     sampling: Sampling
     check: Check | None = None
@@ -104,7 +103,7 @@ class Plan:
         on_delta: Callable[[str], None] | None,
         on_thrown: OnThrown,
     ) -> Try:
-        """The try whose reply is used."""
+        """Returns the try whose reply is used."""
         if self.check is None:
             return await _try(backend, prompt, self.sampling, on_delta)
         return await self._checked(self.check, backend, prompt, self.sampling, on_thrown)
@@ -116,7 +115,7 @@ class Plan:
         seeds: Sequence[tuple[int, int | None]],
         on_thrown: OnThrown,
     ) -> tuple[Try, ...]:
-        """seeds: of each text, with the program's own (`Sampling.own_seed`)."""
+        """Returns one try a seed. seeds: each with the program's own (`Sampling.own_seed`)."""
         samplings = [replace(self.sampling, seed=seed, own_seed=own) for seed, own in seeds]
         if self.check is not None:
             return tuple(
@@ -145,9 +144,10 @@ class Plan:
         is_cut = tried.reply.finish_reason is FinishReason.LENGTH
         raise ConstraintFailed(
             f"none of {MAX_TRIES} replies met {check.what}; the last was {refused[-1]!r}",
-            hint=f"it was cut off by max_tokens={sampling.max_tokens}; give it more"
+            hint=f"it was cut off by max_tokens={sampling.max_tokens}; raise max_tokens"
             if is_cut
-            else "this backend cannot decode under a constraint; it is checked and asked again",
+            else "this backend cannot decode under a constraint; its replies are checked, and "
+            "it is asked again",
         )
 
 
@@ -163,13 +163,13 @@ async def _try(
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a reply, as it can be sent."""
+    """Returns the beginning of a reply, as text that can be sent."""
     shown = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
     return shown.encode("utf-8", "replace").decode()
 
 
 def retried(sampling: Sampling, number: int, refused: tuple[str, ...] = ()) -> Sampling:
-    """The sampling of a try: a greedy reply would stay the same, so later ones are drawn."""
+    """Returns the sampling of a try: a greedy reply would repeat, so later tries are drawn."""
     if number == 0:
         return sampling
     temperature = 1.0 if sampling.is_greedy else sampling.temperature
@@ -185,8 +185,8 @@ def retried(sampling: Sampling, number: int, refused: tuple[str, ...] = ()) -> S
     )
 
 
-def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> Plan:
-    """How to ask for a generation; raises UnsupportedParameter for what cannot be done."""
+def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> ConstraintPlan:
+    """Plans a generation's requests; raises UnsupportedParameter for what is impossible."""
     plan = _plan_refused(sampling, capabilities)
     sent = [name for name in sorted(capabilities.checked) if getattr(sampling, name) is not None]
     if len(sent) > 1:
@@ -201,12 +201,12 @@ def _one_constraint(capabilities: Capabilities) -> UnsupportedParameter:
     )
 
 
-def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> Plan:
+def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> ConstraintPlan:
     given = [
         name for name in capabilities.refuses - _UNSEEN if getattr(sampling, name) != _NEUTRAL[name]
     ]
     if not given:
-        return Plan(sampling)
+        return ConstraintPlan(sampling)
     refused = sorted(set(given) - {"regex", "json_schema"})
     if refused:
         raise UnsupportedParameter(
@@ -220,4 +220,4 @@ def _plan_refused(sampling: Sampling, capabilities: Capabilities) -> Plan:
     if not isinstance(constraint, str):
         raise UsageError(f"{name} must be a text, found {constraint!r}")
     sent = replace(sampling, regex=None) if name == "regex" else replace(sampling, json_schema=None)
-    return Plan(sent, Check(name, constraint))
+    return ConstraintPlan(sent, Check(name, constraint))

@@ -1,0 +1,74 @@
+"""The run as the handlers of its nodes see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from sgc.ir.graph import Graph, Node
+from sgc.runtime.executor.ops.asking import Asking
+from sgc.runtime.executor.run.context import Context
+from sgc.runtime.executor.run.cuts import Cuts
+from sgc.runtime.executor.run.map_places import MapPlace, Maps
+from sgc.runtime.executor.run.record import RunResult
+from sgc.runtime.executor.run.requests import Requests
+from sgc.runtime.executor.run.stream_order import Streams
+from sgc.runtime.executor.run.values import Values
+from sgc.runtime.executor.run.work import Part, Work
+from sgc.runtime.executor.tools.tool_calls import Tools
+
+
+class MappedRun(Part, Protocol):
+    """The run of one call of a map."""
+
+    @property
+    def finished(self) -> asyncio.Future[RunResult]: ...
+
+    def start(self, graph: Graph) -> None: ...
+
+
+class Run(Protocol):
+    """One run of one program, by its parts. `Instance` implements it."""
+
+    context: Context
+    values: Values
+    streams: Streams
+    requests: Requests
+    maps: Maps
+    cuts: Cuts
+    tools: Tools
+    asking: Asking
+    work: Work
+
+    def field(self, node: Node, name: str) -> Any:
+        """The value of a field of a node that is ready."""
+        ...
+
+    def path_of(self, node: Node) -> str:
+        """The call path of a stream that begins."""
+        ...
+
+    def hold(self) -> None:
+        """Keeps the run from ending before `release`, as an unfinished node does."""
+        ...
+
+    def release(self) -> None: ...
+
+    def returns(self, value: Any) -> None:
+        """Takes the program's return value."""
+        ...
+
+    def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
+        """Ends the run with an error of one of its tasks, unless the task itself was stopped."""
+        ...
+
+    def part(
+        self, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
+    ) -> MappedRun:
+        """A run of a called program that is a part of this one; `work.leave` ends that."""
+        ...
+
+    def take_in(self, place: MapPlace, results: Iterable[RunResult]) -> None:
+        """Makes the results of a map's calls part of this run's, at the map's place."""
+        ...

@@ -1,0 +1,59 @@
+"""The part of a run that does not change: its program and place, its options, its backend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sgc.ir.graph import Node
+from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
+from sgc.runtime.executor.run.map_places import Called
+from sgc.runtime.executor.run.options import RunOptions
+from sgc.runtime.executor.run.stream import StreamState, special_pattern
+
+# (node, stream path, text): text that a stream has got, in order, never retracted.
+OnText = Callable[[Node, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """row: the key of the run's row; special: matches the model's special tokens; called: the
+    programs that maps call; base: where a mapped call stands in its run, "" for no such call.
+    """
+
+    program: str
+    row: str
+    backend: Backend
+    capabilities: Capabilities
+    options: RunOptions
+    on_text: OnText | None
+    special: re.Pattern[str] | None
+    called: Called
+    base: str = ""
+
+    @staticmethod
+    def of(
+        program: str,
+        backend: Backend,
+        capabilities: Capabilities,
+        options: RunOptions,
+        on_text: OnText | None = None,
+        row: str | None = None,
+        called: Called = Called(),  # noqa: B008  # it is frozen
+    ) -> Context:
+        """Returns a run's context. row: in place of the options'."""
+        row = options.row if row is None else row
+        special = special_pattern(capabilities.special_tokens)
+        return Context(program, row, backend, capabilities, options, on_text, special, called)
+
+    def part(self, program: str, base: str) -> Context:
+        """Returns the context of a mapped call."""
+        return replace(self, program=program, base=base)
+
+    def placed(self, path: str) -> str:
+        """Returns a path of this run as the whole run names it, of which this one is a part."""
+        return self.base + path.removeprefix(self.program) if self.base else path
+
+    def prompt(self, state: StreamState) -> Prompt:
+        return state.prompt(self.special)

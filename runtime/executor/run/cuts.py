@@ -1,0 +1,84 @@
+"""Streams of one run that were cut off, and what happens to their nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from sgc.ir.graph import Node, Ref, operand_refs
+from sgc.ir.op_specs import Flag
+from sgc.ir.ops import OPS
+from sgc.runtime.executor.run.stream import StreamState
+from sgc.runtime.executor.run.values import Lost, Values, lost_error
+
+# Ops that handle lost values themselves.
+_KNOWING = frozenset(
+    {"join_first", "winner", "winner_value", "winner_values", "publish", "prefetch"}
+)
+
+
+def awaited(node: Node) -> Iterable[str]:
+    """Returns the values that a node waits for before it starts; it may wait for more itself."""
+    if node.op == "join_first":
+        return ()
+    if node.op == "winner":
+        return [name for key, op in node.fields if key != "stream" for name in operand_refs(op)]
+    return node.refs()
+
+
+class Cuts:
+    """The streams of one run that were cut off, and the requests that can be."""
+
+    def __init__(self) -> None:
+        self.is_decided = False  # a join has taken some children, so that others are lost
+        self._lost: dict[str, Lost] = {}  # by the paths of children
+        self._asking: dict[asyncio.Task[None], str] = {}  # the paths of the streams that ask
+
+    def note(self, task: asyncio.Task[None], path: str) -> None:
+        """A stream's request has begun."""
+        self._asking[task] = path
+        task.add_done_callback(lambda done: self._asking.pop(done, None))
+
+    def cut(self, path: str, lost: Lost) -> None:
+        """Cuts off a stream and all that was forked from it."""
+        self._lost[path] = lost
+        for task, asking in list(self._asking.items()):
+            if self.at(asking) is not None:
+                task.cancel()
+
+    def at(self, path: str) -> Lost | None:
+        """Returns how the stream at a path was lost; None if it continues."""
+        if not self._lost:
+            return None
+        return next(
+            (lost for cut, lost in self._lost.items() if f"{path}/".startswith(f"{cut}/")), None
+        )
+
+    def of(self, values: Values, node: Node) -> Lost | None:
+        """Returns the value of a lost node's results; None for a node that is not lost.
+
+        Raises CutOff for a node that would carry something lost into the rest of the program.
+        """
+        if not self.is_decided or node.op in _KNOWING:
+            return None
+        path = path_of(values, node)
+        if path is not None and (lost := self.at(path)) is not None:
+            return lost
+        found = [value for name in node.refs() if type(value := values.raw(name)) is Lost]
+        if not found:
+            return None
+        is_stream_lost = "stream" in dict(node.fields) and path is None
+        is_use = not is_stream_lost or any(lost.is_late for lost in found)
+        if is_use and Flag.PURE not in OPS[node.op].flags:
+            raise lost_error(found[0])
+        return found[0]
+
+
+def path_of(values: Values, node: Node) -> str | None:
+    """The path of the stream that a node appends to; None if there is none or it is lost."""
+    stream = dict(node.fields).get("stream")
+    is_appending = Flag.APPENDS in OPS[node.op].flags and node.op not in _KNOWING
+    if not isinstance(stream, Ref) or not is_appending:
+        return None
+    state = values.raw(stream.name)
+    return state.path if isinstance(state, StreamState) else None

@@ -1,0 +1,140 @@
+"""Which nodes of a run can start: each waits until the values of its operands are there.
+
+What the nodes of a compiled program wait for is the same in every run: a `Plan` holds it. An
+interpreted program's nodes come one by one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sgc.ir.graph import Node, Ref
+from sgc.runtime.executor.run.cuts import awaited
+from sgc.runtime.executor.run.stream_order import StreamOrder
+from sgc.runtime.executor.run.values import Values
+
+# Ops whose place among others counts in the order of the program.
+NOTED = frozenset({"publish", "tool", "stream", "fork", "map"})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Nodes, how many values each waits for, and which nodes wait for each value."""
+
+    nodes: tuple[Node, ...]
+    n_missing: tuple[int, ...]
+    waiting: Mapping[str, tuple[int, ...]]
+    noted: tuple[Node, ...]  # those that a run takes note of before they start
+    is_in_order: bool  # it returns, and publishes streams in the order in which they begin
+
+
+class _Key:
+    """Compares nodes by identity: comparing them by value would cost more than the plan saves."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.nodes is other.nodes
+
+    def __hash__(self) -> int:
+        return id(self.nodes)
+
+
+def plan_of(nodes: tuple[Node, ...]) -> Plan:
+    """Returns the plan of a straight line of nodes, kept while it is used."""
+    return _plan(_Key(nodes))
+
+
+@lru_cache(maxsize=64)
+def _plan(key: _Key) -> Plan:
+    counts = []
+    waiting: dict[str, list[int]] = {}
+    for place, node in enumerate(key.nodes):
+        missing = dict.fromkeys(awaited(node))
+        counts.append(len(missing))
+        for name in missing:
+            waiting.setdefault(name, []).append(place)
+    return Plan(
+        nodes=key.nodes,
+        n_missing=tuple(counts),
+        waiting={name: tuple(places) for name, places in waiting.items()},
+        noted=tuple(node for node in key.nodes if node.op in NOTED),
+        is_in_order=_is_in_order(key.nodes),
+    )
+
+
+def _is_in_order(nodes: tuple[Node, ...]) -> bool:
+    order = StreamOrder()
+    for node in nodes:
+        order.note(node)
+    numbers = [order.number_of(node) for node in nodes if node.op == "publish"]
+    has_callers = any(isinstance(n.get("caller"), Ref) for n in nodes if n.op == "stream")
+    return numbers == sorted(numbers) and not has_callers and nodes[-1].op == "return"
+
+
+class Schedule:
+    """The nodes of one run that are not finished. ready: those that can start, in order."""
+
+    def __init__(self, values: Values) -> None:
+        self.ready: deque[Node] = deque()
+        self.n_open = 0  # nodes submitted and not finished, and what else keeps the run from ending
+        self._by_name = values.by_name
+        self._blocked: dict[str, list[_Pending]] = {}  # by the values that they wait for
+        self._plan: Plan | None = None
+        self._n_missing: list[int] = []  # of the plan's nodes
+
+    def add(self, node: Node) -> None:
+        """Takes a node whose operands are defined by earlier ones."""
+        self.n_open += 1
+        missing = {name for name in awaited(node) if name not in self._by_name}
+        if missing:
+            pending = _Pending(node, len(missing))
+            for name in missing:
+                self._blocked.setdefault(name, []).append(pending)
+        else:
+            self.ready.append(node)
+
+    def add_all(self, plan: Plan) -> None:
+        """Takes all nodes of a compiled program, once; the values that they wait for are known."""
+        self.n_open += len(plan.nodes)
+        self._plan, self._n_missing = plan, list(plan.n_missing)
+        for place, count in enumerate(plan.n_missing):
+            if count == 0:
+                self.ready.append(plan.nodes[place])
+        for name in list(self._by_name):
+            self.came(name)
+
+    def came(self, name: str) -> None:
+        """A value is there: the nodes that wait for nothing else are ready."""
+        if self._plan is not None:
+            counts = self._n_missing
+            for place in self._plan.waiting.get(name, ()):
+                counts[place] -= 1
+                if counts[place] == 0:
+                    self.ready.append(self._plan.nodes[place])
+        elif self._blocked:
+            for pending in self._blocked.pop(name, ()):
+                pending.n_missing -= 1
+                if pending.n_missing == 0:
+                    self.ready.append(pending.node)
+
+    def clear(self) -> None:
+        """Forgets all nodes: the run has failed."""
+        self._blocked.clear()
+        self.ready.clear()
+
+
+class _Pending:
+    """A node that waits for some of its operands."""
+
+    __slots__ = ("n_missing", "node")
+
+    def __init__(self, node: Node, n_missing: int) -> None:
+        self.node = node
+        self.n_missing = n_missing

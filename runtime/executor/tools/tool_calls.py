@@ -1,0 +1,179 @@
+"""Tools at run time: which Python a name stands for, and the calls of one run.
+
+A program only names its tools. The caller of the run decides what a name stands for, else the tools
+that the program's own Python called; nothing is imported here. Calls overlap with generations;
+`run/tool_order.py` decides which wait for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, Protocol
+
+from sgc.errors import ToolError
+from sgc.ir.graph import Lit, Node
+from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.interface.plain import canonical, checked, plain_copy
+from sgc.runtime.executor.interface.tools import ToolImpl, ToolSource
+from sgc.runtime.executor.run.context import Context
+from sgc.runtime.executor.run.record import ToolCall
+from sgc.runtime.executor.run.tool_order import CallPlace, ToolMark, ToolOrder
+from sgc.runtime.executor.tools.logged import LoggedCall, Outcome
+from sgc.runtime.executor.tools.threads import call_on_loop, call_on_thread
+
+
+class Caller(Protocol):
+    """The run that a tool is called in."""
+
+    @property
+    def context(self) -> Context: ...
+
+    def field(self, node: Node, name: str) -> Any:
+        """The value of a field of a node that is ready."""
+        ...
+
+
+class Tools:
+    """The tools of one run, and their calls. order: the order of the calls."""
+
+    def __init__(self, allowed: ToolSource | None) -> None:
+        self.order = ToolOrder()
+        self._allowed = allowed
+        self._own: dict[str, ToolImpl] = {}
+
+    def allow(self, tools: Iterable[ToolImpl]) -> None:
+        """Allows tools of the program's own; those of the caller come first."""
+        self._own.update((tool.name, tool) for tool in tools)
+
+    def check(self, nodes: Iterable[Node]) -> None:
+        """Raises ToolError for the first call whose tool is not allowed, or is a different one."""
+        for node in nodes:
+            if node.op == "tool":
+                self.resolve(node)
+
+    def part(self, mark: ToolMark) -> Tools:
+        """The tools of one call of a map; its effects follow those before the map."""
+        tools = Tools(self._allowed)
+        tools._own, tools.order = self._own, self.order.part(mark)
+        return tools
+
+    def resolve(self, node: Node) -> ToolImpl:
+        name = node.text("name")
+        found = self._allowed.find(node) if self._allowed is not None else None
+        found = found or self._own.get(name)
+        where = str(node.loc or "")
+        if found is None:
+            raise ToolError(
+                f"the program calls the tool {name!r}, which is not allowed",
+                where=where,
+                hint="name the Python it is in: --tools PROG.py, or allow_tools=[function]",
+            )
+        for what, compiled in (("signature", found.signature), ("effect", found.effect)):
+            if compiled is not None and compiled != node.text(what):
+                raise ToolError(
+                    f"the tool {name!r} is not the one that the program was compiled for: its "
+                    f"{what} was {node.text(what)!r} and is {compiled!r}",
+                    where=where,
+                    hint="compile the program anew, or allow the tool it was compiled with",
+                )
+        return found
+
+    async def call(self, run: Caller, node: Node) -> Any:
+        """Makes the call of a node when it is its turn; returns its value."""
+        place = self.order.begin(node)
+        if place.done is None:
+            return await self._call(run, node, place)
+        if place.after is not None:
+            await asyncio.shield(place.after)
+        async with self.order.turn:
+            value = await self._call(run, node, place)
+        place.done.set_result(None)
+        return value
+
+    async def _call(self, run: Caller, node: Node, place: CallPlace) -> Any:
+        context = run.context
+        path = context.placed(node.text("path")) if node.text("path") else context.base
+        args = _arguments(run, node)
+        on_error = run.field(node, "on_error")
+        instead = None if on_error is None else json.loads(on_error)
+        written = canonical(args)  # before the call, which may change them
+        start_s = time.monotonic()
+
+        def make() -> Coroutine[Any, Any, tuple[Any, str]]:
+            return self._make(node, run.field(node, "timeout_s"), instead, *args)
+
+        log = context.options.log
+        if log is None:
+            outcome = Outcome(*await make())
+        else:
+            logged = LoggedCall(
+                log, context.row, path, place.ordinal, node, json.loads(written), instead
+            )
+            outcome = await logged.outcome(make)
+        made = ToolCall(
+            node.text("name"), place.ordinal, node.text("effect"), written, node.loc,
+            start_s, time.monotonic(), outcome.error, outcome.is_logged, path,
+        )  # fmt: skip
+        self.order.add(place, made)
+        if type(outcome.value) is Failed and not _catches(node):
+            raise outcome.value.error()  # out of the log of a run that handled it
+        return outcome.value
+
+    async def _make(
+        self, node: Node, timeout_s: float | None, instead: Any,
+        args: list[Any], kwargs: Mapping[str, Any],
+    ) -> tuple[Any, str]:  # fmt: skip
+        """Returns the value that the program sees, and the error that it replaces, if any."""
+        tool = self.resolve(node)
+
+        def call() -> Any:
+            return tool.call(*args, **kwargs)
+
+        made = call_on_loop if tool.is_async else call_on_thread
+        value, error = await made(call, timeout_s)
+        if error is None:
+            try:
+                return _checked(node, value), ""
+            except ToolError as unfit:
+                if not _catches(node):
+                    raise
+                error = unfit
+        failed = Failed.of(node.text("name"), error, str(node.loc or ""))
+        if instead is not None:
+            return instead, failed.text
+        if _catches(node) and isinstance(error, Exception):
+            return failed, failed.text
+        raise failed.error()
+
+
+def _arguments(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
+    """Copies the arguments, by position and by name, so that a tool may change its own."""
+    try:
+        args = [plain_copy(arg) for arg in run.field(node, "args")]
+    except (TypeError, ValueError) as error:
+        raise ToolError(
+            f"an argument of the tool {node.text('name')!r} is not plain data: {error}",
+            hint="pass text, numbers, bools, and lists and dicts of them",
+        ) from error
+    keys = run.field(node, "keys")
+    n_placed = len(args) - len(keys)
+    return args[:n_placed], dict(zip(keys, args[n_placed:], strict=True))
+
+
+def _checked(node: Node, value: Any) -> Any:
+    type_ = node.results[0].type
+    try:
+        return checked(value, type_)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolError(
+            f"the tool {node.text('name')!r} did not return {type_}, as its annotation says: "
+            f"{error}",
+            hint="annotate what it returns: str, int, float, bool, list[str] or dict",
+        ) from error
+
+
+def _catches(node: Node) -> bool:
+    return node.get("catches") == Lit(True)
