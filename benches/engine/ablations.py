@@ -29,7 +29,8 @@ from drive import Drive, be_tuned
 from peers import machine
 from workloads import Call, Program, make
 
-from sgc.runtime.engine.model.runner import ModelRunner, load_model
+from sgc.runtime.engine.model.loading import load_model
+from sgc.runtime.engine.model.runner import ModelRunner
 from sgc.runtime.engine.step.core import EngineCore
 
 SHAPES = ("few_shot_select", "multi_level", "tree_of_thought", "judge", "react")

@@ -33,7 +33,8 @@ from shapes import FIRST_ID
 from summary import paired_ratio
 from texts import CHOICES
 
-from sgc.runtime.engine.model.runner import ModelRunner, load_model
+from sgc.runtime.engine.model.loading import load_model
+from sgc.runtime.engine.model.runner import ModelRunner
 from sgc.runtime.engine.requests.request import Commit, EngineRequest, Score
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer

@@ -12,9 +12,10 @@ import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from sgc.errors import SgcError
+from sgc.runtime.engine.config import Checked
 from sgc.runtime.engine.model.models import ModelSource
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.process import garbage, tuning
@@ -26,9 +27,6 @@ from sgc.runtime.engine.text.template_child import start_probe
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
-
-if TYPE_CHECKING:  # it runs as `__main__`, and would be imported a second time
-    from sgc.runtime.engine.serve import Checked
 
 T = TypeVar("T")
 

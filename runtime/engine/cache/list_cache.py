@@ -13,7 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from sgc.runtime.engine.cache.radix import NO_INTS, Inserted, Ints, Match, Node, common_prefix
+from sgc.runtime.engine.cache.radix import Inserted, Match, Node
+from sgc.runtime.engine.ints import NO_INTS, Ints, common_prefix
 
 
 class _Holders:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.cache.cache import IntBuffer
-from sgc.runtime.engine.cache.radix import Ints, Node
+from sgc.runtime.engine.cache.radix import Node
+from sgc.runtime.engine.ints import IntBuffer, Ints
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.requests.penalties import Penalties

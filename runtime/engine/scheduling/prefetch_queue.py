@@ -16,7 +16,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.requests.request import State, Update, Usage, Work
 from sgc.runtime.engine.scheduling.scheduler import ALIGNED, Item, Scheduler
 

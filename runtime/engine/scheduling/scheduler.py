@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
-from sgc.runtime.engine.cache.radix import Ints, Match, Node, common_prefix
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.cache.radix import Match, Node
+from sgc.runtime.engine.ints import IntBuffer, Ints, common_prefix
 from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.requests.request import Generate, State, Work

@@ -19,7 +19,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from sgc.runtime.engine.cache.radix import Ints, common_prefix
+from sgc.runtime.engine.ints import Ints, common_prefix
 from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import State, Work
 from sgc.runtime.engine.scheduling.turns import Turns

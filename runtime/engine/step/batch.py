@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.radix import NO_INTS, Ints
+from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.requests.choices import Target
 from sgc.runtime.engine.requests.logprobs import log_sum_exp

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.model.forward import Forward
 from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import ChoiceTrie

@@ -112,7 +112,7 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
 
 
 def _real(config: WorkerConfig, folder: str) -> _Model:
-    from sgc.runtime.engine.model.runner import load_model
+    from sgc.runtime.engine.model.loading import load_model
 
     garbage.collect()
     runner = load_model(

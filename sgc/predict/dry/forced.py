@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from sgc.errors import BackendError
 from sgc.predict.dry.model import OpenedModel
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.cache.cache import IntBuffer
 from sgc.runtime.engine.guides.stops import TextStops
+from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.requests.request import Generate, Work
 from sgc.runtime.engine.step.generation import begin, grow
 from sgc.runtime.engine.worker.wire import request_of

@@ -13,7 +13,8 @@ from engine.core.naive_cache import NaiveCache, Place
 
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.cache.list_cache import ListCache
-from sgc.runtime.engine.cache.radix import Ints, Node, RadixTree
+from sgc.runtime.engine.cache.radix import Node, RadixTree
+from sgc.runtime.engine.ints import Ints
 
 EPISODES = (50, 200, 1000)  # operations on one cache
 POOLS = (1, 9, 19, 19, 40, 200)

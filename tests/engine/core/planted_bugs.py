@@ -13,7 +13,8 @@ import numpy as np
 
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.cache.pool import PagePool
-from sgc.runtime.engine.cache.radix import NO_INTS, RadixTree
+from sgc.runtime.engine.cache.radix import RadixTree
+from sgc.runtime.engine.ints import NO_INTS
 from sgc.runtime.engine.model.forward import Row
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.requests.penalties import Penalties

@@ -13,11 +13,10 @@ import pytest
 import torch
 import transformers
 
+from sgc.runtime.engine.model.loading import default_pool_tokens, load_model
 from sgc.runtime.engine.model.runner import (
     ModelRunner,
     UnsupportedModel,
-    default_pool_tokens,
-    load_model,
     packed_runner,
     runner_of,
     stock_runner,

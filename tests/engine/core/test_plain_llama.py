@@ -13,9 +13,10 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.model.plain_files import find_plain, read_config
-from sgc.runtime.engine.model.runner import load_model, max_context_of
+from sgc.runtime.engine.model.runner import max_context_of
 from sgc.runtime.engine.model.transformers_files import load_stock
 
 SIZES = {
@@ -188,7 +189,7 @@ def test_a_plain_model_takes_no_transformers_and_one_thread(tmp_path: Path) -> N
     """In a process of its own: this one has both."""
     save(tmp_path)
     code = (
-        "import sys, torch; from sgc.runtime.engine.model.runner import load_model;"
+        "import sys, torch; from sgc.runtime.engine.model.loading import load_model;"
         f"load_model({str(tmp_path)!r}, pool_tokens=9);"
         "print('transformers' in sys.modules, torch.get_num_threads())"
     )
