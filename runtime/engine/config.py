@@ -6,6 +6,7 @@ Imports no gRPC, no asyncio and no tokenizers: the step process waits for this (
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from sgc.runtime.engine.server.listen import (
 )
 from sgc.runtime.engine.text.json_files import configured_eos_ids
 
+FOR_HTTP = {"aiohttp": "aiohttp"}
+FOR_METRICS = {**FOR_HTTP, "prometheus-client": "prometheus_client"}
 MOST = {
     "pool_tokens": 100_000_000,
     "max_context": 1_000_000_000,
@@ -67,7 +70,7 @@ class Checked:
     config: ServerConfig
     address: Address
     security: Security
-    scraped: Any
+    scraped: Address | None
     http: Address | None
     source: ModelSource
 
@@ -79,8 +82,8 @@ def check(config: ServerConfig) -> Checked:
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
     check_exposure(address, security)
     check_free(address)
-    scraped = _metrics_address(config, security)
-    http = _http_address(config, security)
+    scraped = http_address("--metrics", config.metrics, security, FOR_METRICS)
+    http = http_address("--http", config.http, security, FOR_HTTP)
     return Checked(config, address, security, scraped, http, resolve(config.model))
 
 
@@ -115,32 +118,22 @@ def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
     }
 
 
-def _metrics_address(config: ServerConfig, security: Any) -> Any:
-    """Where the metrics are served; None if nowhere."""
-    if config.metrics == "off":
+def http_address(
+    option: str, text: str, security: Security, packages: Mapping[str, str]
+) -> Address | None:
+    """Of `[host:]port`, loopback if no host is named; None for "off". packages: what serving it
+    takes, module by name."""
+    if text == "off":
         return None
-    if importlib.util.find_spec("prometheus_client") is None:
-        raise UsageError(
-            "--metrics needs a package that is not installed: prometheus-client",
-            hint="pip install 'sgc[engine]'",
-        )
-    from sgc.runtime.engine.metrics.http import metrics_address
-
-    return metrics_address(config.metrics, security)
-
-
-def _http_address(config: ServerConfig, security: Security) -> Address | None:
-    """Where OpenAI's and SGLang's HTTP is served (`http/`); None if nowhere."""
-    if config.http == "off":
-        return None
-    if importlib.util.find_spec("aiohttp") is None:
-        raise UsageError(
-            "--http needs a package that is not installed: aiohttp",
-            hint="pip install 'sgc[engine]'",
-        )
-    address = parse_address(f"127.0.0.1:{config.http}" if config.http.isdigit() else config.http)
+    for name, module in packages.items():
+        if importlib.util.find_spec(module) is None:
+            raise UsageError(
+                f"{option} needs a package that is not installed: {name}",
+                hint="pip install 'sgc[engine]'",
+            )
+    address = parse_address(f"127.0.0.1:{text}" if text.isdigit() else text)
     if address.path is not None:
-        raise UsageError("--http: expected [host:]port or off")
+        raise UsageError(f"{option}: expected [host:]port or off")
     check_exposure(address, security)
     check_free(address)
     return address
