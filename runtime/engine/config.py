@@ -12,7 +12,7 @@ from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.model.models import ModelSource, resolve
-from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
+from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,
@@ -48,7 +48,6 @@ class ServerConfig:
     max_running: int = 256
     max_waiting: int = 8192
     policy: str = DEFAULT_POLICY
-    cache: str = DEFAULT_CACHE
     shares_in_batch: bool = True
     jumps: bool = True
     dtype: str = "auto"
@@ -108,7 +107,6 @@ def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
         "max_running": config.max_running,
         "max_waiting": config.max_waiting,
         "policy": config.policy,
-        "cache": config.cache,
         "shares_in_batch": config.shares_in_batch,
         "jumps": config.jumps,
         "dtype": config.dtype,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
-from sgc.runtime.engine.names import CACHES, DTYPES, POLICIES
+from sgc.runtime.engine.names import DTYPES, POLICIES
 from sgc.runtime.engine.worker import process as worker_process
 
 
@@ -74,7 +74,6 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--max-running", type=_positive, default=defaults.max_running)
     add("--max-waiting", type=_positive, default=defaults.max_waiting)
     add("--policy", choices=POLICIES, default=defaults.policy)
-    add("--cache", choices=CACHES, default=defaults.cache)
     add("--no-batch-sharing", dest="shares_in_batch", action="store_false")
     add("--no-jump-forward", dest="jumps", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")

@@ -1,36 +1,25 @@
 """The radix tree and the page pool as one memory: cached prefixes make room for new pages.
 
-A table of sequences can stand in for the tree, and nothing at all can be kept: the ablations
-of the paper.
-
 Owns no tensors. The scheduler reserves and releases here; a request publishes what it has
 computed, which shares it with everyone.
 """
 
 from __future__ import annotations
 
-from sgc.runtime.engine.cache.list_cache import ListCache
 from sgc.runtime.engine.cache.pool import PagePool
 from sgc.runtime.engine.cache.radix import Match, Node, RadixTree
 from sgc.runtime.engine.ints import Ints
-from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE
 
 
 class PrefixCache:
-    """kind: "radix", "list" (`list_cache.py`) or "none". Raises ValueError for any other."""
-
-    def __init__(self, pool_tokens: int, kind: str = DEFAULT_CACHE) -> None:
-        if kind not in CACHES:
-            raise ValueError(f"cache must be one of {', '.join(CACHES)}, not {kind!r}")
-        self.keeps = kind != "none"
-        self.tree = ListCache(pool_tokens) if kind == "list" else RadixTree()
+    def __init__(self, pool_tokens: int, tree: RadixTree | None = None) -> None:
+        self.tree = RadixTree() if tree is None else tree
         self.pool = PagePool(pool_tokens)
         self.n_evicted = 0
 
     def match(self, tokens: Ints, namespace: bytes) -> Match:
         """The longest prefix that is held. Changes nothing."""
-        root = self.tree.root(namespace)
-        return self.tree.match(tokens, root) if self.keeps else Match(root, 0, 0)
+        return self.tree.match(tokens, self.tree.root(namespace))
 
     @property
     def n_available(self) -> int:
@@ -66,8 +55,7 @@ class PrefixCache:
 
     def demote(self, node: Node, n_kept: int) -> None:
         """What leads to the node after `n_kept` tokens is not used again, as far as we know."""
-        if isinstance(self.tree, RadixTree):
-            self.tree.demote(node, n_kept)
+        self.tree.demote(node, n_kept)
 
     def flush(self) -> int:
         """Drops every cached prefix that is not locked; gives the number of tokens."""

@@ -76,9 +76,6 @@ class Ahead:
 
     def add(self, work: Work) -> list[Update]:
         """Takes one in; gives what is to be said of those that give way to it."""
-        if not self._cache.keeps:
-            self.n_ended, self.n_dropped = self.n_ended + 1, self.n_dropped + 1
-            return [_Prefetch(work, 0).ended(gave_way=True)]
         dropped = []
         if len(self._queue) >= MAX_WAITING:
             waiting = (one for one in self._queue.values() if one.n_run == 0)

@@ -157,7 +157,7 @@ class Scheduler:
         """Puts the computed part of the sequence into the tree, for everyone."""
         assert work.node is not None
         start, end = work.n_published, work.n_computed
-        if start == end or not self.cache.keeps:
+        if start == end:
             return
         pages = work.pages.view[start:end]
         node, held = self.cache.insert(work.tokens.view[start:end], pages, work.node)
@@ -169,8 +169,6 @@ class Scheduler:
 
     def publish_choices(self, work: Work) -> None:
         """Puts what was run of the choices into the tree, below the prompt."""
-        if not self.cache.keeps:
-            return
         assert work.trie is not None
         assert work.node is not None
         ends: dict[Branch | None, Node] = {None: work.node}

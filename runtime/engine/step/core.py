@@ -23,7 +23,7 @@ from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.model.forward import Forward
-from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
+from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.logprobs import LogprobLog
 from sgc.runtime.engine.requests.penalties import Penalties
@@ -95,8 +95,8 @@ class Stats:
 class EngineCore:
     """chunk_tokens: positions a step may run, decodes included. policy: `names.POLICIES`.
 
-    check: verify every invariant after each step, at a cost. cache, shares_in_batch: for the
-    ablations (`names.CACHES`; whether requests wait for positions that others are computing).
+    check: verify every invariant after each step, at a cost. shares_in_batch: whether requests
+    wait for positions that others are computing. make_cache: of a pool's size; an ablation's own.
     headroom_tokens: pages kept free for what each running request may generate. jumps: whether
     tokens that a constraint forces are appended without asking the model.
     """
@@ -114,7 +114,7 @@ class EngineCore:
         make_stop_checker: StopCheckerFactory | None = None,
         check: bool = False,
         policy: str = DEFAULT_POLICY,
-        cache: str = DEFAULT_CACHE,
+        make_cache: Callable[[int], PrefixCache] = PrefixCache,
         shares_in_batch: bool = True,
         headroom_tokens: int = 32,
         jumps: bool = True,
@@ -125,11 +125,11 @@ class EngineCore:
         self._make_stop_checker = make_stop_checker
         self._checks = check
         self._chunk_tokens, self._max_running = chunk_tokens, max_running
-        self._policy, self._cache_kind = policy, cache
+        self._policy, self._make_cache = policy, make_cache
         self._headroom_tokens = headroom_tokens
         self._jumps = jumps
         self._masks = Masks(vocab_size)
-        self._shares_in_batch = shares_in_batch and cache == "radix"
+        self._shares_in_batch = shares_in_batch
         self._counters = Counters()
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
@@ -138,7 +138,7 @@ class EngineCore:
         self._start()
 
     def _start(self) -> None:
-        self.cache = PrefixCache(self.limits.pool_tokens, self._cache_kind)
+        self.cache = self._make_cache(self.limits.pool_tokens)
         self.scheduler = Scheduler(
             self.cache,
             self._chunk_tokens,

@@ -8,8 +8,9 @@ import virtual_clock as clock
 from engine.core.conftest import make_core, make_model, request
 from engine.core.engine_requests import VOCAB as SMALL
 from engine.core.engine_requests import make_long_requests, make_requests, right_answers
+from other_caches import CACHES
 
-from sgc.runtime.engine.names import CACHES, POLICIES
+from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Prefetch, Update
 from sgc.runtime.engine.scheduling.prefetch_queue import MAX_WAITING, SHARE
 
@@ -178,14 +179,6 @@ def test_refusals() -> None:
     assert "in use" in steps.said[1].error.message
     assert "vocabulary" in steps.said[2].error.message
     assert steps.said[3].error is None
-
-
-def test_nothing_is_computed_where_nothing_is_kept() -> None:
-    steps = Steps(cache="none")
-    steps.submit(1, LONG, Prefetch())
-    steps.step()
-    assert steps.said[1].gave_way
-    assert steps.sizes == []
 
 
 @pytest.mark.parametrize("rate", [1, 4])

@@ -115,6 +115,9 @@ class ListCache:
             self._drop(shorter)
         return Inserted(node, held[len(under) :])
 
+    def demote(self, node: Node, n_kept: int) -> None:
+        """Of a last use this table makes nothing."""
+
     def path_pages(self, node: Node) -> Ints:
         return node.pages
 
