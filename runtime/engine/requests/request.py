@@ -29,15 +29,14 @@ class Stop:
     """
 
     text: str = ""
-    n_over: int = -1
+    n_over: int | None = None
     n_chars: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.text) or self.n_over >= 0
+        return bool(self.text) or self.n_over is not None
 
 
 NO_STOP = Stop()
-NO_TOKEN = -1  # drawn where a constraint leaves nothing to draw
 
 
 class StopChecker(Protocol):
@@ -218,8 +217,8 @@ class Update:
     final: bool = False
     finish_reason: pb.FinishReason = pb.FINISH_REASON_UNSPECIFIED
     matched: str = ""
-    matched_id: int = -1
-    n_over: int = -1  # if a stop pattern's match ended it: the characters after that
+    matched_id: int | None = None
+    n_over: int | None = None  # if a stop pattern's match ended it: the characters after that
     choices: tuple[tuple[float, ...], ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
     prompt_logprobs: tuple[TokenLogprob, ...] = ()

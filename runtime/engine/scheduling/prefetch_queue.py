@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.requests.request import State, Update, Usage, Work
-from sgc.runtime.engine.scheduling.scheduler import ALIGNED, Item, Scheduler
+from sgc.runtime.engine.scheduling.items import ALIGNED, Item
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
 
 MAX_WAITING = 64
 # A prefetch's chunk is this part of a step: whoever comes meanwhile waits for the rest of it.

@@ -12,8 +12,8 @@ from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.requests.choices import Target
 from sgc.runtime.engine.requests.logprobs import log_sum_exp
-from sgc.runtime.engine.requests.request import NO_TOKEN, Generate, Work
-from sgc.runtime.engine.scheduling.scheduler import BranchPart, Item
+from sgc.runtime.engine.requests.request import Generate, Work
+from sgc.runtime.engine.scheduling.items import BranchPart, Item
 from sgc.runtime.engine.step.faults import Faults
 
 FIRST: Ints = np.zeros(1, np.int64)
@@ -130,14 +130,17 @@ def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Fa
 
 
 def log_tokens(
-    batch: StepBatch, logits: npt.NDArray[np.float32], drawn: Mapping[Work, int], faults: Faults
+    batch: StepBatch,
+    logits: npt.NDArray[np.float32],
+    drawn: Mapping[Work, int | None],
+    faults: Faults,
 ) -> None:
     """Notes the log-probabilities that were asked for: of tokens that were there, and drawn."""
     there = [(at, work, index, work.tokens.at(index)) for at, work, index in batch.logged]
     new = [
-        (at, work, len(work.tokens), drawn[work])
+        (at, work, len(work.tokens), token)
         for work, at in batch.sampled
-        if work.logprobs is not None and drawn.get(work, NO_TOKEN) != NO_TOKEN
+        if work.logprobs is not None and (token := drawn.get(work)) is not None
     ]
     for at, work, index, token in [*there, *new]:
         assert work.logprobs is not None

@@ -17,79 +17,34 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.model.forward import Forward
 from sgc.runtime.engine.names import DEFAULT_POLICY
-from sgc.runtime.engine.requests.choices import ChoiceTrie
-from sgc.runtime.engine.requests.logprobs import LogprobLog
-from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.request import (
     Commit,
     EngineError,
     EngineRequest,
-    Generate,
     Prefetch,
-    Score,
     State,
-    StopChecker,
-    Stops,
     Update,
     Usage,
     Work,
 )
 from sgc.runtime.engine.requests.validate import Limits, problem_of
+from sgc.runtime.engine.scheduling.items import Item
 from sgc.runtime.engine.scheduling.prefetch_queue import Ahead
-from sgc.runtime.engine.scheduling.scheduler import Item, Scheduler
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
 from sgc.runtime.engine.step.batch import StepBatch, build, log_tokens, write_logprobs
+from sgc.runtime.engine.step.counts import Counters, Stats
 from sgc.runtime.engine.step.drawing import draw_tokens
+from sgc.runtime.engine.step.equipment import Equipment, StopCheckerFactory
 from sgc.runtime.engine.step.faults import Faults, error_of
-from sgc.runtime.engine.step.generation import begin, final_update, grow
+from sgc.runtime.engine.step.generation import final_update, grow
 from sgc.runtime.engine.step.masks import Masks
-
-_NO_USAGE = Usage()
-StopCheckerFactory = Callable[[Stops], StopChecker]
-
-
-@dataclass(slots=True)
-class Counters:
-    """Sums over finished requests but prefetches, and over steps. sampled_tokens: as they come,
-    the forced ones of them that no step was made for included.
-
-    forward_s: seconds in `Forward.run`, the wait for its result included.
-    """
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    computed_tokens: int = 0
-    completion_tokens: int = 0
-    positions_run: int = 0
-    steps: int = 0
-    sampled_tokens: int = 0
-    forced_tokens: int = 0
-    forward_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    counters: Counters
-    preemptions: int
-    evicted_tokens: int
-    pool_tokens: int
-    free_tokens: int
-    cached_pool_tokens: int
-    evictable_tokens: int
-    running_requests: int
-    waiting_requests: int
-    parked_requests: int
-    prefetches: int
-    prefetched_tokens: int
-    dropped_prefetches: int
-    waiting_prefetches: int
 
 
 class EngineCore:
@@ -122,32 +77,36 @@ class EngineCore:
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
         self._forward = forward
-        self._make_stop_checker = make_stop_checker
+        self._equipment = Equipment(self.limits, make_stop_checker, jumps)
         self._checks = check
-        self._chunk_tokens, self._max_running = chunk_tokens, max_running
-        self._policy, self._make_cache = policy, make_cache
-        self._headroom_tokens = headroom_tokens
-        self._jumps = jumps
         self._masks = Masks(vocab_size)
-        self._shares_in_batch = shares_in_batch
         self._counters = Counters()
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
         self._outbox: list[Update] = []
         self._items: list[Item] = []  # of the step that is being made
+
+        def new_scheduler() -> Scheduler:
+            return Scheduler(
+                make_cache(pool_tokens),
+                chunk_tokens,
+                max_running,
+                policy=policy,
+                shares_in_batch=shares_in_batch,
+                headroom_tokens=headroom_tokens,
+            )
+
+        self._new_scheduler = new_scheduler
         self._start()
 
     def _start(self) -> None:
-        self.cache = self._make_cache(self.limits.pool_tokens)
-        self.scheduler = Scheduler(
-            self.cache,
-            self._chunk_tokens,
-            self._max_running,
-            policy=self._policy,
-            shares_in_batch=self._shares_in_batch,
-            headroom_tokens=self._headroom_tokens,
-        )
-        self.ahead = Ahead(self.cache, self.scheduler, self._chunk_tokens)
+        """With an empty cache."""
+        self.scheduler = self._new_scheduler()
+        self.ahead = Ahead(self.cache, self.scheduler, self.scheduler.chunk_tokens)
+
+    @property
+    def cache(self) -> PrefixCache:
+        return self.scheduler.cache
 
     @property
     def has_work(self) -> bool:
@@ -165,7 +124,7 @@ class EngineCore:
         try:
             error = self._refusal(request)
             if error is None:
-                self._prepare(work)
+                self._begin(work)
         except BaseException as problem:  # of this request alone: nothing is shared yet
             error = error_of(problem)
         if error is not None:
@@ -177,30 +136,11 @@ class EngineCore:
             self._live[request.id] = work
             self.scheduler.add(work)
 
-    def _prepare(self, work: Work) -> None:
-        """What the request needs while it lives."""
-        kind = work.request.kind
-        if isinstance(kind, Score):
-            work.trie = ChoiceTrie(kind.choices)
-        if not isinstance(kind, Generate):
-            return
-        if kind.params.has_penalties:
-            work.penalties = Penalties(work.request.tokens, self.limits.vocab_size)
-        if kind.stop:
-            assert self._make_stop_checker is not None
-            work.checker = self._make_stop_checker(kind.stop)
-        if kind.logprobs is not None:
-            start = kind.logprobs.start
-            first = work.n_prompt if start is None else min(start, work.n_prompt)
-            work.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
-        if kind.constraint is not None and kind.max_tokens > 0:
-            # A token that is forced has no log-probability worth telling: each is asked for.
-            work.guide = kind.constraint.start(self._jumps and kind.logprobs is None)
-            self._begin(work)
-
     def _begin(self, work: Work) -> None:
         """Text that a constraint forces at once joins the prompt's positions."""
-        update = begin(work, self.limits.longest)
+        update = self._equipment.equip(work)
+        if update is None:
+            return
         self._counters.sampled_tokens += len(update.new_ids)
         self._counters.forced_tokens += work.n_forced
         if update.final:  # said once the prompt is in the cache, as of any other request
@@ -336,7 +276,7 @@ class EngineCore:
                 work.trie.n_done += sum(part.n_tokens for part in item.parts)
             self.scheduler.publish(work)
 
-    def _emit(self, tokens: dict[Work, int], faults: Faults) -> None:
+    def _emit(self, tokens: dict[Work, int | None], faults: Faults) -> None:
         now = time.monotonic()
         for item in self._items:
             work = item.work
@@ -345,16 +285,15 @@ class EngineCore:
                 continue
             if work.prefilled_at is None and work.n_todo == 0:
                 work.prefilled_at = now
-                self._count(work.prompt_usage())
-            token = tokens.get(work)
-            if token is not None:
-                self._append(work, token)
+                self._counters.add(work.prompt_usage())
+            if work in tokens:
+                self._append(work, tokens[work])
             elif work.n_todo_in_all == 0:
                 self._finish(work)
             if work.state is State.RUNNING:
                 self.scheduler.commit(item)
 
-    def _append(self, work: Work, token: int) -> None:
+    def _append(self, work: Work, token: int | None) -> None:
         n_forced = work.n_forced
         try:
             update = grow(work, token, self.limits.longest)
@@ -385,13 +324,5 @@ class EngineCore:
         """usage: what the request is told; None if it ends before its time."""
         del self._live[work.request.id]
         counted = Usage() if work.prefilled_at is None else work.prompt_usage()
-        self._count(usage or work.usage_so_far(), counted)
+        self._counters.add(usage or work.usage_so_far(), counted)
         self.scheduler.leave(work)
-
-    def _count(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
-        """counted: the part of it that is in the sums already, as a prompt is once computed."""
-        counters = self._counters
-        counters.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens
-        counters.cached_tokens += usage.cached_tokens - counted.cached_tokens
-        counters.computed_tokens += usage.computed_tokens - counted.computed_tokens
-        counters.completion_tokens += usage.completion_tokens

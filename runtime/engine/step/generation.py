@@ -9,7 +9,6 @@ from itertools import takewhile
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.request import (
     NO_STOP,
-    NO_TOKEN,
     Generate,
     SamplingParams,
     Stop,
@@ -46,16 +45,17 @@ def begin(work: Work, longest: int) -> Update:
     return update
 
 
-def grow(work: Work, token: int, longest: int) -> Update:
+def grow(work: Work, token: int | None, longest: int) -> Update:
     """Appends a token that was drawn, and what a constraint then forces; final if that ends it.
 
-    longest: tokens a sequence may have. Raises ValueError if the constraint can be followed no
-    further.
+    token: None where the constraint leaves none to draw. longest: tokens a sequence may have.
+    Raises ValueError if the constraint can be followed no further.
     """
-    if work.guide is None:
+    if token is not None:
+        if work.guide is not None:
+            return _go_on(work, [token], longest)
         return _add(work, token, longest, [token]) or Update(work.request.id, (token,))
-    if token != NO_TOKEN:
-        return _go_on(work, [token], longest)
+    assert work.guide is not None
     work.guide.check()
     if not work.guide.may_end:
         raise ValueError("no token of this model can go on under the constraint")
@@ -119,7 +119,7 @@ def _ended(
     new_ids: list[int],
     reason: pb.FinishReason,
     stop: Stop = NO_STOP,
-    matched_id: int = -1,
+    matched_id: int | None = None,
 ) -> Update:
     log = work.logprobs
     return Update(

@@ -56,8 +56,8 @@ def test_lpm_goes_by_what_is_still_cached(lab) -> None:
     core = warmed(lab, A + A, pool=64)
     prompts_of(lab, core, [B, [*A, *A, 7]])
     core.scheduler.waiting.begin()
-    while core.scheduler._pinned:
-        core.scheduler._unpin_last()
+    while core.scheduler.pins.holders:
+        core.scheduler.pins.unpin_last()
     core.flush_cache()
     assert admitted_in_order(core) == [0, 1]
 
@@ -66,9 +66,9 @@ def test_the_pin_of_who_comes_last_gives_way_first(lab) -> None:
     core = warmed(lab, A + B)
     prompts_of(lab, core, [A + C, A + B + C])
     core.scheduler.waiting.begin()
-    assert sorted(work.n_known for work in core.scheduler._pinned) == [len(A), len(A + B)]
-    core.scheduler._unpin_last()
-    assert [work.n_known for work in core.scheduler._pinned] == [len(A + B)]
+    assert sorted(work.n_known for work in core.scheduler.pins.holders) == [len(A), len(A + B)]
+    core.scheduler.pins.unpin_last()
+    assert [work.n_known for work in core.scheduler.pins.holders] == [len(A + B)]
 
 
 def test_dfs_goes_depth_first(lab) -> None:
@@ -109,7 +109,7 @@ def test_every_policy_serves_all_and_forgets_them(lab, policy, cache) -> None:
         per_step=2,
     )
     assert all(outcome.last.error is None for outcome in outcomes.values())
-    assert len(core.scheduler.waiting) == len(core.scheduler._pinned) == 0
+    assert len(core.scheduler.waiting) == len(core.scheduler.pins.holders) == 0
     core.flush_cache()
     assert core.stats().free_tokens == 200
 
