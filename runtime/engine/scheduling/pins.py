@@ -24,18 +24,19 @@ class Pins:
         pin = self._cache.tree.lock(match) if match.length else None
         self.unpin(work)
         if pin is not None:
-            work.pin = pin
+            work.wait.pin = pin
             self.holders[work] = None
         return match.length
 
     def unpin(self, work: Work) -> None:
-        if work.pin is not None:
-            self._cache.tree.unlock(work.pin)
-            work.pin = None
+        if work.wait.pin is not None:
+            self._cache.tree.unlock(work.wait.pin)
+            work.wait.pin = None
             del self.holders[work]
 
     def unpin_last(self) -> None:
         """Gives up a prefix that is wanted by requests whose turn comes late."""
-        last = max(self.holders, key=lambda work: (-work.n_known, work.known_since)).pin
-        for work in [work for work in self.holders if work.pin is last]:
+        last = max(self.holders, key=lambda work: (-work.wait.n_known, work.wait.known_since))
+        pin = last.wait.pin
+        for work in [work for work in self.holders if work.wait.pin is pin]:
             self.unpin(work)

@@ -40,12 +40,12 @@ class _Prefetch:
         """What to say of it at its end; a prompt is counted as far as it came."""
         work, now = self.work, time.monotonic()
         n_prompt = self.n_reached if gave_way else len(work.tokens)
-        begun = now if work.admitted_at is None else work.admitted_at
+        begun = now if work.times.admitted_at is None else work.times.admitted_at
         usage = Usage(
             n_prompt,
             n_prompt - self.n_run,
             self.n_run,
-            queue_s=begun - work.submitted_at,
+            queue_s=begun - work.times.submitted_at,
             prefill_s=now - begun,
         )
         return Update(work.request.id, final=True, usage=usage, gave_way=gave_way)
@@ -152,7 +152,7 @@ class Ahead:
         work.n_computed = work.n_published = match.length
         work.pages = IntBuffer(self._cache.tree.path_pages(node))
         work.pages.extend(pages)
-        work.admitted_at = work.admitted_at or time.monotonic()
+        work.times.admitted_at = work.times.admitted_at or time.monotonic()
         self._item = Item(work, len(pages))
         return None
 

@@ -77,7 +77,7 @@ class Scheduler:
             if not self._enter(work, match, promised):
                 break
             promised += self._n_promised(work)
-            work.admitted_at = work.admitted_at or now
+            work.times.admitted_at = work.times.admitted_at or now
             admitted.append(work)
         return admitted
 

@@ -30,6 +30,7 @@ from sgc.runtime.engine.requests.request import (
     EngineRequest,
     Prefetch,
     State,
+    Times,
     Update,
     Usage,
     Work,
@@ -120,7 +121,7 @@ class EngineCore:
             # Whatever follows may change its only token: there is nothing to keep.
             self._outbox.append(Update(request.id, final=True, usage=Usage()))
             return
-        work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
+        work = Work(request, next(self._orders), Times(time.monotonic()), IntBuffer(request.tokens))
         try:
             error = self._refusal(request)
             if error is None:
@@ -142,9 +143,9 @@ class EngineCore:
         if update is None:
             return
         self._counters.sampled_tokens += len(update.new_ids)
-        self._counters.forced_tokens += work.n_forced
+        self._counters.forced_tokens += work.decoding.n_forced
         if update.final:  # said once the prompt is in the cache, as of any other request
-            work.ending, work.wants_logits = update, False
+            work.decoding.ending, work.wants_logits = update, False
         elif update.new_ids:
             self._outbox.append(update)
 
@@ -283,8 +284,8 @@ class EngineCore:
             if (error := faults.get(work)) is not None:
                 self._end(work, Update(work.request.id, final=True, error=error))
                 continue
-            if work.prefilled_at is None and work.n_todo == 0:
-                work.prefilled_at = now
+            if work.times.prefilled_at is None and work.n_todo == 0:
+                work.times.prefilled_at = now
                 self._counters.add(work.prompt_usage())
             if work in tokens:
                 self._append(work, tokens[work])
@@ -294,13 +295,13 @@ class EngineCore:
                 self.scheduler.commit(item)
 
     def _append(self, work: Work, token: int | None) -> None:
-        n_forced = work.n_forced
+        n_forced = work.decoding.n_forced
         try:
             update = grow(work, token, self.limits.longest)
         except BaseException as error:  # the constraint's, a stop's: it ends this request alone
             update = Update(work.request.id, final=True, error=error_of(error))
         self._counters.sampled_tokens += len(update.new_ids)
-        self._counters.forced_tokens += work.n_forced - n_forced
+        self._counters.forced_tokens += work.decoding.n_forced - n_forced
         if update.final:
             self._end(work, update)
         else:
@@ -323,6 +324,6 @@ class EngineCore:
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
         """usage: what the request is told; None if it ends before its time."""
         del self._live[work.request.id]
-        counted = Usage() if work.prefilled_at is None else work.prompt_usage()
+        counted = Usage() if work.times.prefilled_at is None else work.prompt_usage()
         self._counters.add(usage or work.usage_so_far(), counted)
         self.scheduler.leave(work)

@@ -31,16 +31,16 @@ class Equipment:
         if not isinstance(kind, Generate):
             return None
         if kind.params.has_penalties:
-            work.penalties = Penalties(work.request.tokens, self.limits.vocab_size)
+            work.decoding.penalties = Penalties(work.request.tokens, self.limits.vocab_size)
         if kind.stop:
             assert self.make_stop_checker is not None
-            work.checker = self.make_stop_checker(kind.stop)
+            work.decoding.checker = self.make_stop_checker(kind.stop)
         if kind.logprobs is not None:
             start = kind.logprobs.start
             first = work.n_prompt if start is None else min(start, work.n_prompt)
-            work.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
+            work.decoding.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
         if kind.constraint is None or kind.max_tokens == 0:
             return None
         # A token that is forced has no log-probability worth telling: each is asked for.
-        work.guide = kind.constraint.start(self.jumps and kind.logprobs is None)
+        work.decoding.guide = kind.constraint.start(self.jumps and kind.logprobs is None)
         return begin(work, self.limits.longest)

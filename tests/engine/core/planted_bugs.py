@@ -237,8 +237,8 @@ def penalties_forget_at_preemption(patch: Patch) -> None:
     def make(preempt):
         def wrong(self, work):
             preempt(self, work)
-            if work.penalties is not None:
-                work.penalties = Penalties(work.request.tokens, 61)
+            if work.decoding.penalties is not None:
+                work.decoding.penalties = Penalties(work.request.tokens, 61)
 
         return wrong
 
@@ -250,8 +250,8 @@ def stop_strings_forget_at_preemption(patch: Patch) -> None:
     def make(preempt):
         def wrong(self, work):
             preempt(self, work)
-            if work.checker is not None:
-                work.checker = type(work.checker)(work.request.kind.stop)
+            if work.decoding.checker is not None:
+                work.decoding.checker = type(work.decoding.checker)(work.request.kind.stop)
 
         return wrong
 

@@ -66,9 +66,9 @@ def test_the_pin_of_who_comes_last_gives_way_first(lab) -> None:
     core = warmed(lab, A + B)
     prompts_of(lab, core, [A + C, A + B + C])
     core.scheduler.waiting.begin()
-    assert sorted(work.n_known for work in core.scheduler.pins.holders) == [len(A), len(A + B)]
+    assert sorted(work.wait.n_known for work in core.scheduler.pins.holders) == [len(A), len(A + B)]
     core.scheduler.pins.unpin_last()
-    assert [work.n_known for work in core.scheduler.pins.holders] == [len(A + B)]
+    assert [work.wait.n_known for work in core.scheduler.pins.holders] == [len(A + B)]
 
 
 def test_dfs_goes_depth_first(lab) -> None:
