@@ -70,9 +70,9 @@ def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner
 
 
 def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
-    from sgc.runtime.engine.model.transformers_files import load_stock
+    from sgc.runtime.engine.model.transformers_files import load_transformers_model
 
-    model = load_stock(folder, dtype)
+    model = load_transformers_model(folder, dtype)
     if chooses_threads:
         _choose_threads(model.num_parameters())
     own = own_answers(model)
@@ -81,7 +81,7 @@ def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> Mode
         if (runner := _tried(way, model, own)) is not None:
             return runner
         del model  # before it is in memory a second time
-        model = load_stock(folder, dtype)
+        model = load_transformers_model(folder, dtype)
     runner = slowest(model, 1)
     check_model(runner, own)
     return runner

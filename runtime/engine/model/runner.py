@@ -82,15 +82,15 @@ def fused_runner(model: Any, n_pages: int) -> ModelRunner:
 
 
 def packed_runner(model: Any, n_pages: int) -> ModelRunner:
-    runner = stock_runner(model, n_pages)
+    runner = transformers_runner(model, n_pages)
     pack_linears(model)
     return runner
 
 
-def stock_runner(model: Any, n_pages: int) -> ModelRunner:
-    from sgc.runtime.engine.model.transformers_model import StockModel
+def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
+    from sgc.runtime.engine.model.transformers_model import TransformersModel
 
-    return ModelRunner(model, StockModel(model), n_pages, keeps_model=True)
+    return ModelRunner(model, TransformersModel(model), n_pages, keeps_model=True)
 
 
 Way = Callable[[Any, int], ModelRunner]
@@ -100,7 +100,7 @@ Way = Callable[[Any, int], ModelRunner]
 def ways(model: Any) -> list[Way]:
     """In which a model of transformers can be computed, the fastest first."""
     fused = [fused_runner] if is_understood(model) else []
-    return [*fused, packed_runner, stock_runner]
+    return [*fused, packed_runner, transformers_runner]
 
 
 def max_context_of(config: Any) -> int:

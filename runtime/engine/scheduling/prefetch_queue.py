@@ -51,7 +51,7 @@ class _Prefetch:
         return Update(work.request.id, final=True, usage=usage, gave_way=gave_way)
 
 
-class Ahead:
+class PrefetchQueue:
     """chunk_tokens: positions a step may run, decodes included; of a prefetch half of them.
 
     n_ended, n_dropped, n_run: prefetches that have ended; of these, those that gave way; positions

@@ -37,7 +37,7 @@ from sgc.runtime.engine.requests.request import (
 )
 from sgc.runtime.engine.requests.validate import Limits, problem_of
 from sgc.runtime.engine.scheduling.items import Item
-from sgc.runtime.engine.scheduling.prefetch_queue import Ahead
+from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
 from sgc.runtime.engine.step.batch import StepBatch, build, log_tokens, write_logprobs
 from sgc.runtime.engine.step.counts import Counters, Stats
@@ -103,7 +103,7 @@ class EngineCore:
     def _start(self) -> None:
         """With an empty cache."""
         self.scheduler = self._new_scheduler()
-        self.ahead = Ahead(self.cache, self.scheduler, self.scheduler.chunk_tokens)
+        self.prefetches = PrefetchQueue(self.cache, self.scheduler, self.scheduler.chunk_tokens)
 
     @property
     def cache(self) -> PrefixCache:
@@ -112,7 +112,7 @@ class EngineCore:
     @property
     def has_work(self) -> bool:
         """Whether `step` has something to do or to say."""
-        return bool(self._live or self._outbox or self.ahead)
+        return bool(self._live or self._outbox or self.prefetches)
 
     def submit(self, request: EngineRequest) -> None:
         """Takes a request in, or refuses it; a refusal is told by the next `step`."""
@@ -131,9 +131,9 @@ class EngineCore:
         if error is not None:
             self._outbox.append(Update(request.id, final=True, error=error))
         elif isinstance(request.kind, Prefetch):
-            self._outbox += self.ahead.add(work)
+            self._outbox += self.prefetches.add(work)
         else:
-            work.was_held = self.ahead.has_run
+            work.was_held = self.prefetches.has_run
             self._live[request.id] = work
             self.scheduler.add(work)
 
@@ -154,7 +154,7 @@ class EngineCore:
         work = self._live.get(request_id)
         if work is not None:
             self._forget(work)
-        self.ahead.cancel(request_id)
+        self.prefetches.cancel(request_id)
         self._outbox = [update for update in self._outbox if update.id != request_id]
 
     def step(self) -> list[Update]:
@@ -166,7 +166,7 @@ class EngineCore:
         self._items = self.scheduler.choose()
         # What is to be said waits for nothing.
         n_live = len(self._live) + len(self._outbox)
-        ahead, updates = self.ahead.choose(self._items, n_live)
+        ahead, updates = self.prefetches.choose(self._items, n_live)
         self._outbox += updates
         if self._items or ahead is not None:
             batch = build(self._items if ahead is None else [*self._items, ahead])
@@ -179,7 +179,7 @@ class EngineCore:
             tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
             log_tokens(batch, logits, tokens, faults)
             self._commit(batch, faults)
-            self._outbox += self.ahead.commit()
+            self._outbox += self.prefetches.commit()
             self._emit(tokens, faults)
         self._items = []
         if self._checks:
@@ -191,7 +191,7 @@ class EngineCore:
         """After `step` raised: ends the requests of its batch; without one, starts anew."""
         works = [item.work for item in self._items]
         self._items = []
-        prefetch_id = self.ahead.fail()
+        prefetch_id = self.prefetches.fail()
         half_gone = [w for w in works if w.state is State.RUNNING and not self._is_live(w)]
         is_empty = not works and prefetch_id is None
         if is_empty or half_gone:  # not the model's doing: something here is broken
@@ -210,7 +210,7 @@ class EngineCore:
     def reset(self, message: str) -> None:
         """The last resort: ends every request and starts with an empty cache."""
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
-        lost = [*self._live, *self.ahead.ids()]
+        lost = [*self._live, *self.prefetches.ids()]
         self._outbox += [Update(i, final=True, error=error) for i in lost]
         self._live.clear()
         self._items = []
@@ -233,10 +233,10 @@ class EngineCore:
             running_requests=running,
             waiting_requests=len(self._live) - running,
             parked_requests=sum(w.state is State.PARKED for w in self._live.values()),
-            prefetches=self.ahead.n_ended,
-            prefetched_tokens=self.ahead.n_run,
-            dropped_prefetches=self.ahead.n_dropped,
-            waiting_prefetches=len(self.ahead),
+            prefetches=self.prefetches.n_ended,
+            prefetched_tokens=self.prefetches.n_run,
+            dropped_prefetches=self.prefetches.n_dropped,
+            waiting_prefetches=len(self.prefetches),
         )
 
     def check(self) -> None:
@@ -246,7 +246,7 @@ class EngineCore:
         assert running <= self._live.keys()
 
     def _refusal(self, request: EngineRequest) -> EngineError | None:
-        if request.id in self._live or request.id in self.ahead:
+        if request.id in self._live or request.id in self.prefetches:
             message = f"request id {request.id} is in use by an unfinished request"
             return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
         if len(self._live) - len(self.scheduler.running) >= self.max_waiting:

@@ -235,7 +235,7 @@ def test_answers_and_waits_are_those_without_them(seed: int) -> None:
         for each in todo[: rng.integers(0, 4)]:
             core.submit(each)
             live.add(each.id)
-            held[each.id] += core.ahead.has_run
+            held[each.id] += core.prefetches.has_run
             todo.remove(each)
         if rng.random() < cancels and live:
             core.cancel(one := sorted(live)[0])
@@ -246,7 +246,7 @@ def test_answers_and_waits_are_those_without_them(seed: int) -> None:
             core.fail("a fault")
             core.check()
             continue
-        for id in live if core.ahead.has_run else ():
+        for id in live if core.prefetches.has_run else ():
             held[id] += 1
         for update in updates:
             said[update.id] += update.new_ids
