@@ -93,8 +93,8 @@ PASSES = (
 
 RULES = "tests/ir/test_rules.py tests/ir/test_golden.py tests/ir/test_verify.py"
 ENGINE = _of(
-    "runtime/engine/scheduling/scheduler.py", "tests/engine/core/test_policies.py:pin",
-    ("last = max(self._pinned,", "last = min(self._pinned,"),
+    "runtime/engine/scheduling/pins.py", "tests/engine/core/test_policies.py:pin",
+    ("last = max(self.holders,", "last = min(self.holders,"),
 )  # fmt: skip
 
 VERIFIER = (

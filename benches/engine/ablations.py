@@ -26,10 +26,12 @@ sys.path.append(str(Path(__file__).resolve().parent))
 import bars
 import models
 from drive import Drive, be_tuned
+from other_caches import CACHES
 from peers import machine
 from workloads import Call, Program, make
 
-from sgc.runtime.engine.model.runner import ModelRunner, load_model
+from sgc.runtime.engine.model.loading import load_model
+from sgc.runtime.engine.model.runner import ModelRunner
 from sgc.runtime.engine.step.core import EngineCore
 
 SHAPES = ("few_shot_select", "multi_level", "tree_of_thought", "judge", "react")
@@ -37,8 +39,8 @@ SHAPES = ("few_shot_select", "multi_level", "tree_of_thought", "judge", "react")
 POOL_SHARE = 0.4
 WITHOUT: dict[str, dict[str, Any]] = {
     "whole": {},
-    "cache": {"cache": "none"},
-    "tree (a list)": {"cache": "list"},
+    "cache": CACHES["none"],
+    "tree (a list)": CACHES["list"],
     "order (fcfs)": {"policy": "fcfs"},
     "order (random)": {"policy": "random"},
     "sharing in the batch": {"shares_in_batch": False},

@@ -86,7 +86,7 @@ def _line(row: dict[str, float]) -> str:
 
 
 def real(name: str, folder: Path) -> dict[str, Any]:
-    from sgc.runtime.engine.model.runner import load_model
+    from sgc.runtime.engine.model.loading import load_model
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=16384)
     at_once = clock.flood(7, n=400, rate=1e6)

@@ -97,7 +97,7 @@ def _steps(n: int, context: int) -> dict[str, Any]:
 
 def share(name: str, folder: Path) -> dict[str, Any]:
     """100 requests without anything in common, as the paper's 100 of ShareGPT."""
-    from sgc.runtime.engine.model.runner import load_model
+    from sgc.runtime.engine.model.loading import load_model
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=65536)
     core = _core(runner, runner.pool_tokens, runner.max_context, runner.vocab_size)

@@ -28,12 +28,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 import bars
 import models
 from drive import be_tuned
+from other_caches import CACHES
 from peers import machine
 from shapes import FIRST_ID
 from summary import paired_ratio
 from texts import CHOICES
 
-from sgc.runtime.engine.model.runner import ModelRunner, load_model
+from sgc.runtime.engine.model.loading import load_model
+from sgc.runtime.engine.model.runner import ModelRunner
 from sgc.runtime.engine.requests.request import Commit, EngineRequest, Score
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
@@ -104,7 +106,7 @@ def make_core(runner: ModelRunner, cache: str = "radix") -> EngineCore:
         pool_tokens=runner.pool_tokens,
         max_context=runner.max_context,
         vocab_size=runner.vocab_size,
-        cache=cache,
+        **CACHES[cache],
     )
 
 

@@ -7,8 +7,9 @@ import warnings
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
+from sgc.ir.regex_tree import REPEATS, bodies
+
 _WIDEST = 4  # bytes of a character in UTF-8
-_REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 _NO_WIDTH = frozenset({"AT", "ASSERT", "ASSERT_NOT"})
 
 
@@ -26,32 +27,27 @@ def longest(pattern: str) -> int | None:
 def _sequence(nodes: Any, flags: int) -> int | None:
     total = 0
     for op, value in nodes:
-        width = _node(op.name, value, flags)
+        width = _node(op, value, flags)
         if width is None:
             return None
         total += width
     return total
 
 
-def _node(name: str, value: Any, flags: int) -> int | None:
-    if name in _NO_WIDTH:
+def _node(op: Any, value: Any, flags: int) -> int | None:
+    if op.name in _NO_WIDTH:
         return 0
-    if name in ("LITERAL", "IN", "NOT_LITERAL", "ANY"):
-        return _character(name, value, flags)
-    if name in _REPEATS:
-        _, most, body = value
-        width = _sequence(body, flags)
-        if width is None or (width and most == _parser.MAXREPEAT):
-            return None
-        return width * int(most) if width else 0
-    if name == "BRANCH":
-        arms = [_sequence(arm, flags) for arm in value[1]]
-        known = [arm for arm in arms if arm is not None]
-        return max(known) if len(known) == len(arms) else None
-    if name == "SUBPATTERN":
-        _, added, removed, body = value
-        return _sequence(body, (flags | added) & ~removed)
-    return _sequence(value, flags) if name == "ATOMIC_GROUP" else None
+    if op.name in ("LITERAL", "IN", "NOT_LITERAL", "ANY"):
+        return _character(op.name, value, flags)
+    inner = [_sequence(body, within) for body, within in bodies(op, value, flags)]
+    known = [width for width in inner if width is not None]
+    if not known or len(known) < len(inner):
+        return None
+    widest = max(known)
+    if widest == 0 or op not in REPEATS:
+        return widest
+    most = value[1]
+    return None if most == _parser.MAXREPEAT else widest * int(most)
 
 
 def _character(name: str, value: Any, flags: int) -> int:

@@ -11,82 +11,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sgc.errors import SgcError, UsageError
-from sgc.runtime.engine.model.json_files import configured_eos_ids
-from sgc.runtime.engine.model.models import ModelSource, resolve
-from sgc.runtime.engine.names import (
-    CACHES,
-    DEFAULT_CACHE,
-    DEFAULT_POLICY,
-    DTYPES,
-    POLICIES,
-)
-from sgc.runtime.engine.server.listen import (
-    Address,
-    Security,
-    check_exposure,
-    check_free,
-    parse_address,
-    read_security,
-)
+from sgc.runtime.engine.config import Checked, ServerConfig, check, worker_config
+from sgc.runtime.engine.names import DTYPES, POLICIES
 from sgc.runtime.engine.worker import process as worker_process
-
-MOST = {
-    "pool_tokens": 100_000_000,
-    "max_context": 1_000_000_000,
-    "chunk_tokens": 1_000_000,
-    "max_running": 100_000,
-    "max_waiting": 1_000_000,
-    "threads": 1024,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """How to serve; None: decided by the model or the machine. metrics, http: `[host:]port`, or
-    off."""
-
-    model: str | None = None
-    listen: str = "127.0.0.1:30100"
-    pool_tokens: int | None = None
-    max_context: int | None = None
-    chunk_tokens: int = 512
-    max_running: int = 256
-    max_waiting: int = 8192
-    policy: str = DEFAULT_POLICY
-    cache: str = DEFAULT_CACHE
-    shares_in_batch: bool = True
-    jumps: bool = True
-    dtype: str = "auto"
-    threads: int | None = None
-    check: bool = False
-    token_file: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    metrics: str = "off"
-    http: str = "off"
-    exit_with_parent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A command in which nothing is wrong. scraped, http: where metrics and HTTP are served, None
-    if nowhere."""
-
-    config: ServerConfig
-    address: Address
-    security: Security
-    scraped: Any
-    http: Address | None
-    source: ModelSource
 
 
 def run_server(config: ServerConfig) -> int:
@@ -119,85 +52,11 @@ def _serve(checked: Checked, worker: worker_process.WorkerProcess) -> int:
     return asyncio.run(serve(checked, worker))
 
 
-def check(config: ServerConfig) -> Checked:
-    """Raises `SgcError` for what is wrong with a command, before anything is started."""
-    check_ranges(config)
-    address = parse_address(config.listen)
-    security = read_security(config.token_file, config.tls_cert, config.tls_key)
-    check_exposure(address, security)
-    check_free(address)
-    scraped = _metrics_address(config, security)
-    http = _http_address(config, security)
-    return Checked(config, address, security, scraped, http, resolve(config.model))
-
-
-def check_ranges(config: ServerConfig) -> None:
-    """Raises `UsageError` for a number that no machine can serve."""
-    for name, most in MOST.items():
-        value = getattr(config, name)
-        if value is not None and not 1 <= value <= most:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option} must be from 1 to {most}, not {value}")
-
-
 def _remove_folder(listen: str) -> None:
     """The parent made it for this socket, and may not be there any more to remove it."""
     if listen.startswith("unix:"):
         with contextlib.suppress(OSError):
             Path(listen.removeprefix("unix:")).parent.rmdir()  # if it is empty
-
-
-def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
-    """What the step process is told; every request brings its own end tokens."""
-    return {
-        "model_folder": None if source.folder is None else str(source.folder),
-        "fake": source.is_fake,
-        "tokenizer_folder": str(source.tokenizer_folder),
-        "pool_tokens": config.pool_tokens,
-        "max_context": config.max_context,
-        "chunk_tokens": config.chunk_tokens,
-        "max_running": config.max_running,
-        "max_waiting": config.max_waiting,
-        "policy": config.policy,
-        "cache": config.cache,
-        "shares_in_batch": config.shares_in_batch,
-        "jumps": config.jumps,
-        "dtype": config.dtype,
-        "check": config.check,
-        "threads": config.threads,
-        "eos_ids": configured_eos_ids(source.tokenizer_folder),
-    }
-
-
-def _metrics_address(config: ServerConfig, security: Any) -> Any:
-    """Where the metrics are served; None if nowhere."""
-    if config.metrics == "off":
-        return None
-    if importlib.util.find_spec("prometheus_client") is None:
-        raise UsageError(
-            "--metrics needs a package that is not installed: prometheus-client",
-            hint="pip install 'sgc[engine]'",
-        )
-    from sgc.runtime.engine.metrics.http import metrics_address
-
-    return metrics_address(config.metrics, security)
-
-
-def _http_address(config: ServerConfig, security: Security) -> Address | None:
-    """Where OpenAI's and SGLang's HTTP is served (`http/`); None if nowhere."""
-    if config.http == "off":
-        return None
-    if importlib.util.find_spec("aiohttp") is None:
-        raise UsageError(
-            "--http needs a package that is not installed: aiohttp",
-            hint="pip install 'sgc[engine]'",
-        )
-    address = parse_address(f"127.0.0.1:{config.http}" if config.http.isdigit() else config.http)
-    if address.path is not None:
-        raise UsageError("--http: expected [host:]port or off")
-    check_exposure(address, security)
-    check_free(address)
-    return address
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -215,7 +74,6 @@ def parse_arguments(argv: Sequence[str] | None = None) -> ServerConfig:
     add("--max-running", type=_positive, default=defaults.max_running)
     add("--max-waiting", type=_positive, default=defaults.max_waiting)
     add("--policy", choices=POLICIES, default=defaults.policy)
-    add("--cache", choices=CACHES, default=defaults.cache)
     add("--no-batch-sharing", dest="shares_in_batch", action="store_false")
     add("--no-jump-forward", dest="jumps", action="store_false")
     add("--dtype", choices=DTYPES, default="auto")

@@ -11,10 +11,11 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
 from sgc.errors import SgcError
+from sgc.runtime.engine.config import Checked
 from sgc.runtime.engine.model.models import ModelSource
 from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.process import garbage, tuning
@@ -26,9 +27,6 @@ from sgc.runtime.engine.text.template_child import start_probe
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
-
-if TYPE_CHECKING:  # it runs as `__main__`, and would be imported a second time
-    from sgc.runtime.engine.serve import Checked
 
 T = TypeVar("T")
 
@@ -53,16 +51,18 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
         server = EngineServer(security)
         target = bind(server.grpc, checked.address, security)
         await server.start(facts, shared)
-        async with _http(checked, facts, shared) as http_url:
-            with _metrics(checked, facts, shared) as url:
-                if url:
-                    print(f"metrics on {url}", file=sys.stderr)
-                if http_url:
-                    print(f"HTTP on {http_url}", file=sys.stderr)
-                print(f"listening on {target}", file=sys.stderr, flush=True)
-                garbage.collect_seldom()
-                garbage.reuse_large_blocks()
-                death = await _first(link.wait_dead(), stop.wait())
+        async with (
+            _http(checked, facts, shared) as http_url,
+            _metrics(checked, facts, shared) as metrics_url,
+        ):
+            if metrics_url:
+                print(f"metrics on {metrics_url}", file=sys.stderr)
+            if http_url:
+                print(f"HTTP on {http_url}", file=sys.stderr)
+            print(f"listening on {target}", file=sys.stderr, flush=True)
+            garbage.collect_seldom()
+            garbage.reuse_large_blocks()
+            death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
         shared.close()
         if death is None:
@@ -98,8 +98,8 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
         print(f"warning: {note}", file=sys.stderr)
 
 
-@contextlib.contextmanager
-def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> Iterator[str]:
+@contextlib.asynccontextmanager
+async def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> AsyncIterator[str]:
     """Serves the metrics meanwhile; gives their URL, or "" where they are off."""
     security, address = checked.security, checked.scraped
     if address is None:
@@ -108,7 +108,8 @@ def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> Iterator[s
     from sgc.runtime.engine.metrics.http import serving_metrics
 
     tls = _tls(checked)
-    with serving_metrics(address, security, tls, shared.stats, info_of(facts), shared.tally) as url:
+    asked = (shared.stats, info_of(facts), shared.tally)
+    async with serving_metrics(address, security, tls, *asked) as url:
         yield url
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sgc.cli.main import cli, debug_option
-from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE, DEFAULT_POLICY, DTYPES, POLICIES
+from sgc.runtime.engine.names import DEFAULT_POLICY, DTYPES, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
 KEEPS = (
@@ -333,8 +333,6 @@ def verify_command(path: Path) -> None:
 @click.option("--policy", type=click.Choice(POLICIES), default=DEFAULT_POLICY, show_default=True,
               help="Who is next: the longest cached prefix, depth first through the prompts, "
               "first come first served, or random.")  # fmt: skip
-@click.option("--cache", type=click.Choice(CACHES), default=DEFAULT_CACHE, show_default=True,
-              help="What keeps prefixes; the others are for comparisons.")  # fmt: skip
 @click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
               help="Compute a prefix that running requests share once.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")

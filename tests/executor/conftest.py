@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from executor.logged_runs import DONE
@@ -39,4 +40,4 @@ def server(shared_server: ScriptedServer) -> ScriptedServer:
 @pytest.fixture
 def short_backoff(monkeypatch):
     """Clients of SGLang's API ask again at once."""
-    monkeypatch.setattr(sglang_http, "FIRST_BACKOFF_S", 0.001)
+    monkeypatch.setattr(sglang_http, "RETRIES", replace(sglang_http.RETRIES, first_wait_s=0.001))

@@ -259,7 +259,7 @@ def test_a_busy_server_is_asked_again_a_few_times(status):
     assert (reply.text, len(canned.bodies)) == ("a", 3)
     found, canned = ask_canned(busy)
     assert isinstance(found, Overloaded)
-    assert len(canned.bodies) == sglang_http.MAX_TRIES
+    assert len(canned.bodies) == sglang_http.RETRIES.max_tries
 
 
 def test_a_dropped_connection_is_asked_for_once_more():

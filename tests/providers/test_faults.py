@@ -23,7 +23,7 @@ from sgc.runtime.executor.backends.providers.wire.errors import (
 )
 from sgc.runtime.executor.backends.providers.wire.limits import Limits, LimitSettings
 from sgc.runtime.executor.backends.providers.wire.reply import Replies, Spent
-from sgc.runtime.executor.backends.providers.wire.retry import MAX_ATTEMPTS, Attempts, Estimate
+from sgc.runtime.executor.backends.providers.wire.retry import RETRIES, Attempts, Estimate
 
 BUSY = Fault("status", 429, {"retry-after": "2"})
 BUSY_MS = Fault("status", 429, {"retry-after-ms": "2500"})
@@ -151,7 +151,7 @@ def test_tries_are_bounded(serve, ask, model, fault, kind):
     endpoint.backend.limits.clock = JumpingClock()
     error = row.run(number=1, backend=endpoint).error()
     assert isinstance(error, kind)
-    assert len(server.asks) == MAX_ATTEMPTS
+    assert len(server.asks) == RETRIES.max_tries
 
 
 ODD = [
@@ -180,7 +180,7 @@ def test_replies_of_odd_shapes_are_malformed(serve, ask, recwarn, model, body):
     endpoint.backend.limits.clock = JumpingClock()
     error = row.run(number=1, backend=endpoint).error()
     assert isinstance(error, MalformedReply)
-    assert len(server.asks) == MAX_ATTEMPTS
+    assert len(server.asks) == RETRIES.max_tries
     assert not [each for each in recwarn if each.category is not DeprecationWarning]
 
 
@@ -213,7 +213,7 @@ def test_streams_of_odd_shapes_end_in_typed_errors(serve, ask, model, stream):
     endpoint.backend.limits.clock = JumpingClock()
     error = row.run(number=1, backend=endpoint).error()
     assert isinstance(error, (MalformedReply, ProviderUnavailable))
-    assert len(server.asks) == MAX_ATTEMPTS
+    assert len(server.asks) == RETRIES.max_tries
 
 
 def test_a_text_that_was_shown_is_not_begun_anew(serve, ask):

@@ -1,37 +1,25 @@
 """The radix tree and the page pool as one memory: cached prefixes make room for new pages.
 
-A table of sequences can stand in for the tree, and nothing at all can be kept: the ablations
-of the paper.
-
 Owns no tensors. The scheduler reserves and releases here; a request publishes what it has
 computed, which shares it with everyone.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from sgc.runtime.engine.cache.list_cache import ListCache
 from sgc.runtime.engine.cache.pool import PagePool
-from sgc.runtime.engine.cache.radix import NO_INTS, Ints, Match, Node, RadixTree
-from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE
+from sgc.runtime.engine.cache.radix import Match, Node, RadixTree
+from sgc.runtime.engine.ints import Ints
 
 
 class PrefixCache:
-    """kind: "radix", "list" (`list_cache.py`) or "none". Raises ValueError for any other."""
-
-    def __init__(self, pool_tokens: int, kind: str = DEFAULT_CACHE) -> None:
-        if kind not in CACHES:
-            raise ValueError(f"cache must be one of {', '.join(CACHES)}, not {kind!r}")
-        self.keeps = kind != "none"
-        self.tree = ListCache(pool_tokens) if kind == "list" else RadixTree()
+    def __init__(self, pool_tokens: int, tree: RadixTree | None = None) -> None:
+        self.tree = RadixTree() if tree is None else tree
         self.pool = PagePool(pool_tokens)
         self.n_evicted = 0
 
     def match(self, tokens: Ints, namespace: bytes) -> Match:
         """The longest prefix that is held. Changes nothing."""
-        root = self.tree.root(namespace)
-        return self.tree.match(tokens, root) if self.keeps else Match(root, 0, 0)
+        return self.tree.match(tokens, self.tree.root(namespace))
 
     @property
     def n_available(self) -> int:
@@ -67,8 +55,7 @@ class PrefixCache:
 
     def demote(self, node: Node, n_kept: int) -> None:
         """What leads to the node after `n_kept` tokens is not used again, as far as we know."""
-        if isinstance(self.tree, RadixTree):
-            self.tree.demote(node, n_kept)
+        self.tree.demote(node, n_kept)
 
     def flush(self) -> int:
         """Drops every cached prefix that is not locked; gives the number of tokens."""
@@ -88,58 +75,3 @@ class PrefixCache:
         pages = self.tree.evict(n, until)
         self.pool.release(pages)
         return len(pages)
-
-
-class IntBuffer:
-    """A growing run of integers that gives views; appending costs amortised O(1)."""
-
-    __slots__ = ("_data", "_n")
-
-    def __init__(self, start: Ints = NO_INTS) -> None:
-        self._n = len(start)
-        self._data: Ints = NO_INTS
-        if self._n:
-            self._data = np.empty(self._n + 16, np.int64)
-            self._data[: self._n] = start
-
-    def __len__(self) -> int:
-        return self._n
-
-    @property
-    def view(self) -> Ints:
-        """Valid until the next change."""
-        return self._data[: self._n]
-
-    @property
-    def last(self) -> Ints:
-        """The last one, as a view."""
-        return self._data[self._n - 1 : self._n]
-
-    def at(self, index: int) -> int:
-        return self._data.item(index)
-
-    def extend(self, more: Ints) -> None:
-        self._grow(len(more))
-        self._data[self._n : self._n + len(more)] = more
-        self._n += len(more)
-
-    def append(self, value: int) -> None:
-        if self._n == len(self._data):
-            self._grow(1)
-        self._data[self._n] = value
-        self._n += 1
-
-    def clear(self) -> None:
-        self._n = 0
-
-    def cut(self, n: int) -> Ints:
-        """Keeps the first `n`; gives the rest."""
-        rest = self._data[n : self._n].copy()
-        self._n = n
-        return rest
-
-    def _grow(self, n: int) -> None:
-        if self._n + n > len(self._data):
-            bigger = np.empty(2 * (self._n + n) + 8, np.int64)
-            bigger[: self._n] = self._data[: self._n]
-            self._data = bigger

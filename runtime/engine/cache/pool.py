@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.ints import Ints
 
 
 class PagePool:

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-NO_INTS: Ints = np.empty(0, np.int64)
-ITEM_BYTES = NO_INTS.itemsize
+from sgc.runtime.engine.ints import ITEM_BYTES, NO_INTS, Ints, common_prefix
+
 _FIRST_TO_GO = 0  # a stamp before all others
 _MIN_ROOTS = 64
 
@@ -68,15 +66,6 @@ class Inserted:
 
     node: Node
     pages: Ints
-
-
-def common_prefix(a: Ints, b: Ints) -> int:
-    """How many leading elements are equal."""
-    n = min(len(a), len(b))
-    if n == 0:
-        return 0
-    first = (a[:n] != b[:n]).tobytes().find(1)
-    return n if first < 0 else first
 
 
 class RadixTree:

@@ -1,56 +1,27 @@
 """The HTTP server beside gRPC's: same process, same engine, same limits, same token.
 
 An adapter: requests become sessions of the engine (`running.py`) and its replies JSON. Made by
-`serve.py`, and imported only where `--http` is given.
+`serving.py`, and imported only where `--http` is given.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
-from aiohttp import web
-
-from sgc.errors import UsageError
-from sgc.runtime.engine.http.body import BodyReader, too_large
+from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
-from sgc.runtime.engine.http.errors import HttpError, failed, log
-from sgc.runtime.engine.http.guard import guard
 from sgc.runtime.engine.http.native.face import NativeFace
 from sgc.runtime.engine.http.openai.face import OpenAIFace
 from sgc.runtime.engine.http.running import Runs
-from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
-from sgc.runtime.engine.server.listen import Address, Security, check_free
+from sgc.runtime.engine.http.site import application, serving
+from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.server.shared import Shared
-from sgc.runtime.engine.worker.link import WorkerDied
 
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024
-STOP_GRACE_S = 1.0
-TLS_TIMEOUT_S = 10.0
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_wire_log = logging.getLogger("sgc.http.wire")
-_wire_log.setLevel(logging.CRITICAL)  # the library tells of each client that speaks no HTTP
-
-
-def application(
-    facts: EngineFacts, shared: Shared, security: Security, runs: Runs, connections: Connections
-) -> web.Application:
-    most = shared.tokenizer.most_json_bytes(shared.limits.max_positions)
-    if most is not None:
-        most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
-    bodies = BodyReader(connections, max_string_bytes=most)
-    app = web.Application(
-        middlewares=[connections.middleware, errors_as_json, guard(security.tokens)],
-        client_max_size=MAX_MESSAGE_BYTES,
-    )
-    app.add_routes(OpenAIFace(facts, runs, bodies).routes())
-    app.add_routes(NativeFace(facts, shared, runs, bodies).routes())
-    app.on_response_prepare.append(_unnamed)
-    return app
+OPEN_PATHS = frozenset({"/health"})  # probes carry no token
 
 
 @contextlib.asynccontextmanager
@@ -63,77 +34,15 @@ async def serving_http(
 ) -> AsyncIterator[str]:
     """Serves in the running event loop until the end of the block; gives the URL."""
     runs, connections = Runs(shared), Connections()
-    runner = web.AppRunner(
-        application(facts, shared, security, runs, connections),
-        access_log=None,
-        logger=_wire_log,
-        handler_cancellation=True,  # a client that hangs up ends what it asked for
-        auto_decompress=False,
-        shutdown_timeout=STOP_GRACE_S,
-    )
-    await runner.setup()
-    assert runner.server is not None
-    connections.attach(runner.server)
-    sweeping = asyncio.create_task(connections.sweep())
-    try:
-        server = await _listen(connections, address, tls)
+    most = shared.tokenizer.most_json_bytes(shared.limits.max_positions)
+    if most is not None:
+        most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
+    bodies = BodyReader(connections, max_string_bytes=most)
+    faces = (OpenAIFace(facts, runs, bodies), NativeFace(facts, shared, runs, bodies))
+    routes = [route for face in faces for route in face.routes()]
+    app = application(routes, security, connections, OPEN_PATHS)
+    async with serving(app, connections, address, tls) as url:
         try:
-            yield _url(server, address, tls)
+            yield url
         finally:
-            server.close()
             runs.fail_all("the engine is stopping")
-    finally:
-        sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
-        await runner.cleanup()
-
-
-async def _listen(
-    connections: Connections, address: Address, tls: ssl.SSLContext | None
-) -> asyncio.Server:
-    loop = asyncio.get_running_loop()
-    try:
-        return await loop.create_server(
-            connections.protocol,
-            address.host,
-            address.port,
-            ssl=tls,
-            ssl_handshake_timeout=TLS_TIMEOUT_S if tls else None,
-            backlog=128,
-        )
-    except OSError as error:
-        check_free(address)  # which knows the reason
-        raise UsageError(f"cannot listen on {address.host}:{address.port}") from error
-
-
-def _url(server: asyncio.Server, address: Address, tls: ssl.SSLContext | None) -> str:
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    port = server.sockets[0].getsockname()[1]
-    return f"{'https' if tls else 'http'}://{host}:{port}"
-
-
-@web.middleware
-async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every error in OpenAI's form; one of ours is logged, and its text is not given out."""
-    try:
-        return await handler(request)
-    except HttpError as error:
-        found = error
-    except WorkerDied as error:
-        found = HttpError(503, str(error), code="unavailable")
-    except web.HTTPRequestEntityTooLarge:
-        found = too_large()
-    except web.HTTPMethodNotAllowed as error:
-        methods = ", ".join(sorted(error.allowed_methods))
-        found = HttpError(405, f"{request.path} takes {methods}")
-    except web.HTTPException as error:
-        found = HttpError(error.status, f"{error.reason}: {request.method} {request.path[:200]}")
-    except Exception:
-        log.exception("%s %r failed", request.method, request.path)
-        found = failed()
-    return web.json_response(found.body, status=found.status, headers=found.headers)
-
-
-async def _unnamed(request: web.Request, response: web.StreamResponse) -> None:
-    """The version of the library is nobody's matter."""
-    response.headers["Server"] = "sgc"

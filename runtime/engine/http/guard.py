@@ -12,20 +12,22 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.server.browser_check import problem_of
 from sgc.runtime.engine.server.tokens import Tokens
 
-OPEN_PATHS = frozenset({"/health"})  # probes carry no token
 DOMAIN = "domain"  # of a request: what sets its token's clients apart
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def guard(tokens: Tokens) -> Any:
-    """The middleware that lets only those in who may, and notes their token's domain."""
+def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
+    """The middleware that lets only those in who may, and notes their token's domain.
+
+    open_paths: for which no token is asked.
+    """
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         request[DOMAIN] = b""
         if not tokens:
             check_browser(request.headers.getall(hdrs.HOST, []), request.headers.get(hdrs.ORIGIN))
-        elif request.path not in OPEN_PATHS:
+        elif request.path not in open_paths:
             request[DOMAIN] = checked_domain(tokens, request.headers.get(hdrs.AUTHORIZATION, ""))
         return await handler(request)
 

@@ -8,16 +8,16 @@ kept here, one observation a finished request. Nothing of a single request is ke
 from __future__ import annotations
 
 import asyncio
-import threading
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future, wait
 
 from prometheus_client import CollectorRegistry, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.worker.link import WorkerDied
 
 ASK_TIMEOUT_S = 1.0
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -96,45 +96,48 @@ class RequestMetrics:
 
 
 class StatsSource:
-    """The engine's statistics for other threads than the event loop's.
+    """The engine's statistics as they were last told.
 
     The question is put once at a time, however many wait for the answer and however long a
-    step takes; after `timeout_s` the last known answer is given.
+    step takes; nobody waits longer than `timeout_s`.
     """
 
     def __init__(
-        self,
-        ask: Callable[[], Awaitable[pb.Stats]],
-        loop: asyncio.AbstractEventLoop,
-        timeout_s: float = ASK_TIMEOUT_S,
+        self, ask: Callable[[], Awaitable[pb.Stats]], timeout_s: float = ASK_TIMEOUT_S
     ) -> None:
-        self._ask, self._loop, self._timeout_s = ask, loop, timeout_s
-        self._lock = threading.Lock()
-        self._asked: Future[None] | None = None
+        self._ask, self._timeout_s = ask, timeout_s
+        self._asking: asyncio.Task[None] | None = None
         self._last, self._answered_at = pb.Stats(), time.monotonic()
 
-    def ask(self) -> Future[None]:
+    def ask(self) -> asyncio.Task[None]:
         """Puts the question, unless it is already put."""
-        with self._lock:
-            if self._asked is None or self._asked.done():
-                self._asked = asyncio.run_coroutine_threadsafe(self._refresh(), self._loop)
-            return self._asked
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._answer())
+        return self._asking
 
-    def latest(self) -> tuple[pb.Stats, float]:
+    async def refresh(self) -> None:
+        """Waits for an answer, if it comes soon."""
+        await asyncio.wait([self.ask()], timeout=self._timeout_s)
+
+    def known(self) -> tuple[pb.Stats, float]:
         """The statistics, and how many seconds old they are."""
-        wait([self.ask()], self._timeout_s)
         return self._last, time.monotonic() - self._answered_at
 
-    async def _refresh(self) -> None:
-        self._last = await self._ask()
-        self._answered_at = time.monotonic()
+    def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _answer(self) -> None:
+        with contextlib.suppress(WorkerDied):  # the server is about to end
+            self._last = await self._ask()
+            self._answered_at = time.monotonic()
 
 
 class StatsCollector(Collector):
     """What the statistics say, as metrics."""
 
-    def __init__(self, source: StatsSource, info: pb.Info) -> None:
-        self._source = source
+    def __init__(self, known: Callable[[], tuple[pb.Stats, float]], info: pb.Info) -> None:
+        self._known = known
         facts = {"version": info.engine_version, "model": info.model}
         self._facts = facts | {"dtype": info.dtype, "device": info.device}
 
@@ -143,7 +146,7 @@ class StatsCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        stats, age_s = self._source.latest()
+        stats, age_s = self._known()
         yield InfoMetricFamily("sgc_engine", "The engine.", self._facts)
         yield GaugeMetricFamily(
             "sgc_stats_age_seconds", "Age of the engine's counts; grows in a long step.", age_s

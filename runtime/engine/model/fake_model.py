@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import FlatBatch
 
 Hashes = npt.NDArray[np.uint64]

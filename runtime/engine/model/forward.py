@@ -1,6 +1,6 @@
 """What the engine asks of a model: one forward over a flat ragged batch.
 
-Two implementations: `runner.py` (transformers) and `fake_model.py`. The engine sees neither
+Two implementations: `runner.py` and `fake_model.py`. The engine sees neither
 layers nor tensors; the KV pool is the implementation's, addressed by page ids.
 """
 
@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.radix import NO_INTS, Ints
+from sgc.runtime.engine.ints import NO_INTS, Ints
 
 
 @dataclass(frozen=True, slots=True)

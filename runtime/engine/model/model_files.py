@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.json_files import AGAIN, Json, configured_eos_ids, read_json, refuse
 from sgc.runtime.engine.model.weight_files import TensorHeader, read_headers
+from sgc.runtime.engine.text.json_files import AGAIN, Json, configured_eos_ids, read_json, refuse
 
 TOKENIZERS = ("tokenizer.json", "*.model", "*.tiktoken", "vocab.*", "tekken.json")
 ADAPTER = "adapter_config.json"

@@ -17,7 +17,7 @@ import torch
 from safetensors import safe_open
 
 from sgc.runtime.engine.model import plain_llama as plain
-from sgc.runtime.engine.model.json_files import Json, read_json
+from sgc.runtime.engine.text.json_files import Json, read_json
 
 WEIGHTS = "model.safetensors"
 # What transformers would load in its place, or besides it.

@@ -2,17 +2,12 @@
 
 The model is computed by our own code where that knows its kind (`fused.py`), else by its own
 (`transformers_model.py`; importing transformers is slow, and done only where needed); attention is
-ours, over the pool's pages. Only safetensors are loaded, no remote code is run, nothing is
-fetched. A model that does not fit is refused when it is loaded (`self_check.py`), never served
-wrongly.
+ours, over the pool's pages. Loaded and checked by `loading.py`.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,12 +20,6 @@ from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.model.forward import FlatBatch
 from sgc.runtime.engine.model.fused import FusedModel, is_understood
 from sgc.runtime.engine.model.packed import pack_linears
-from sgc.runtime.engine.model.plain_files import find_plain
-from sgc.runtime.engine.process.tuning import keep_freed_memory
-
-MAX_POOL_TOKENS = 65536
-_DTYPES = ("float32", "bfloat16")
-_log = logging.getLogger(__name__)
 
 Compute = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Step], torch.Tensor]
 """(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
@@ -80,42 +69,12 @@ class ModelRunner:
         return self._compute(tokens, positions, _tensor(batch.logit_index), step)
 
 
-# A model this small is no faster on two threads (2 cores, torch 2.13), and far slower where
-# anything else runs: OpenMP's threads spin while they wait for one that is not scheduled.
-ONE_THREAD_BELOW = 4_000_000
-
-
-def load_model(
-    folder: str,
-    *,
-    dtype: str = "auto",
-    pool_tokens: int | None = None,
-    max_context: int | None = None,
-    threads: int | None = None,
-) -> ModelRunner:
-    """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16"."""
-    if threads is not None:
-        torch.set_num_threads(threads)
-    if dtype != "auto" and dtype not in _DTYPES:
-        raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
-    keep_freed_memory()
-    runner = _checked_runner(folder, dtype, chooses_threads=threads is None)
-    if max_context is not None:
-        if max_context > runner.max_context:
-            raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
-        runner.max_context = max_context
-    n_pages = pool_tokens or default_pool_tokens(runner.pool.token_bytes)
-    _check_pool(n_pages, runner.pool.token_bytes)
-    runner.pool = KVPool(n_pages)
-    return runner
-
-
 def runner_of(model: Any, n_pages: int) -> ModelRunner:
     """A runner for a model in memory, computed in the fastest way there is for it.
 
     It takes the model over, which is of no other use afterwards.
     """
-    return _ways(model)[0](model, n_pages)
+    return ways(model)[0](model, n_pages)
 
 
 def fused_runner(model: Any, n_pages: int) -> ModelRunner:
@@ -123,98 +82,25 @@ def fused_runner(model: Any, n_pages: int) -> ModelRunner:
 
 
 def packed_runner(model: Any, n_pages: int) -> ModelRunner:
-    runner = stock_runner(model, n_pages)
+    runner = transformers_runner(model, n_pages)
     pack_linears(model)
     return runner
 
 
-def stock_runner(model: Any, n_pages: int) -> ModelRunner:
-    from sgc.runtime.engine.model.transformers_model import StockModel
+def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
+    from sgc.runtime.engine.model.transformers_model import TransformersModel
 
-    return ModelRunner(model, StockModel(model), n_pages, keeps_model=True)
+    return ModelRunner(model, TransformersModel(model), n_pages, keeps_model=True)
 
 
 Way = Callable[[Any, int], ModelRunner]
 """(model, n_pages): a way to compute it."""
 
 
-def _ways(model: Any) -> list[Way]:
+def ways(model: Any) -> list[Way]:
     """In which a model of transformers can be computed, the fastest first."""
     fused = [fused_runner] if is_understood(model) else []
-    return [*fused, packed_runner, stock_runner]
-
-
-def _checked_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
-    """Without transformers where our own reading of the folder is enough, and proves right."""
-    runner = _plain_runner(folder, dtype, chooses_threads)
-    return runner or _transformers_runner(folder, dtype, chooses_threads)
-
-
-def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner | None:
-    from sgc.runtime.engine.model.self_check import own_answers
-
-    files = find_plain(Path(folder), dtype)
-    if files is None:
-        return None
-    if chooses_threads:  # first of all: a small model is loaded before a second thread is made
-        _choose_threads(files.num_parameters())
-    model = files.load()
-    return None if model is None else _tried(fused_runner, model, own_answers(model))
-
-
-def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
-    from sgc.runtime.engine.model.self_check import check_model, own_answers
-    from sgc.runtime.engine.model.transformers_files import load_stock
-
-    model = load_stock(folder, dtype)
-    if chooses_threads:
-        _choose_threads(model.num_parameters())
-    own = own_answers(model)
-    *faster, slowest = _ways(model)
-    for way in faster:
-        if (runner := _tried(way, model, own)) is not None:
-            return runner
-        del model  # before it is in memory a second time
-        model = load_stock(folder, dtype)
-    runner = slowest(model, 1)
-    check_model(runner, own)
-    return runner
-
-
-def _tried(way: Way, model: Any, own: Any) -> ModelRunner | None:
-    """The runner, None if it does not say what the model says by itself (`own`)."""
-    from sgc.runtime.engine.model.self_check import check_model
-
-    try:
-        runner = way(model, 1)
-        check_model(runner, own)
-    except (UnsupportedModel, AssertionError, RuntimeError) as error:
-        _log.warning("%s fails its check, trying without: %s", way.__name__, error)
-        return None
-    return runner
-
-
-def _choose_threads(n_parameters: int) -> None:
-    if n_parameters < ONE_THREAD_BELOW:
-        torch.set_num_threads(1)
-
-
-def default_pool_tokens(token_bytes: int) -> int:
-    """A quarter of the memory, within a bound."""
-    return max(1024, min(MAX_POOL_TOKENS, _memory_bytes() // 4 // max(1, token_bytes)))
-
-
-def _check_pool(n_pages: int, token_bytes: int) -> None:
-    """The pool is allocated when the model first runs; what cannot be is refused now."""
-    if n_pages * token_bytes > _memory_bytes():
-        raise ValueError(
-            f"a pool of {n_pages} tokens takes {n_pages * token_bytes / 2**30:.1f} GiB, of "
-            f"{_memory_bytes() / 2**30:.1f} GiB of memory; choose fewer with --pool-tokens"
-        )
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return [*fused, packed_runner, transformers_runner]
 
 
 def max_context_of(config: Any) -> int:

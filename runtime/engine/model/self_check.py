@@ -17,7 +17,7 @@ import torch
 from sgc.kernels.interface import Heads
 from sgc.kernels.torch_cpu import Plan, TorchCpuAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool
-from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.plain_llama import LlamaForCausalLM as PlainLlama
 from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel, max_context_of

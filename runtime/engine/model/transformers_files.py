@@ -29,7 +29,7 @@ _LOADER = logging.getLogger("transformers.modeling_utils")
 _COMMON = {"local_files_only": True, "trust_remote_code": False}
 
 
-def load_stock(folder: str, dtype: str) -> Any:
+def load_transformers_model(folder: str, dtype: str) -> Any:
     """The model in transformers' own class. dtype: as for `runner.load_model`.
 
     Raises `UnsupportedModel`, and `LoadError` for weights that are not the model's.

@@ -48,7 +48,7 @@ AttentionInterface.register(ATTENTION, _attend)
 AttentionMaskInterface.register(ATTENTION, _no_mask)
 
 
-class StockModel:
+class TransformersModel:
     """The model, which from now on attends over a step's pool.
 
     The choice is noted in the model's configuration: do not share that with other models.

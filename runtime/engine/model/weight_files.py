@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.json_files import AGAIN, open_file, parse_object, read_json, refuse
+from sgc.runtime.engine.text.json_files import AGAIN, open_file, parse_object, read_json, refuse
 
 INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit

@@ -67,13 +67,13 @@ class GeneratedText:
         """Takes further ids of a generation that is not streamed."""
         self._collected(ids)
 
-    def finish(self, matched: str, ended_by_id: bool, n_over: int = -1) -> FinalText:
+    def finish(self, matched: str, ended_by_id: bool, n_over: int | None = None) -> FinalText:
         """The final text, given the stop string, or the fact that the last id ended it, or how
         many characters follow the match of a stop pattern. Raises PatternError if it takes too
         much to find where that starts."""
         if ended_by_id:
             return self._healed(self._up_to_last_id())
-        if n_over >= 0:
+        if n_over is not None:
             return self._healed(self._up_to_pattern(n_over))
         text = "".join([*self._pieces, self._detokenizer.flush()])
         if not matched:

@@ -106,7 +106,7 @@ class _GenerateHandler(_Handler):
             self._finish(update, ended_by_id)
 
     def _finish(self, update: wpb.Update, ended_by_id: bool) -> None:
-        n_over = update.n_over if update.by_pattern else -1
+        n_over = update.n_over if update.by_pattern else None
         try:
             final = self._text.finish(update.matched, ended_by_id, n_over)
         except PatternError as error:

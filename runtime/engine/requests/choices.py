@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.cache import IntBuffer
-from sgc.runtime.engine.cache.radix import NO_INTS, Ints, common_prefix
+from sgc.runtime.engine.ints import NO_INTS, IntBuffer, Ints, common_prefix
 
 
 class Branch:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.ints import Ints
 
 
 class Penalties:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.cache.cache import IntBuffer
-from sgc.runtime.engine.cache.radix import Ints, Node
+from sgc.runtime.engine.cache.radix import Node
+from sgc.runtime.engine.ints import IntBuffer, Ints
 from sgc.runtime.engine.requests.choices import ChoiceTrie
 from sgc.runtime.engine.requests.logprobs import LogprobLog, TokenLogprob
 from sgc.runtime.engine.requests.penalties import Penalties
@@ -29,15 +29,14 @@ class Stop:
     """
 
     text: str = ""
-    n_over: int = -1
+    n_over: int | None = None
     n_chars: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.text) or self.n_over >= 0
+        return bool(self.text) or self.n_over is not None
 
 
 NO_STOP = Stop()
-NO_TOKEN = -1  # drawn where a constraint leaves nothing to draw
 
 
 class StopChecker(Protocol):
@@ -218,8 +217,8 @@ class Update:
     final: bool = False
     finish_reason: pb.FinishReason = pb.FINISH_REASON_UNSPECIFIED
     matched: str = ""
-    matched_id: int = -1
-    n_over: int = -1  # if a stop pattern's match ended it: the characters after that
+    matched_id: int | None = None
+    n_over: int | None = None  # if a stop pattern's match ended it: the characters after that
     choices: tuple[tuple[float, ...], ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
     prompt_logprobs: tuple[TokenLogprob, ...] = ()
@@ -236,6 +235,39 @@ class State(Enum):
 
 
 @dataclass(slots=True, eq=False)
+class Wait:
+    """What `waiting.py` knows of a request. group: that it arrived with, None once it had its turn;
+    pin: the end of what is kept in the cache for it; n_known: tokens that were cached of it,
+    known_since: when that was found; prompt: as bytes, while it is sorted by that."""
+
+    group: int | None = None
+    pin: Node | None = None
+    n_known: int = 0
+    known_since: int = 0
+    prompt: bytes | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Times:
+    submitted_at: float
+    admitted_at: float | None = None
+    prefilled_at: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Decoding:
+    """What decides how a generation goes on, and when it ends. n_forced: tokens that no step was
+    made for; ending: the final update, where that is known before anything is run."""
+
+    checker: StopChecker | None = None
+    penalties: Penalties | None = None
+    guide: Guide | None = None
+    logprobs: LogprobLog | None = None
+    n_forced: int = 0
+    ending: Update | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Work:
     """A request while it lives.
 
@@ -246,33 +278,21 @@ class Work:
 
     request: EngineRequest
     order: int  # of arrival
-    submitted_at: float
+    times: Times
     tokens: IntBuffer
+    decoding: Decoding = field(default_factory=Decoding)
+    wait: Wait = field(default_factory=Wait)
     trie: ChoiceTrie | None = None
-    checker: StopChecker | None = None
-    penalties: Penalties | None = None
-    guide: Guide | None = None
-    logprobs: LogprobLog | None = None
-    n_forced: int = 0
-    ending: Update | None = None  # known before anything is run
     state: State = State.WAITING
     node: Node | None = None
     pages: IntBuffer = field(default_factory=IntBuffer)
     n_computed: int = 0
     n_published: int = 0
     cached_tokens: int | None = None  # None: never admitted
-    admitted_at: float | None = None
-    prefilled_at: float | None = None
     choice_ends: list[Node] = field(default_factory=list)  # in the tree, longest paths first
     keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
     followers: list[tuple[int, Work]] = field(default_factory=list)
     was_held: bool = False  # a step took longer for a prefetch since it came (`prefetch_queue.py`)
-    # While it waits (`waiting.py`):
-    group: int | None = None  # that it arrived with; None: it had its turn
-    pin: Node | None = None  # the end of what is kept in the cache for it
-    n_known: int = 0
-    known_since: int = 0
-    prompt_bytes: bytes | None = None
     n_prompt: int = field(init=False)
     wants_logits: bool = field(init=False)  # whether its last position must be run, cached or not
 
@@ -290,7 +310,7 @@ class Work:
     def n_matchable(self) -> int:
         """How many of its tokens may come from the cache."""
         n = len(self.tokens) - self.wants_logits
-        return n if self.logprobs is None else min(n, self.logprobs.n_unneeded)
+        return n if self.decoding.logprobs is None else min(n, self.decoding.logprobs.n_unneeded)
 
     @property
     def n_todo(self) -> int:
@@ -329,28 +349,28 @@ class Work:
             return Usage()
         n_trie = 0 if self.trie is None else self.trie.n_done
         n_prompt = self.n_prompt
-        if self.prefilled_at is None:  # else all of it was computed, once
+        if self.times.prefilled_at is None:  # else all of it was computed, once
             n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
         return Usage(
             n_prompt + n_trie,
             self.cached_tokens,
             n_prompt + n_trie - self.cached_tokens,
             self.n_generated,
-            forced_tokens=self.n_forced,
+            forced_tokens=self.decoding.n_forced,
         )
 
     def usage(self, now: float) -> Usage:
         n_trie = 0 if self.trie is None else self.trie.n_positions
         cached = self.cached_tokens or 0
-        admitted = now if self.admitted_at is None else self.admitted_at
-        prefilled = now if self.prefilled_at is None else self.prefilled_at
+        admitted = now if self.times.admitted_at is None else self.times.admitted_at
+        prefilled = now if self.times.prefilled_at is None else self.times.prefilled_at
         return Usage(
             prompt_tokens=self.n_prompt + n_trie,
             cached_tokens=cached,
             computed_tokens=self.n_prompt + n_trie - cached,
             completion_tokens=self.n_generated,
-            queue_s=admitted - self.submitted_at,
+            queue_s=admitted - self.times.submitted_at,
             prefill_s=prefilled - admitted,
             decode_s=now - prefilled,
-            forced_tokens=self.n_forced,
+            forced_tokens=self.decoding.n_forced,
         )

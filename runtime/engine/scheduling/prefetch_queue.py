@@ -16,9 +16,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.requests.request import State, Update, Usage, Work
-from sgc.runtime.engine.scheduling.scheduler import ALIGNED, Item, Scheduler
+from sgc.runtime.engine.scheduling.items import ALIGNED, Item
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
 
 MAX_WAITING = 64
 # A prefetch's chunk is this part of a step: whoever comes meanwhile waits for the rest of it.
@@ -38,18 +40,18 @@ class _Prefetch:
         """What to say of it at its end; a prompt is counted as far as it came."""
         work, now = self.work, time.monotonic()
         n_prompt = self.n_reached if gave_way else len(work.tokens)
-        begun = now if work.admitted_at is None else work.admitted_at
+        begun = now if work.times.admitted_at is None else work.times.admitted_at
         usage = Usage(
             n_prompt,
             n_prompt - self.n_run,
             self.n_run,
-            queue_s=begun - work.submitted_at,
+            queue_s=begun - work.times.submitted_at,
             prefill_s=now - begun,
         )
         return Update(work.request.id, final=True, usage=usage, gave_way=gave_way)
 
 
-class Ahead:
+class PrefetchQueue:
     """chunk_tokens: positions a step may run, decodes included; of a prefetch half of them.
 
     n_ended, n_dropped, n_run: prefetches that have ended; of these, those that gave way; positions
@@ -75,9 +77,6 @@ class Ahead:
 
     def add(self, work: Work) -> list[Update]:
         """Takes one in; gives what is to be said of those that give way to it."""
-        if not self._cache.keeps:
-            self.n_ended, self.n_dropped = self.n_ended + 1, self.n_dropped + 1
-            return [_Prefetch(work, 0).ended(gave_way=True)]
         dropped = []
         if len(self._queue) >= MAX_WAITING:
             waiting = (one for one in self._queue.values() if one.n_run == 0)
@@ -153,7 +152,7 @@ class Ahead:
         work.n_computed = work.n_published = match.length
         work.pages = IntBuffer(self._cache.tree.path_pages(node))
         work.pages.extend(pages)
-        work.admitted_at = work.admitted_at or time.monotonic()
+        work.times.admitted_at = work.times.admitted_at or time.monotonic()
         self._item = Item(work, len(pages))
         return None
 

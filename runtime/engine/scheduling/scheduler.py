@@ -6,59 +6,29 @@ done, so no position is computed twice; others may pass it. When the pool is sho
 running request gives way: what it computed stays in the tree until evicted, and it goes on
 later from its prompt and what it generated.
 
-What is cached of a waiting request is pinned: room for others is made of what nobody waits for,
-if there is any. So a batch that is known computes each shared prefix once, however it is
-ordered (the offline optimum: SGLang paper, theorem 3.1). Pins give way before running requests.
+What is cached of a waiting request is pinned (`pins.py`). So a batch that is known computes each
+shared prefix once, however it is ordered (the offline optimum: SGLang paper, theorem 3.1).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass
 
 import numpy as np
 
-from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
-from sgc.runtime.engine.cache.radix import Ints, Match, Node, common_prefix
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.cache.radix import Match, Node
+from sgc.runtime.engine.ints import IntBuffer, common_prefix
 from sgc.runtime.engine.names import DEFAULT_POLICY
-from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
+from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import Generate, State, Work
 from sgc.runtime.engine.scheduling.inflight import InFlight
+from sgc.runtime.engine.scheduling.items import Item, hand_out, take
+from sgc.runtime.engine.scheduling.pins import Pins
 from sgc.runtime.engine.scheduling.waiting import WaitingQueue
 
-# Where a prompt is cut, it is at a multiple of this: attention over other lengths takes up to
-# twice as long (torch's CPU kernel, bfloat16).
-ALIGNED = 32
 # So many steps the next request waits for running ones to end before others' pins give way.
 MAX_HELD_BACK = 32
-
-
-@dataclass(frozen=True, slots=True)
-class BranchPart:
-    """`n_tokens` positions of a choice branch, from `start`."""
-
-    branch: Branch
-    start: int
-    n_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """What a step runs of one request: positions of its sequence, then of its choices.
-
-    is_decode: it is one token that it has generated.
-    """
-
-    work: Work
-    n_tokens: int
-    parts: tuple[BranchPart, ...] = ()
-    is_decode: bool = False
-
-    @property
-    def n_positions(self) -> int:
-        if not self.parts:
-            return self.n_tokens
-        return self.n_tokens + sum(part.n_tokens for part in self.parts)
 
 
 class Scheduler:
@@ -80,8 +50,8 @@ class Scheduler:
         self.chunk_tokens = chunk_tokens
         self.max_running = max_running
         self.running: list[Work] = []  # in the order of arrival
-        self.waiting = WaitingQueue(policy, self._pin)
-        self._pinned: dict[Work, None] = {}
+        self.pins = Pins(cache)
+        self.waiting = WaitingQueue(policy, self.pins.pin)
         self._n_held_back = 0  # steps in a row in which the next one found no room
         self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0
@@ -107,7 +77,7 @@ class Scheduler:
             if not self._enter(work, match, promised):
                 break
             promised += self._n_promised(work)
-            work.admitted_at = work.admitted_at or now
+            work.times.admitted_at = work.times.admitted_at or now
             admitted.append(work)
         return admitted
 
@@ -123,7 +93,7 @@ class Scheduler:
                 item.work.pages.append(pages.item(at))
                 at += 1
             else:
-                _hand_out(item, pages[at : at + item.n_positions])
+                hand_out(item, pages[at : at + item.n_positions])
                 at += item.n_positions
         return items
 
@@ -138,7 +108,7 @@ class Scheduler:
         for work in others:
             if budget == 0:
                 break
-            item = self._take(work, budget)
+            item = take(work, budget)
             items.append(item)
             budget -= item.n_positions
         return items
@@ -156,7 +126,7 @@ class Scheduler:
         """Puts the computed part of the sequence into the tree, for everyone."""
         assert work.node is not None
         start, end = work.n_published, work.n_computed
-        if start == end or not self.cache.keeps:
+        if start == end:
             return
         pages = work.pages.view[start:end]
         node, held = self.cache.insert(work.tokens.view[start:end], pages, work.node)
@@ -168,8 +138,6 @@ class Scheduler:
 
     def publish_choices(self, work: Work) -> None:
         """Puts what was run of the choices into the tree, below the prompt."""
-        if not self.cache.keeps:
-            return
         assert work.trie is not None
         assert work.node is not None
         ends: dict[Branch | None, Node] = {None: work.node}
@@ -192,7 +160,7 @@ class Scheduler:
             work.state = State.DONE
         else:
             self.waiting.cancel(work)
-            self._unpin(work)
+            self.pins.unpin(work)
         self._wake(work, all_of_them=True)
 
     def commit(self, item: Item) -> None:
@@ -206,7 +174,7 @@ class Scheduler:
         self.cache.check(*(pages for work in self.running for pages in work.private_pages()))
         self.inflight.check(self.running)
         self.waiting.check()
-        self.cache.check_locks(len(self.running) + len(self._pinned))
+        self.cache.check_locks(len(self.running) + len(self.pins))
         orders = [work.order for work in self.running]
         assert orders == sorted(set(orders))
         for work in self.running:
@@ -228,7 +196,7 @@ class Scheduler:
         need += promised
         self._n_held_back = self._n_held_back + 1 if self.cache.n_available < need else 0
         while self.cache.n_available < need and self._may_unpin():
-            self._unpin_last()
+            self.pins.unpin_last()
         if self.cache.n_available < need:
             tree.unlock(node)
             assert self.running, "a request that fits the pool was not admitted to an idle engine"
@@ -238,7 +206,7 @@ class Scheduler:
         if work.cached_tokens is None:
             work.cached_tokens = min(match.length, work.n_prompt)  # forced text may be cached, too
         self.waiting.admit(work)
-        self._unpin(work)
+        self.pins.unpin(work)
         if not self.running or self.running[-1].order < work.order:
             self.running.append(work)
         else:
@@ -258,32 +226,10 @@ class Scheduler:
         if isinstance(work.request.kind, Generate):
             self._headroom += (work.n_generated - self._headroom) / 16
 
-    def _pin(self, work: Work) -> int:
-        """Keeps what is cached of a waiting request; gives how much that is."""
-        match = self.cache.match(work.tokens.view[: work.n_matchable], work.request.namespace)
-        pin = self.cache.tree.lock(match) if match.length else None
-        self._unpin(work)
-        if pin is not None:
-            work.pin = pin
-            self._pinned[work] = None
-        return match.length
-
-    def _unpin(self, work: Work) -> None:
-        if work.pin is not None:
-            self.cache.tree.unlock(work.pin)
-            work.pin = None
-            del self._pinned[work]
-
     def _may_unpin(self) -> bool:
         """Whether waiting for a running request to end would not do, or has been too long."""
         is_over = self._n_held_back > MAX_HELD_BACK or not self.running or self.waiting.is_due
-        return bool(self._pinned) and is_over
-
-    def _unpin_last(self) -> None:
-        """Gives up a prefix that is wanted by requests whose turn comes late."""
-        last = max(self._pinned, key=lambda work: (-work.n_known, work.known_since)).pin
-        for work in [work for work in self._pinned if work.pin is last]:
-            self._unpin(work)
+        return bool(self.pins) and is_over
 
     def _match(self, work: Work) -> Match | None:
         """What the cache has of it; None if it is parked, to follow a running request that is
@@ -306,7 +252,7 @@ class Scheduler:
 
     def _follow(self, work: Work, leader: Work) -> None:
         self.waiting.park(work)
-        self._unpin(work)
+        self.pins.unpin(work)
         leader.followers.append((_n_shared(work, leader), work))
         # This leader may have all that the followers of `work` wait for; each finds that out.
         self._wake(work, all_of_them=True)
@@ -332,34 +278,13 @@ class Scheduler:
                 first.followers.append((_n_shared(work, first), work))
         leader.followers = still
 
-    def _take(self, work: Work, budget: int) -> Item:
-        """As much of a request as the budget allows."""
-        n_todo = work.n_todo
-        n_tokens = min(n_todo, budget)
-        if n_tokens < n_todo and n_tokens >= 2 * ALIGNED:
-            n_tokens -= (work.n_computed + n_tokens) % ALIGNED
-        if work.trie is None or n_tokens < n_todo:
-            return Item(work, n_tokens)
-        return Item(work, n_tokens, self._parts(work.trie, budget - n_tokens))
-
-    @staticmethod
-    def _parts(trie: ChoiceTrie, budget: int) -> tuple[BranchPart, ...]:
-        parts: list[BranchPart] = []
-        for branch in trie.pending():
-            if budget == 0:
-                break
-            n = min(branch.n_todo, budget)
-            parts.append(BranchPart(branch, branch.n_done, n))
-            budget -= n
-        return tuple(parts)
-
     def _reserve(self, item: Item, items: dict[Work, Item]) -> bool:
         """Gives the item its pages, taking them from the youngest if need be; False if that
         is the item's own request."""
         pages = self.cache.reserve(item.n_positions)
         while pages is None:
-            if self._pinned:  # also those of who has just given way
-                self._unpin_last()
+            if self.pins:  # also those of who has just given way
+                self.pins.unpin_last()
                 pages = self.cache.reserve(item.n_positions)
                 continue
             youngest = self.running[-1]
@@ -368,7 +293,7 @@ class Scheduler:
             if youngest is item.work:
                 return False
             pages = self.cache.reserve(item.n_positions)
-        _hand_out(item, pages)
+        hand_out(item, pages)
         return True
 
     def _preempt(self, work: Work) -> None:
@@ -391,15 +316,6 @@ class Scheduler:
         work.node = None
         work.pages.clear()
         work.n_computed = work.n_published = 0
-
-
-def _hand_out(item: Item, pages: Ints) -> None:
-    """Gives the item's positions their pages, in order."""
-    item.work.pages.extend(pages[: item.n_tokens])
-    at = item.n_tokens
-    for part in item.parts:
-        part.branch.pages.extend(pages[at : at + part.n_tokens])
-        at += part.n_tokens
 
 
 def _n_shared(work: Work, leader: Work) -> int:

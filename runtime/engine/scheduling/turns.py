@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sgc.runtime.engine.cache.radix import NO_INTS, Ints
+from sgc.runtime.engine.ints import NO_INTS, Ints
 
 GRACE = 16
 _NEVER = np.iinfo(np.int64).max // 2

@@ -19,7 +19,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from sgc.runtime.engine.cache.radix import Ints, common_prefix
+from sgc.runtime.engine.ints import Ints, common_prefix
 from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import State, Work
 from sgc.runtime.engine.scheduling.turns import Turns
@@ -93,9 +93,9 @@ class _ByPrompt:
 
 
 def _place(work: Work) -> tuple[bytes, bytes, int]:
-    if work.prompt_bytes is None:
-        work.prompt_bytes = _bytes_of(work.request.tokens)
-    return work.request.namespace, work.prompt_bytes, work.order
+    if work.wait.prompt is None:
+        work.wait.prompt = _bytes_of(work.request.tokens)
+    return work.request.namespace, work.wait.prompt, work.order
 
 
 def _bytes_of(tokens: Ints) -> bytes:
@@ -103,16 +103,16 @@ def _bytes_of(tokens: Ints) -> bytes:
 
 
 class _LongestPrefix:
-    """work.n_known: an upper bound of what is cached of it, exact unless something was evicted."""
+    """wait.n_known: an upper bound of what is cached of it, exact unless something was evicted."""
 
     def __init__(self, known: Callable[[Work], int]) -> None:
         self._known = known
-        self._heap = _Heap(lambda work: (-work.n_known, work.known_since))
+        self._heap = _Heap(lambda work: (-work.wait.n_known, work.wait.known_since))
         self._by_prompt = _ByPrompt()
         self._now = 0  # counts how often the cache has grown
 
     def add(self, work: Work) -> None:
-        work.n_known, work.known_since = self._known(work), self._now
+        work.wait.n_known, work.wait.known_since = self._known(work), self._now
         self._heap.add(work)
         self._by_prompt.add(work)
 
@@ -124,7 +124,7 @@ class _LongestPrefix:
         self._by_prompt.discard(work)
 
     def change(self, work: Work, n_known: int) -> None:
-        work.n_known, work.known_since = n_known, self._now
+        work.wait.n_known, work.wait.known_since = n_known, self._now
         self._heap.discard(work)
         self._heap.add(work)
 
@@ -133,7 +133,7 @@ class _LongestPrefix:
         self._now += 1
         for work in self._by_prompt.beginning_with(namespace, tokens[: start + 1]):
             n = common_prefix(work.request.tokens[: work.n_matchable], tokens)
-            if n > work.n_known:
+            if n > work.wait.n_known:
                 self.change(work, self._known(work))
 
 
@@ -177,13 +177,13 @@ class WaitingQueue:
 
     def add(self, work: Work) -> None:
         """It has arrived."""
-        work.group = self._turns.join()
+        work.wait.group = self._turns.join()
         self.wake(work)
 
     def wake(self, work: Work) -> None:
         """It waits, after it was parked or preempted, or has just arrived."""
         work.state = State.WAITING
-        if work.group is None:
+        if work.wait.group is None:
             self._preempted.add(work)
             return
         self._by_arrival.add(work)
@@ -204,8 +204,8 @@ class WaitingQueue:
             return self._by_arrival.peek() if self.policy == "fcfs" else self._order.peek()
         oldest = self._by_arrival.peek()
         # The group that is due may be parked in whole; then nobody later is admitted.
-        is_its_turn = oldest is not None and oldest.group is not None and oldest.group <= due
-        return oldest if is_its_turn else None
+        group = None if oldest is None else oldest.wait.group
+        return oldest if group is not None and group <= due else None
 
     @property
     def is_due(self) -> bool:
@@ -215,20 +215,20 @@ class WaitingQueue:
     def has_less(self, work: Work, n_cached: int) -> bool:
         """Takes note of how much is cached of the next one; whether it is less than it was
         chosen for, so that it may not be the next any more."""
-        if not isinstance(self._order, _LongestPrefix) or work.group is None:
+        if not isinstance(self._order, _LongestPrefix) or work.wait.group is None:
             return False
-        if n_cached == work.n_known:
+        if n_cached == work.wait.n_known:
             return False
-        is_less = n_cached < work.n_known
+        is_less = n_cached < work.wait.n_known
         self._order.change(work, n_cached)
         return is_less and not self.is_due
 
     def admit(self, work: Work) -> None:
         """It runs from now on."""
         self._leave(work, State.RUNNING)
-        if work.group is not None:
-            self._turns.admit(work.group)
-            work.group = None
+        if work.wait.group is not None:
+            self._turns.admit(work.wait.group)
+            work.wait.group = None
 
     def park(self, work: Work) -> None:
         """It follows a running request; `wake` brings it back."""
@@ -237,9 +237,9 @@ class WaitingQueue:
     def cancel(self, work: Work) -> None:
         """It has left, parked or not."""
         self._leave(work, State.DONE)
-        if work.group is not None:
-            self._turns.cancel(work.group)
-            work.group = None
+        if work.wait.group is not None:
+            self._turns.cancel(work.wait.group)
+            work.wait.group = None
 
     def grown(self, work: Work, start: int, end: int) -> None:
         """Positions start to end of a running request have been cached."""
@@ -254,10 +254,10 @@ class WaitingQueue:
         work.state = state
         if not was_waiting:
             return
-        if work.group is None:
+        if work.wait.group is None:
             self._preempted.discard(work)
             return
         self._by_arrival.discard(work)
         if self.policy != "fcfs":
             self._order.discard(work)
-            work.prompt_bytes = None
+            work.wait.prompt = None

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.radix import NO_INTS, Ints
+from sgc.runtime.engine.ints import NO_INTS, Ints
 from sgc.runtime.engine.model.forward import FlatBatch, Row, flatten
 from sgc.runtime.engine.requests.choices import Target
 from sgc.runtime.engine.requests.logprobs import log_sum_exp
-from sgc.runtime.engine.requests.request import NO_TOKEN, Generate, Work
-from sgc.runtime.engine.scheduling.scheduler import BranchPart, Item
+from sgc.runtime.engine.requests.request import Generate, Work
+from sgc.runtime.engine.scheduling.items import BranchPart, Item
 from sgc.runtime.engine.step.faults import Faults
 
 FIRST: Ints = np.zeros(1, np.int64)
@@ -48,7 +48,7 @@ class _Builder:
         end = work.n_computed + n
         is_whole = end == len(work.tokens) and work.wants_logits
         logits_at = NO_INTS if not is_whole else FIRST if n == 1 else np.array([n - 1], np.int64)
-        if work.logprobs is not None:
+        if work.decoding.logprobs is not None:
             logits_at = np.concatenate([self._log(work, end), logits_at])
         tokens = work.tokens.view[work.n_computed : end]
         self.rows.append(Row(tokens, work.n_computed, work.pages.view, logits_at))
@@ -62,9 +62,9 @@ class _Builder:
 
     def _log(self, work: Work, end: int) -> Ints:
         """Which of the row's positions decide log-probabilities of tokens that are there."""
-        assert work.logprobs is not None
+        assert work.decoding.logprobs is not None
         start, last = work.n_computed, min(end, len(work.tokens) - 1)
-        wanted = [i for i in range(start, last) if work.logprobs.wants(i + 1)]
+        wanted = [i for i in range(start, last) if work.decoding.logprobs.wants(i + 1)]
         self.logged += [(self.n_logits + k, work, i + 1) for k, i in enumerate(wanted)]
         self.n_logits += len(wanted)
         return np.array(wanted, np.int64) - start
@@ -130,20 +130,23 @@ def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Fa
 
 
 def log_tokens(
-    batch: StepBatch, logits: npt.NDArray[np.float32], drawn: Mapping[Work, int], faults: Faults
+    batch: StepBatch,
+    logits: npt.NDArray[np.float32],
+    drawn: Mapping[Work, int | None],
+    faults: Faults,
 ) -> None:
     """Notes the log-probabilities that were asked for: of tokens that were there, and drawn."""
     there = [(at, work, index, work.tokens.at(index)) for at, work, index in batch.logged]
     new = [
-        (at, work, len(work.tokens), drawn[work])
+        (at, work, len(work.tokens), token)
         for work, at in batch.sampled
-        if work.logprobs is not None and drawn.get(work, NO_TOKEN) != NO_TOKEN
+        if work.decoding.logprobs is not None and (token := drawn.get(work)) is not None
     ]
     for at, work, index, token in [*there, *new]:
-        assert work.logprobs is not None
+        assert work.decoding.logprobs is not None
         if work in faults:
             continue
         try:
-            work.logprobs.note(index, token, logits[at])
+            work.decoding.logprobs.note(index, token, logits[at])
         except Exception as error:
             faults.note(work, error)

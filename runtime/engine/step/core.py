@@ -17,85 +17,42 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.cache.cache import IntBuffer, PrefixCache
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.ints import IntBuffer
 from sgc.runtime.engine.model.forward import Forward
-from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
-from sgc.runtime.engine.requests.choices import ChoiceTrie
-from sgc.runtime.engine.requests.logprobs import LogprobLog
-from sgc.runtime.engine.requests.penalties import Penalties
+from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.request import (
     Commit,
     EngineError,
     EngineRequest,
-    Generate,
     Prefetch,
-    Score,
     State,
-    StopChecker,
-    Stops,
+    Times,
     Update,
     Usage,
     Work,
 )
 from sgc.runtime.engine.requests.validate import Limits, problem_of
-from sgc.runtime.engine.scheduling.prefetch_queue import Ahead
-from sgc.runtime.engine.scheduling.scheduler import Item, Scheduler
+from sgc.runtime.engine.scheduling.items import Item
+from sgc.runtime.engine.scheduling.prefetch_queue import PrefetchQueue
+from sgc.runtime.engine.scheduling.scheduler import Scheduler
 from sgc.runtime.engine.step.batch import StepBatch, build, log_tokens, write_logprobs
+from sgc.runtime.engine.step.counts import Counters, Stats
 from sgc.runtime.engine.step.drawing import draw_tokens
+from sgc.runtime.engine.step.equipment import Equipment, StopCheckerFactory
 from sgc.runtime.engine.step.faults import Faults, error_of
-from sgc.runtime.engine.step.generation import begin, final_update, grow
+from sgc.runtime.engine.step.generation import final_update, grow
 from sgc.runtime.engine.step.masks import Masks
-
-_NO_USAGE = Usage()
-StopCheckerFactory = Callable[[Stops], StopChecker]
-
-
-@dataclass(slots=True)
-class Counters:
-    """Sums over finished requests but prefetches, and over steps. sampled_tokens: as they come,
-    the forced ones of them that no step was made for included.
-
-    forward_s: seconds in `Forward.run`, the wait for its result included.
-    """
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    computed_tokens: int = 0
-    completion_tokens: int = 0
-    positions_run: int = 0
-    steps: int = 0
-    sampled_tokens: int = 0
-    forced_tokens: int = 0
-    forward_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    counters: Counters
-    preemptions: int
-    evicted_tokens: int
-    pool_tokens: int
-    free_tokens: int
-    cached_pool_tokens: int
-    evictable_tokens: int
-    running_requests: int
-    waiting_requests: int
-    parked_requests: int
-    prefetches: int
-    prefetched_tokens: int
-    dropped_prefetches: int
-    waiting_prefetches: int
 
 
 class EngineCore:
     """chunk_tokens: positions a step may run, decodes included. policy: `names.POLICIES`.
 
-    check: verify every invariant after each step, at a cost. cache, shares_in_batch: for the
-    ablations (`names.CACHES`; whether requests wait for positions that others are computing).
+    check: verify every invariant after each step, at a cost. shares_in_batch: whether requests
+    wait for positions that others are computing. make_cache: of a pool's size; an ablation's own.
     headroom_tokens: pages kept free for what each running request may generate. jumps: whether
     tokens that a constraint forces are appended without asking the model.
     """
@@ -113,7 +70,7 @@ class EngineCore:
         make_stop_checker: StopCheckerFactory | None = None,
         check: bool = False,
         policy: str = DEFAULT_POLICY,
-        cache: str = DEFAULT_CACHE,
+        make_cache: Callable[[int], PrefixCache] = PrefixCache,
         shares_in_batch: bool = True,
         headroom_tokens: int = 32,
         jumps: bool = True,
@@ -121,37 +78,41 @@ class EngineCore:
         self.limits = Limits(max_context, pool_tokens, vocab_size)
         self.max_waiting = max_waiting
         self._forward = forward
-        self._make_stop_checker = make_stop_checker
+        self._equipment = Equipment(self.limits, make_stop_checker, jumps)
         self._checks = check
-        self._chunk_tokens, self._max_running = chunk_tokens, max_running
-        self._policy, self._cache_kind = policy, cache
-        self._headroom_tokens = headroom_tokens
-        self._jumps = jumps
         self._masks = Masks(vocab_size)
-        self._shares_in_batch = shares_in_batch and cache == "radix"
         self._counters = Counters()
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
         self._outbox: list[Update] = []
         self._items: list[Item] = []  # of the step that is being made
+
+        def new_scheduler() -> Scheduler:
+            return Scheduler(
+                make_cache(pool_tokens),
+                chunk_tokens,
+                max_running,
+                policy=policy,
+                shares_in_batch=shares_in_batch,
+                headroom_tokens=headroom_tokens,
+            )
+
+        self._new_scheduler = new_scheduler
         self._start()
 
     def _start(self) -> None:
-        self.cache = PrefixCache(self.limits.pool_tokens, self._cache_kind)
-        self.scheduler = Scheduler(
-            self.cache,
-            self._chunk_tokens,
-            self._max_running,
-            policy=self._policy,
-            shares_in_batch=self._shares_in_batch,
-            headroom_tokens=self._headroom_tokens,
-        )
-        self.ahead = Ahead(self.cache, self.scheduler, self._chunk_tokens)
+        """With an empty cache."""
+        self.scheduler = self._new_scheduler()
+        self.prefetches = PrefetchQueue(self.cache, self.scheduler, self.scheduler.chunk_tokens)
+
+    @property
+    def cache(self) -> PrefixCache:
+        return self.scheduler.cache
 
     @property
     def has_work(self) -> bool:
         """Whether `step` has something to do or to say."""
-        return bool(self._live or self._outbox or self.ahead)
+        return bool(self._live or self._outbox or self.prefetches)
 
     def submit(self, request: EngineRequest) -> None:
         """Takes a request in, or refuses it; a refusal is told by the next `step`."""
@@ -160,50 +121,31 @@ class EngineCore:
             # Whatever follows may change its only token: there is nothing to keep.
             self._outbox.append(Update(request.id, final=True, usage=Usage()))
             return
-        work = Work(request, next(self._orders), time.monotonic(), IntBuffer(request.tokens))
+        work = Work(request, next(self._orders), Times(time.monotonic()), IntBuffer(request.tokens))
         try:
             error = self._refusal(request)
             if error is None:
-                self._prepare(work)
+                self._begin(work)
         except BaseException as problem:  # of this request alone: nothing is shared yet
             error = error_of(problem)
         if error is not None:
             self._outbox.append(Update(request.id, final=True, error=error))
         elif isinstance(request.kind, Prefetch):
-            self._outbox += self.ahead.add(work)
+            self._outbox += self.prefetches.add(work)
         else:
-            work.was_held = self.ahead.has_run
+            work.was_held = self.prefetches.has_run
             self._live[request.id] = work
             self.scheduler.add(work)
 
-    def _prepare(self, work: Work) -> None:
-        """What the request needs while it lives."""
-        kind = work.request.kind
-        if isinstance(kind, Score):
-            work.trie = ChoiceTrie(kind.choices)
-        if not isinstance(kind, Generate):
-            return
-        if kind.params.has_penalties:
-            work.penalties = Penalties(work.request.tokens, self.limits.vocab_size)
-        if kind.stop:
-            assert self._make_stop_checker is not None
-            work.checker = self._make_stop_checker(kind.stop)
-        if kind.logprobs is not None:
-            start = kind.logprobs.start
-            first = work.n_prompt if start is None else min(start, work.n_prompt)
-            work.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
-        if kind.constraint is not None and kind.max_tokens > 0:
-            # A token that is forced has no log-probability worth telling: each is asked for.
-            work.guide = kind.constraint.start(self._jumps and kind.logprobs is None)
-            self._begin(work)
-
     def _begin(self, work: Work) -> None:
         """Text that a constraint forces at once joins the prompt's positions."""
-        update = begin(work, self.limits.longest)
+        update = self._equipment.equip(work)
+        if update is None:
+            return
         self._counters.sampled_tokens += len(update.new_ids)
-        self._counters.forced_tokens += work.n_forced
+        self._counters.forced_tokens += work.decoding.n_forced
         if update.final:  # said once the prompt is in the cache, as of any other request
-            work.ending, work.wants_logits = update, False
+            work.decoding.ending, work.wants_logits = update, False
         elif update.new_ids:
             self._outbox.append(update)
 
@@ -212,7 +154,7 @@ class EngineCore:
         work = self._live.get(request_id)
         if work is not None:
             self._forget(work)
-        self.ahead.cancel(request_id)
+        self.prefetches.cancel(request_id)
         self._outbox = [update for update in self._outbox if update.id != request_id]
 
     def step(self) -> list[Update]:
@@ -224,7 +166,7 @@ class EngineCore:
         self._items = self.scheduler.choose()
         # What is to be said waits for nothing.
         n_live = len(self._live) + len(self._outbox)
-        ahead, updates = self.ahead.choose(self._items, n_live)
+        ahead, updates = self.prefetches.choose(self._items, n_live)
         self._outbox += updates
         if self._items or ahead is not None:
             batch = build(self._items if ahead is None else [*self._items, ahead])
@@ -237,7 +179,7 @@ class EngineCore:
             tokens = draw_tokens(batch, logits, self._masks.finish(), faults)
             log_tokens(batch, logits, tokens, faults)
             self._commit(batch, faults)
-            self._outbox += self.ahead.commit()
+            self._outbox += self.prefetches.commit()
             self._emit(tokens, faults)
         self._items = []
         if self._checks:
@@ -249,7 +191,7 @@ class EngineCore:
         """After `step` raised: ends the requests of its batch; without one, starts anew."""
         works = [item.work for item in self._items]
         self._items = []
-        prefetch_id = self.ahead.fail()
+        prefetch_id = self.prefetches.fail()
         half_gone = [w for w in works if w.state is State.RUNNING and not self._is_live(w)]
         is_empty = not works and prefetch_id is None
         if is_empty or half_gone:  # not the model's doing: something here is broken
@@ -268,7 +210,7 @@ class EngineCore:
     def reset(self, message: str) -> None:
         """The last resort: ends every request and starts with an empty cache."""
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
-        lost = [*self._live, *self.ahead.ids()]
+        lost = [*self._live, *self.prefetches.ids()]
         self._outbox += [Update(i, final=True, error=error) for i in lost]
         self._live.clear()
         self._items = []
@@ -291,10 +233,10 @@ class EngineCore:
             running_requests=running,
             waiting_requests=len(self._live) - running,
             parked_requests=sum(w.state is State.PARKED for w in self._live.values()),
-            prefetches=self.ahead.n_ended,
-            prefetched_tokens=self.ahead.n_run,
-            dropped_prefetches=self.ahead.n_dropped,
-            waiting_prefetches=len(self.ahead),
+            prefetches=self.prefetches.n_ended,
+            prefetched_tokens=self.prefetches.n_run,
+            dropped_prefetches=self.prefetches.n_dropped,
+            waiting_prefetches=len(self.prefetches),
         )
 
     def check(self) -> None:
@@ -304,7 +246,7 @@ class EngineCore:
         assert running <= self._live.keys()
 
     def _refusal(self, request: EngineRequest) -> EngineError | None:
-        if request.id in self._live or request.id in self.ahead:
+        if request.id in self._live or request.id in self.prefetches:
             message = f"request id {request.id} is in use by an unfinished request"
             return EngineError(pb.ERROR_CODE_INVALID_ARGUMENT, message)
         if len(self._live) - len(self.scheduler.running) >= self.max_waiting:
@@ -335,32 +277,31 @@ class EngineCore:
                 work.trie.n_done += sum(part.n_tokens for part in item.parts)
             self.scheduler.publish(work)
 
-    def _emit(self, tokens: dict[Work, int], faults: Faults) -> None:
+    def _emit(self, tokens: dict[Work, int | None], faults: Faults) -> None:
         now = time.monotonic()
         for item in self._items:
             work = item.work
             if (error := faults.get(work)) is not None:
                 self._end(work, Update(work.request.id, final=True, error=error))
                 continue
-            if work.prefilled_at is None and work.n_todo == 0:
-                work.prefilled_at = now
-                self._count(work.prompt_usage())
-            token = tokens.get(work)
-            if token is not None:
-                self._append(work, token)
+            if work.times.prefilled_at is None and work.n_todo == 0:
+                work.times.prefilled_at = now
+                self._counters.add(work.prompt_usage())
+            if work in tokens:
+                self._append(work, tokens[work])
             elif work.n_todo_in_all == 0:
                 self._finish(work)
             if work.state is State.RUNNING:
                 self.scheduler.commit(item)
 
-    def _append(self, work: Work, token: int) -> None:
-        n_forced = work.n_forced
+    def _append(self, work: Work, token: int | None) -> None:
+        n_forced = work.decoding.n_forced
         try:
             update = grow(work, token, self.limits.longest)
         except BaseException as error:  # the constraint's, a stop's: it ends this request alone
             update = Update(work.request.id, final=True, error=error_of(error))
         self._counters.sampled_tokens += len(update.new_ids)
-        self._counters.forced_tokens += work.n_forced - n_forced
+        self._counters.forced_tokens += work.decoding.n_forced - n_forced
         if update.final:
             self._end(work, update)
         else:
@@ -383,14 +324,6 @@ class EngineCore:
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
         """usage: what the request is told; None if it ends before its time."""
         del self._live[work.request.id]
-        counted = Usage() if work.prefilled_at is None else work.prompt_usage()
-        self._count(usage or work.usage_so_far(), counted)
+        counted = Usage() if work.times.prefilled_at is None else work.prompt_usage()
+        self._counters.add(usage or work.usage_so_far(), counted)
         self.scheduler.leave(work)
-
-    def _count(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
-        """counted: the part of it that is in the sums already, as a prompt is once computed."""
-        counters = self._counters
-        counters.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens
-        counters.cached_tokens += usage.cached_tokens - counted.cached_tokens
-        counters.computed_tokens += usage.computed_tokens - counted.computed_tokens
-        counters.completion_tokens += usage.completion_tokens

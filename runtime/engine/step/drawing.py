@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgc.runtime.engine.requests.finite import NotFinite
-from sgc.runtime.engine.requests.request import NO_TOKEN, Work
+from sgc.runtime.engine.requests.request import Work
 from sgc.runtime.engine.step.batch import StepBatch, sampled_rows
 from sgc.runtime.engine.step.faults import Faults
 from sgc.runtime.engine.step.generation import draw_of
@@ -20,8 +20,8 @@ Floats = npt.NDArray[np.float32]
 
 def draw_tokens(
     batch: StepBatch, logits: Floats, allowed: Mapping[Work, Allowed], faults: Faults
-) -> dict[Work, int]:
-    """A token for each that gets one; NO_TOKEN where the constraint leaves none."""
+) -> dict[Work, int | None]:
+    """A token for each that gets one; None where the constraint leaves none."""
     dead = {work for work, mask in allowed.items() if not mask.any()}
     works = [work for work, _ in batch.sampled]
     draws = [draw_of(work, None if work in dead else allowed.get(work)) for work in works]
@@ -30,7 +30,7 @@ def draw_tokens(
         tokens = dict(zip(works, sample(rows, draws), strict=True))
     except Exception:  # whose it is, is found out one by one: a draw depends on its own row alone
         tokens = _one_by_one(works, rows, draws, faults)
-    return tokens | dict.fromkeys(dead, NO_TOKEN)
+    return {**tokens, **dict.fromkeys(dead)}
 
 
 def _one_by_one(

@@ -9,7 +9,6 @@ from itertools import takewhile
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.requests.request import (
     NO_STOP,
-    NO_TOKEN,
     Generate,
     SamplingParams,
     Stop,
@@ -28,17 +27,17 @@ def draw_of(work: Work, allowed: Allowed | None) -> Draw:
     assert isinstance(kind, Generate)
     banned = kind.stop_ids if work.n_generated < kind.min_tokens else ()
     params = kind.params
-    is_plain = not banned and allowed is None and work.penalties is None
+    is_plain = not banned and allowed is None and work.decoding.penalties is None
     if is_plain and params.is_greedy and not params.logit_bias:
         return _GREEDY
-    return Draw(kind.params, work.n_generated, work.penalties, banned, allowed)
+    return Draw(kind.params, work.n_generated, work.decoding.penalties, banned, allowed)
 
 
 def begin(work: Work, longest: int) -> Update:
     """Appends what a constraint forces at once. Raises ValueError if that cannot do."""
     update = _go_on(work, [], longest)
     is_cut = update.final and update.finish_reason == pb.FINISH_REASON_LENGTH
-    if is_cut and work.guide is not None and not work.guide.may_end:
+    if is_cut and work.decoding.guide is not None and not work.decoding.guide.may_end:
         raise ValueError(
             f"the constraint forces {len(update.new_ids)} tokens to begin with, and more; "
             "raise max_tokens or shorten the prompt"
@@ -46,40 +45,41 @@ def begin(work: Work, longest: int) -> Update:
     return update
 
 
-def grow(work: Work, token: int, longest: int) -> Update:
+def grow(work: Work, token: int | None, longest: int) -> Update:
     """Appends a token that was drawn, and what a constraint then forces; final if that ends it.
 
-    longest: tokens a sequence may have. Raises ValueError if the constraint can be followed no
-    further.
+    token: None where the constraint leaves none to draw. longest: tokens a sequence may have.
+    Raises ValueError if the constraint can be followed no further.
     """
-    if work.guide is None:
+    if token is not None:
+        if work.decoding.guide is not None:
+            return _go_on(work, [token], longest)
         return _add(work, token, longest, [token]) or Update(work.request.id, (token,))
-    if token != NO_TOKEN:
-        return _go_on(work, [token], longest)
-    work.guide.check()
-    if not work.guide.may_end:
+    assert work.decoding.guide is not None
+    work.decoding.guide.check()
+    if not work.decoding.guide.may_end:
         raise ValueError("no token of this model can go on under the constraint")
     return _ended(work, [], pb.FINISH_REASON_STOP)
 
 
 def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
     """Under a constraint."""
-    assert work.guide is not None
+    assert work.decoding.guide is not None
     new_ids: list[int] = []
     tokens, is_forced = drawn, False
     while tokens or not is_forced:  # what is forced may force more
         for token in tokens:
             new_ids.append(token)
-            work.n_forced += is_forced
+            work.decoding.n_forced += is_forced
             end = _add(work, token, longest, new_ids)
             if end is not None:
                 return end
         tokens, is_forced = _forced(work), True
-    work.guide.check()
-    if work.guide.is_over:
+    work.decoding.guide.check()
+    if work.decoding.guide.is_over:
         return _ended(work, new_ids, pb.FINISH_REASON_STOP)
-    if work.guide.is_free:
-        work.guide = None
+    if work.decoding.guide.is_free:
+        work.decoding.guide = None
     return Update(work.request.id, tuple(new_ids))
 
 
@@ -87,8 +87,8 @@ def _forced(work: Work) -> list[int]:
     """What must come next, up to a token that would end the text: that is for the mask to say."""
     kind = work.request.kind
     assert isinstance(kind, Generate)
-    assert work.guide is not None
-    return list(takewhile(lambda token: token not in kind.stop_ids, work.guide.forced()))
+    assert work.decoding.guide is not None
+    return list(takewhile(lambda token: token not in kind.stop_ids, work.decoding.guide.forced()))
 
 
 def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | None:
@@ -96,19 +96,19 @@ def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | N
     kind = work.request.kind
     assert isinstance(kind, Generate)
     work.tokens.append(token)
-    if work.penalties is not None:
-        work.penalties.add(token)
+    if work.decoding.penalties is not None:
+        work.decoding.penalties.add(token)
     stop = NO_STOP
-    if work.checker is not None:
-        stop = work.checker.feed([token], work.n_generated >= kind.min_tokens)
+    if work.decoding.checker is not None:
+        stop = work.decoding.checker.feed([token], work.n_generated >= kind.min_tokens)
     if token in kind.stop_ids:
         return _ended(work, new_ids, pb.FINISH_REASON_STOP, matched_id=token)
-    if work.guide is not None:
-        work.guide.take([token])
-    if stop and (work.guide is None or work.guide.is_whole_without(stop.n_chars)):
+    if work.decoding.guide is not None:
+        work.decoding.guide.take([token])
+    if stop and (work.decoding.guide is None or work.decoding.guide.is_whole_without(stop.n_chars)):
         return _ended(work, new_ids, pb.FINISH_REASON_STOP, stop)
     if work.n_generated >= kind.max_tokens or len(work.tokens) >= longest:
-        is_over = work.guide is not None and work.guide.is_over
+        is_over = work.decoding.guide is not None and work.decoding.guide.is_over
         reason = pb.FINISH_REASON_STOP if is_over else pb.FINISH_REASON_LENGTH
         return _ended(work, new_ids, reason)
     return None
@@ -119,9 +119,9 @@ def _ended(
     new_ids: list[int],
     reason: pb.FinishReason,
     stop: Stop = NO_STOP,
-    matched_id: int = -1,
+    matched_id: int | None = None,
 ) -> Update:
-    log = work.logprobs
+    log = work.decoding.logprobs
     return Update(
         work.request.id,
         tuple(new_ids),
@@ -139,7 +139,7 @@ def _ended(
 def final_update(work: Work) -> Update:
     """What to say of a request whose last position is computed, and that draws nothing."""
     if isinstance(work.request.kind, Generate):
-        ending = work.ending or _ended(work, [], pb.FINISH_REASON_LENGTH)
+        ending = work.decoding.ending or _ended(work, [], pb.FINISH_REASON_LENGTH)
         return replace(ending, usage=work.usage(time.monotonic()))
     return Update(
         work.request.id,

@@ -31,7 +31,7 @@ class Masks:
 
     def begin(self, works: Sequence[Work], faults: Faults) -> None:
         """works: those that are to get a token. faults: of the step, told by `finish` at last."""
-        works = [work for work in works if work.guide is not None]
+        works = [work for work in works if work.decoding.guide is not None]
         # A step that failed may have left some.
         self._works, self._faults, self._bits = works, faults, None
         if not works:
@@ -64,9 +64,9 @@ class Masks:
         started_s = time.perf_counter()
         words = np.zeros((len(works), self._n_words), np.int32)
         for work, row in zip(works, words, strict=True):
-            assert work.guide is not None
+            assert work.decoding.guide is not None
             try:
-                work.guide.write_mask(row)
+                work.decoding.guide.write_mask(row)
             except BaseException as error:
                 faults.note(work, error)
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
@@ -76,8 +76,8 @@ class Masks:
     def _with_ends(self, work: Work, bits: Allowed) -> Allowed:
         kind = work.request.kind
         assert isinstance(kind, Generate)
-        assert work.guide is not None
-        says_so = bool(bits[self._vocab_size]) and work.guide.may_end
+        assert work.decoding.guide is not None
+        says_so = bool(bits[self._vocab_size]) and work.decoding.guide.may_end
         may_end = says_so and work.n_generated >= kind.min_tokens
         allowed = bits[: self._vocab_size]
         allowed[list(kind.stop_ids)] = may_end

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sgc.runtime.engine.cache.radix import Ints
+from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.requests.finite import check_finite
 from sgc.runtime.engine.requests.penalties import Penalties
 from sgc.runtime.engine.requests.request import SamplingParams

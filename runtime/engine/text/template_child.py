@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sgc.runtime.engine.model.json_files import content_of, read_bytes, read_json, refuse
 from sgc.runtime.engine.process import child, garbage
+from sgc.runtime.engine.text.json_files import content_of, read_bytes, read_json, refuse
 from sgc.runtime.engine.text.template import PLAIN, Chat, ProbeError, Role, fingerprint, probe
 
 CPU_LIMIT_S = 5

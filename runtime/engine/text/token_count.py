@@ -13,8 +13,8 @@ from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
-from sgc.runtime.engine.model.json_files import Json
 from sgc.runtime.engine.text.byte_level import BYTE_OF_CHAR
+from sgc.runtime.engine.text.json_files import Json
 
 # White space to Unicode or to Python: a special token with lstrip or rstrip swallows any number.
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(

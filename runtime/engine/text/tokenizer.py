@@ -19,8 +19,8 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 
 from sgc.errors import LoadError, SgcError
-from sgc.runtime.engine.model.json_files import AGAIN, Json, content_of
 from sgc.runtime.engine.text import tokenizer_files as files_of
+from sgc.runtime.engine.text.json_files import AGAIN, Json, content_of
 from sgc.runtime.engine.text.literal import Spans, SpecialFinder, SpecialToken
 from sgc.runtime.engine.text.token_count import LeastTokens, least_tokens
 

@@ -17,7 +17,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.json_files import Json, configured_eos_ids, content_of, read_json
+from sgc.runtime.engine.text.json_files import Json, configured_eos_ids, content_of, read_json
 
 TOKEN_KEYS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 

@@ -10,7 +10,7 @@ from sgc.runtime.engine.guides.compiler import Compiler
 from sgc.runtime.engine.guides.stops import TextStops
 from sgc.runtime.engine.model.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
 from sgc.runtime.engine.model.forward import Forward
-from sgc.runtime.engine.names import DEFAULT_CACHE, DEFAULT_POLICY
+from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.process import garbage
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
@@ -30,7 +30,6 @@ class WorkerConfig:
     max_running: int = 256
     max_waiting: int = 8192
     policy: str = DEFAULT_POLICY
-    cache: str = DEFAULT_CACHE
     shares_in_batch: bool = True
     jumps: bool = True
     dtype: str = "auto"
@@ -88,7 +87,6 @@ def load(config: WorkerConfig) -> Loaded:
         max_running=config.max_running,
         max_waiting=config.max_waiting,
         policy=config.policy,
-        cache=config.cache,
         shares_in_batch=config.shares_in_batch,
         make_stop_checker=lambda stops: TextStops(tokenizer, stops),
         check=config.check,
@@ -112,7 +110,7 @@ def _fake(config: WorkerConfig, tokenizer: Tokenizer) -> _Model:
 
 
 def _real(config: WorkerConfig, folder: str) -> _Model:
-    from sgc.runtime.engine.model.runner import load_model
+    from sgc.runtime.engine.model.loading import load_model
 
     garbage.collect()
     runner = load_model(

@@ -29,7 +29,7 @@ from sgc.runtime.engine.requests.request import (
     Update,
     Usage,
 )
-from sgc.runtime.engine.step.core import Stats
+from sgc.runtime.engine.step.counts import Stats
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _READ_BYTES = 1 << 18
@@ -150,10 +150,13 @@ def _asked_of(asked: pb.Logprobs) -> LogprobsAsked:
     return LogprobsAsked(asked.start if asked.HasField("start") else None, asked.top)
 
 
+_NO_ID = -1  # on the wire
+
+
 def add_update(output: wpb.StepOutput, update: Update) -> None:
     """Made where it belongs: a message that is added to another one is copied by protobuf."""
     if not update.final:
-        output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=update.matched_id)
+        output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=_NO_ID)
         return
     message = output.updates.add(
         id=update.id,
@@ -161,11 +164,11 @@ def add_update(output: wpb.StepOutput, update: Update) -> None:
         final=True,
         finish_reason=update.finish_reason,
         matched=update.matched,
-        matched_id=update.matched_id,
+        matched_id=_NO_ID if update.matched_id is None else update.matched_id,
     )
     if update.gave_way:
         message.gave_way = True
-    if update.n_over >= 0:
+    if update.n_over is not None:
         message.by_pattern, message.n_over = True, update.n_over
     for logprobs in update.choices:
         message.choices.add(logprobs=logprobs)

@@ -17,6 +17,7 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
 from sgc.errors import SgcError
+from sgc.ir.regex_tree import REPEATS, bodies
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 from sgc.runtime.executor.patterns.regex_classes import (
     NEWLINE,
@@ -128,10 +129,9 @@ def _sure(tree: Iterable[Node]) -> set[int]:
     """The groups that take part whenever the pattern matches."""
     found: set[int] = set()
     for op, arg in tree:
+        inner = [_sure(body) for body, _ in bodies(op, arg)]
+        if inner and not (op in REPEATS and arg[0] == 0):
+            found |= set.intersection(*inner)
         if op is sre.SUBPATTERN:
-            found |= _sure(arg[3]) | ({arg[0]} - {None})
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and arg[0] > 0:
-            found |= _sure(arg[2])
-        elif op is sre.BRANCH:
-            found |= set.intersection(*(_sure(each) for each in arg[1]))
+            found |= {arg[0]} - {None}
     return found

@@ -15,6 +15,7 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
 from sgc.errors import UsageError
+from sgc.ir.regex_tree import REPEATS, bodies
 
 Node = tuple[Any, Any]
 
@@ -73,12 +74,11 @@ def translated(pattern: str, flags: int) -> Translated:
     return Translated(tree, source, classes.bytes_of, survey.has_end)
 
 
-def _scoped(flags: int, added: int, removed: int) -> int:
+def _check_scope(added: int, removed: int) -> None:
     if (added | removed) & re.MULTILINE:
         raise _refuse("the flag MULTILINE for a part of it")
     if added & re.ASCII or added & re.UNICODE:
         raise _refuse("the flag ASCII or UNICODE for a part of it")
-    return ((flags | added) & ~removed) & _KEPT_FLAGS
 
 
 class _Survey:
@@ -94,19 +94,17 @@ class _Survey:
         for op, arg in tree:
             if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
                 self.sets[_key(op, arg, flags)] = _runs(op, _frozen(arg), flags & _SCOPED)
-            elif op is sre.BRANCH:
-                for each in arg[1]:
-                    self.see(each, flags)
-            elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-                _check_repeat(arg)
-                self.see(arg[2], flags)
-            elif op is sre.SUBPATTERN:
-                _, added, removed, inner = arg
-                self.see(inner, _scoped(flags, added, removed))
             elif op is sre.AT:
                 self._see_place(arg, flags)
-            else:
+            elif str(op) in _UNSUPPORTED or not (inner := bodies(op, arg, flags)):
                 raise _refuse(_UNSUPPORTED.get(str(op), f"a part {op}"))
+            else:
+                if op in REPEATS:
+                    _check_repeat(arg)
+                elif op is sre.SUBPATTERN:
+                    _check_scope(*arg[1:3])
+                for body, within in inner:
+                    self.see(body, within & _KEPT_FLAGS)
 
     def _see_place(self, place: Any, flags: int) -> None:
         if place is sre.AT_BOUNDARY:
@@ -254,17 +252,16 @@ class _Writer:
         return b"".join(self._item(op, arg, flags) for op, arg in tree)
 
     def _item(self, op: Any, arg: Any, flags: int) -> bytes:
+        inner = [self.sequence(each, at & _KEPT_FLAGS) for each, at in bodies(op, arg, flags)]
         if op is sre.BRANCH:
-            return b"(?:" + b"|".join(self.sequence(each, flags) for each in arg[1]) + b")"
-        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            low, high, inner = arg
+            return b"(?:" + b"|".join(inner) + b")"
+        if op in REPEATS:
+            low, high, _ = arg
             lazy = b"?" if op is sre.MIN_REPEAT else b""
             most = b"" if high is sre.MAXREPEAT else b"%d" % high
-            return b"(?:%s){%d,%s}%s" % (self.sequence(inner, flags), low, most, lazy)
+            return b"(?:%s){%d,%s}%s" % (inner[0], low, most, lazy)
         if op is sre.SUBPATTERN:
-            group, added, removed, inner = arg
-            body = self.sequence(inner, _scoped(flags, added, removed))
-            return b"(?:%s)" % body if group is None else b"(%s)" % body
+            return (b"(?:%s)" if arg[0] is None else b"(%s)") % inner[0]
         if op is sre.AT:
             return _PLACES[arg] if not flags & re.MULTILINE else _LINE_PLACES.get(arg, _PLACES[arg])
         return self._classes.members(_key(op, arg, flags))

@@ -15,7 +15,8 @@ from sgc.runs.endpoints import require_engine
 def serve(**options: Any) -> None:
     """Runs an engine's server in this process until it is stopped; exits with its code."""
     require_engine()
-    from sgc.runtime.engine.serve import ServerConfig, run_server
+    from sgc.runtime.engine.config import ServerConfig
+    from sgc.runtime.engine.serve import run_server
 
     if click.get_current_context().find_root().meta.get("sgc.debug"):
         os.environ["SGC_DEBUG"] = "1"  # the server's processes show their tracebacks

@@ -21,7 +21,8 @@ from sgc.predict.dry.forced import Follower, Forced
 from sgc.predict.dry.model import OpenedModel
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.cache.radix import Ints, RadixTree
+from sgc.runtime.engine.cache.radix import RadixTree
+from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
 from sgc.runtime.engine.preparing.prepare import prepare_all
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie

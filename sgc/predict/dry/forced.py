@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from sgc.errors import BackendError
 from sgc.predict.dry.model import OpenedModel
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.cache.cache import IntBuffer
 from sgc.runtime.engine.guides.stops import TextStops
-from sgc.runtime.engine.requests.request import Generate, Work
+from sgc.runtime.engine.ints import IntBuffer
+from sgc.runtime.engine.requests.request import Generate, Times, Work
 from sgc.runtime.engine.step.generation import begin, grow
 from sgc.runtime.engine.worker.wire import request_of
 
@@ -52,13 +52,13 @@ class Follower:
         Raises BackendError for a constraint that the engine cannot use.
         """
         request = request_of(message, self._constraint(message))
-        work = Work(request, 0, 0.0, IntBuffer(request.tokens))
+        work = Work(request, 0, Times(0.0), IntBuffer(request.tokens))
         kind = request.kind
         assert isinstance(kind, Generate)
         assert kind.constraint is not None
         if kind.stop:
-            work.checker = TextStops(self._model.tokenizer, kind.stop)
-        work.guide = kind.constraint.start(kind.logprobs is None)
+            work.decoding.checker = TextStops(self._model.tokenizer, kind.stop)
+        work.decoding.guide = kind.constraint.start(kind.logprobs is None)
         try:
             return _followed(work, reply)
         except ValueError:
@@ -89,4 +89,4 @@ def _followed(work: Work, reply: Sequence[int]) -> Forced:
     while work.n_generated < len(reply) and not update.final:
         n_before = work.n_generated
         update = grow(work, reply[n_before], _LONGEST)
-    return Forced(n_first, len(reply) - n_before, work.n_forced)
+    return Forced(n_first, len(reply) - n_before, work.decoding.n_forced)

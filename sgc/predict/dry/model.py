@@ -45,8 +45,8 @@ def open_model(name: str | None) -> OpenedModel:
     Raises LoadError for what is no model, SgcError where an engine's packages are missing.
     """
     require_engine()
-    from sgc.runtime.engine.model.json_files import read_json
     from sgc.runtime.engine.model.models import resolve
+    from sgc.runtime.engine.text.json_files import read_json
     from sgc.runtime.engine.text.template import PLAIN
     from sgc.runtime.engine.text.template_child import start_probe
     from sgc.runtime.engine.text.tokenizer import load_tokenizer

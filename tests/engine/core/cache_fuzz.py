@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from engine.core.naive_cache import NaiveCache, Place
+from other_caches import CACHES
 
 from sgc.runtime.engine.cache.cache import PrefixCache
-from sgc.runtime.engine.cache.list_cache import ListCache
-from sgc.runtime.engine.cache.radix import Ints, Node, RadixTree
+from sgc.runtime.engine.cache.radix import Node, RadixTree
+from sgc.runtime.engine.ints import Ints
 
 EPISODES = (50, 200, 1000)  # operations on one cache
 POOLS = (1, 9, 19, 19, 40, 200)
@@ -39,7 +40,7 @@ def endless(seed: int) -> Iterator[int]:
         yield from rng.integers(0, 2**31, 4096).tolist()
 
 
-def _watched(tree: RadixTree | ListCache, seen: list[Ints]) -> None:
+def _watched(tree: RadixTree, seen: list[Ints]) -> None:
     """Notes what is evicted, also where `PrefixCache` does it on the way."""
     evict = tree.evict
 
@@ -58,7 +59,7 @@ class CacheFuzz:
         n_pages = POOLS[dice(len(POOLS))]
         self.n_tokens, self.longest = 1 + dice(4), 2 + dice(max(2, n_pages // 3))
         self.spaces = [b"", b"one", b"two"][: 1 + dice(3)]
-        self.cache = PrefixCache(n_pages, kind)
+        self.cache = CACHES[kind].get("make_cache", PrefixCache)(n_pages)
         self.naive = NaiveCache(n_pages, len(self.spaces), keeps_order=kind == "radix")
         self.max_held = 1 + dice(8)
         self.held: list[tuple[Node, Place, list[Place]]] = []  # node, root, path

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from other_caches import CACHES
 
 from sgc.runtime.engine.model.fake_model import FakeModel
 from sgc.runtime.engine.model.forward import Row, flatten
@@ -45,7 +46,9 @@ def make_model(n_pages: int, vocab: int = VOCAB) -> FakeModel:
     return FakeModel(n_pages, vocab, ends=[END], breaks=[BREAK])
 
 
-def make_core(*, pool: int = 4096, vocab: int = VOCAB, forward=None, **options) -> EngineCore:
+def make_core(
+    *, pool: int = 4096, vocab: int = VOCAB, forward=None, cache: str = "radix", **options
+) -> EngineCore:
     options.setdefault("max_context", 4096)
     options.setdefault("headroom_tokens", 1)  # so that small pools lead to preemption
     return EngineCore(
@@ -54,7 +57,7 @@ def make_core(*, pool: int = 4096, vocab: int = VOCAB, forward=None, **options) 
         vocab_size=vocab,
         make_stop_checker=Letters,
         check=True,
-        **options,
+        **{**options, **CACHES[cache]},
     )
 
 

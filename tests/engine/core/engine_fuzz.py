@@ -19,8 +19,9 @@ from engine.core.engine_requests import (
     need,
     right_answers,
 )
+from other_caches import CACHES
 
-from sgc.runtime.engine.names import CACHES, POLICIES
+from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import EngineRequest
 
 

@@ -10,7 +10,8 @@ from engine.core.conftest import Outcome, make_core, make_model
 from engine.core.engine_requests import VOCAB
 
 from sgc.runtime.engine.requests.request import EngineRequest
-from sgc.runtime.engine.step.core import Counters, EngineCore
+from sgc.runtime.engine.step.core import EngineCore
+from sgc.runtime.engine.step.counts import Counters
 
 AMPLE = 4096
 

@@ -94,7 +94,7 @@ def need(request: EngineRequest) -> int:
 @dataclass(frozen=True)
 class Answer:
     ids: tuple[int, ...] = ()
-    ending: tuple = (pb.FINISH_REASON_UNSPECIFIED, "", -1)
+    ending: tuple = (pb.FINISH_REASON_UNSPECIFIED, "", None)
     choices: tuple = ()
 
 
@@ -119,5 +119,5 @@ def _ending(kind: Generate, ids: list[int]) -> tuple:
     if ids and ids[-1] in kind.stop_ids:
         return pb.FINISH_REASON_STOP, "", ids[-1]
     if matched and matched[0]:
-        return pb.FINISH_REASON_STOP, matched[0].text, -1
-    return pb.FINISH_REASON_LENGTH, "", -1
+        return pb.FINISH_REASON_STOP, matched[0].text, None
+    return pb.FINISH_REASON_LENGTH, "", None

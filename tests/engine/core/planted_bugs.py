@@ -13,7 +13,8 @@ import numpy as np
 
 from sgc.runtime.engine.cache.cache import PrefixCache
 from sgc.runtime.engine.cache.pool import PagePool
-from sgc.runtime.engine.cache.radix import NO_INTS, RadixTree
+from sgc.runtime.engine.cache.radix import RadixTree
+from sgc.runtime.engine.ints import NO_INTS
 from sgc.runtime.engine.model.forward import Row
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.requests.penalties import Penalties
@@ -236,8 +237,8 @@ def penalties_forget_at_preemption(patch: Patch) -> None:
     def make(preempt):
         def wrong(self, work):
             preempt(self, work)
-            if work.penalties is not None:
-                work.penalties = Penalties(work.request.tokens, 61)
+            if work.decoding.penalties is not None:
+                work.decoding.penalties = Penalties(work.request.tokens, 61)
 
         return wrong
 
@@ -249,8 +250,8 @@ def stop_strings_forget_at_preemption(patch: Patch) -> None:
     def make(preempt):
         def wrong(self, work):
             preempt(self, work)
-            if work.checker is not None:
-                work.checker = type(work.checker)(work.request.kind.stop)
+            if work.decoding.checker is not None:
+                work.decoding.checker = type(work.decoding.checker)(work.request.kind.stop)
 
         return wrong
 

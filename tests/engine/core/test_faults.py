@@ -227,7 +227,7 @@ BREAKS = [
 @pytest.mark.parametrize(("name", "part", "error"), BREAKS)
 def test_what_fails_of_a_request_ends_it_alone(lab, right, name, part, error) -> None:
     def break_it(work: Work) -> None:
-        setattr(work, name, Broken(getattr(work, name), part, error))
+        setattr(work.decoding, name, Broken(getattr(work.decoding, name), part, error))
 
     kind = Generate(
         5, PENALISED, stop=Stops(("never",)), constraint=AnyText(), logprobs=LogprobsAsked(0, 2)

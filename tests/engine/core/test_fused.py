@@ -15,8 +15,9 @@ from torch import nn
 from sgc.runtime.engine.model import fused, packed
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.fused import is_understood
+from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.packed import Linear, PackedModule, can_pack
-from sgc.runtime.engine.model.runner import fused_runner, load_model, packed_runner, runner_of
+from sgc.runtime.engine.model.runner import fused_runner, packed_runner, runner_of
 from sgc.runtime.engine.model.self_check import check_model, own_answers
 
 VOCAB = 199

@@ -12,8 +12,9 @@ import pytest
 from engine.core.engine_fuzz import check_all
 from engine.core.engine_play import AMPLE, Setup, play
 from engine.core.engine_requests import make_long_requests, make_requests, need, right_answers
+from other_caches import CACHES
 
-from sgc.runtime.engine.names import CACHES, POLICIES
+from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Score
 
 SEEDS = range(6)

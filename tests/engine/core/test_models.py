@@ -13,14 +13,13 @@ import pytest
 import torch
 import transformers
 
+from sgc.runtime.engine.model.loading import default_pool_tokens, load_model
 from sgc.runtime.engine.model.runner import (
     ModelRunner,
     UnsupportedModel,
-    default_pool_tokens,
-    load_model,
     packed_runner,
     runner_of,
-    stock_runner,
+    transformers_runner,
 )
 from sgc.runtime.engine.model.self_check import check_model, own_answers
 from sgc.runtime.engine.requests.request import Commit, Generate, SamplingParams, Score
@@ -186,7 +185,7 @@ def test_scores_are_the_models_own(lab, name) -> None:
 @pytest.mark.parametrize("name", [*MODELS, "GptOss"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_self_check_accepts_what_is_right(name, dtype) -> None:
-    for way in (runner_of, packed_runner, stock_runner):
+    for way in (runner_of, packed_runner, transformers_runner):
         model = make_model(name, dtype)
         own = own_answers(model)
         check_model(way(model, 1), own)
@@ -206,7 +205,7 @@ def test_the_self_check_refuses_what_attends_otherwise(monkeypatch, name, ignore
     monkeypatch.setitem(transformers.AttentionInterface._global_mapping, stock.ATTENTION, deaf)
     model = make_model(name)
     own = own_answers(model)
-    runner = stock_runner(model, 1)
+    runner = transformers_runner(model, 1)
     with pytest.raises(UnsupportedModel, match=f"{name}ForCausalLM is not supported: its logits"):
         check_model(runner, own)
 

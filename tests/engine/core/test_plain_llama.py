@@ -13,10 +13,11 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.models import DEFAULT_FOLDER
 from sgc.runtime.engine.model.plain_files import find_plain, read_config
-from sgc.runtime.engine.model.runner import load_model, max_context_of
-from sgc.runtime.engine.model.transformers_files import load_stock
+from sgc.runtime.engine.model.runner import max_context_of
+from sgc.runtime.engine.model.transformers_files import load_transformers_model
 
 SIZES = {
     "vocab_size": 199,
@@ -62,7 +63,7 @@ def assert_is_transformers_own(folder: Path, dtype: str) -> None:
     files = find_plain(folder, dtype)
     assert files is not None
     plain = files.load()
-    own = load_stock(str(folder), dtype)
+    own = load_transformers_model(str(folder), dtype)
     own.set_attn_implementation("eager")
     own.eval()
     tokens = torch.randint(0, own.config.vocab_size, (2, 40))
@@ -188,7 +189,7 @@ def test_a_plain_model_takes_no_transformers_and_one_thread(tmp_path: Path) -> N
     """In a process of its own: this one has both."""
     save(tmp_path)
     code = (
-        "import sys, torch; from sgc.runtime.engine.model.runner import load_model;"
+        "import sys, torch; from sgc.runtime.engine.model.loading import load_model;"
         f"load_model({str(tmp_path)!r}, pool_tokens=9);"
         "print('transformers' in sys.modules, torch.get_num_threads())"
     )

@@ -8,9 +8,9 @@ import pytest
 from engine.core.cache_fuzz import CacheFuzz, Dice
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from list_cache import ListCache
+from other_caches import list_cache
 
-from sgc.runtime.engine.cache.cache import PrefixCache
-from sgc.runtime.engine.cache.list_cache import ListCache
 from sgc.runtime.engine.cache.pool import PagePool
 from sgc.runtime.engine.cache.radix import Match, RadixTree
 
@@ -170,7 +170,7 @@ def test_eviction_does_not_scan_the_tree(monkeypatch) -> None:
 
 
 def test_the_list_shares_pages_and_evicts_whole_sequences() -> None:
-    cache = PrefixCache(12, "list")
+    cache = list_cache(12)
     for tokens in ([1, 2, 3, 4], [1, 2, 5], [1, 2, 3, 4, 6]):
         pages = cache.reserve(len(tokens))
         cache.insert(np.array(tokens), pages, cache.tree.root())

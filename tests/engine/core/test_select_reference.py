@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pytest
 import torch
 import transformers
+from other_caches import CACHES
 
 from sgc.runtime.engine.model.runner import runner_of
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score
@@ -35,8 +36,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "room for all": {"pool_tokens": 4096, "chunk_tokens": 512},
     "small steps": {"pool_tokens": 4096, "chunk_tokens": 7},
     "small pool": {"pool_tokens": 170, "chunk_tokens": 4, "headroom_tokens": 1},
-    "a list": {"pool_tokens": 1024, "chunk_tokens": 64, "cache": "list"},
-    "no cache": {"pool_tokens": 1024, "chunk_tokens": 64, "cache": "none"},
+    "a list": {"pool_tokens": 1024, "chunk_tokens": 64, **CACHES["list"]},
+    "no cache": {"pool_tokens": 1024, "chunk_tokens": 64, **CACHES["none"]},
 }
 
 

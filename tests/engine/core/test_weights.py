@@ -15,7 +15,8 @@ from engine.core.test_models import COMMON, make_model
 from safetensors.torch import load_file, save_file
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.runner import UnsupportedModel, load_model
+from sgc.runtime.engine.model.loading import load_model
+from sgc.runtime.engine.model.runner import UnsupportedModel
 
 WEIGHTS = "model.safetensors"
 Tensors = dict[str, torch.Tensor]

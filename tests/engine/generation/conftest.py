@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from engine.core.conftest import Outcome, drive
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+from other_caches import CACHES
 
 from sgc.runtime.engine.guides.grammar import composed, grammar_of, library_limits
 from sgc.runtime.engine.guides.guides import Compiled, Vocabulary
@@ -98,7 +99,14 @@ class Rig:
         size = self.tokenizer.vocab_size
         return FakeModel(pool, size, printable=printable, ends=[self.eos], breaks=kinds.breaks)
 
-    def core(self, *, pool: int = 4096, forward: Forward | None = None, **options: Any):
+    def core(
+        self,
+        *,
+        pool: int = 4096,
+        forward: Forward | None = None,
+        cache: str = "radix",
+        **options: Any,
+    ):
         options.setdefault("max_context", 4096)
         options.setdefault("headroom_tokens", 0)
         return EngineCore(
@@ -107,7 +115,7 @@ class Rig:
             vocab_size=self.tokenizer.vocab_size,
             make_stop_checker=lambda stops: TextStops(self.tokenizer, stops),
             check=True,
-            **options,
+            **{**options, **CACHES[cache]},
         )
 
     def request(self, id: int, prompt: str | Sequence[int], kind: Generate) -> EngineRequest:

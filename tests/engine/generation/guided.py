@@ -89,7 +89,7 @@ def answers(outcomes: dict[int, Outcome]) -> dict[int, tuple]:
 
 def said(rig: Rig, outcome: Outcome) -> str:
     assert outcome.last is not None
-    ids = outcome.ids[:-1] if outcome.last.matched_id >= 0 else outcome.ids
+    ids = outcome.ids[:-1] if outcome.last.matched_id is not None else outcome.ids
     return rig.text(ids)
 
 

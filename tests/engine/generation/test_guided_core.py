@@ -20,8 +20,8 @@ from engine.generation.guided import (
     make_requests,
     said,
 )
+from other_caches import CACHES
 
-from sgc.runtime.engine.names import CACHES
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, SamplingParams
 
 

@@ -8,9 +8,9 @@ from engine.core.conftest import Naive, drive, letter, make_core, request
 from engine.generation.conftest import Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_caches import CACHES
 
 from sgc.proto import engine_pb2 as pb
-from sgc.runtime.engine.names import CACHES
 from sgc.runtime.engine.requests.logprobs import likeliest, log_sum_exp
 from sgc.runtime.engine.requests.request import (
     Commit,

@@ -27,14 +27,14 @@ from aiohttp import web
 from waiting import BOUND_S, until
 
 from sgc.errors import UsageError
+from sgc.runtime.engine.config import ServerConfig, check
 from sgc.runtime.engine.http import body, sse
-from sgc.runtime.engine.http.app import errors_as_json
 from sgc.runtime.engine.http.connections import Connections
 from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.http.running import Runs
+from sgc.runtime.engine.http.site import errors_as_json
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.preparing.bounds import ServerLimits
-from sgc.runtime.engine.serve import ServerConfig, check
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 

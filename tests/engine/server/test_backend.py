@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -26,6 +27,7 @@ from sgc.errors import (
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.engine.launch import EmbeddedEngine
+from sgc.runtime.executor.backends.engine import backend as engine_backend
 from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import FinishReason, Prompt, Sampling, TextRun, TokenRun
 
@@ -313,7 +315,9 @@ def test_no_more_than_max_in_flight_are_sent(tmp_path: Path) -> None:
 
 
 def test_overload_is_tried_again_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgc.runtime.executor.backends.engine.backend.FIRST_BACKOFF_S", 0.001)
+    monkeypatch.setattr(
+        engine_backend, "RETRIES", replace(engine_backend.RETRIES, first_wait_s=0.001)
+    )
 
     def third_time(request: pb.Request, n: int) -> pb.Reply:
         return (overloaded if n < 3 else committed)(request, n)

@@ -15,7 +15,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from sgc.errors import LoadError
-from sgc.runtime.engine.model.json_files import (
+from sgc.runtime.engine.model.model_files import OTHERS
+from sgc.runtime.engine.model.models import DEFAULT_FOLDER, resolve
+from sgc.runtime.engine.model.weight_files import INDEX, read_header
+from sgc.runtime.engine.text.json_files import (
     KINDS,
     MAX_DEPTH,
     configured_eos_ids,
@@ -23,9 +26,6 @@ from sgc.runtime.engine.model.json_files import (
     read_bytes,
     read_json,
 )
-from sgc.runtime.engine.model.model_files import OTHERS
-from sgc.runtime.engine.model.models import DEFAULT_FOLDER, resolve
-from sgc.runtime.engine.model.weight_files import INDEX, read_header
 from sgc.runtime.engine.text.template_child import read_template
 from sgc.runtime.engine.text.tokenizer import load_tokenizer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import re
 import shutil
 import socket
@@ -11,7 +12,7 @@ import ssl
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,10 @@ from waiting import BOUND_S
 
 from sgc.errors import ContextExceeded, UsageError
 from sgc.proto import engine_pb2 as pb
+from sgc.runtime.engine.config import FOR_METRICS, http_address
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.metrics import http as metrics_http
-from sgc.runtime.engine.metrics.http import metrics_address, serving_metrics
+from sgc.runtime.engine.metrics.http import serving_metrics
 from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, StatsSource
 from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.tally import Tally
@@ -59,11 +61,11 @@ async def stats_of_zeros() -> pb.Stats:
     return pb.Stats()
 
 
-@contextlib.contextmanager
-def metrics(ask=stats_of_zeros, token=None, tls=None) -> Iterator[str]:
+@contextlib.asynccontextmanager
+async def metrics(ask=stats_of_zeros, token=None, tls=None) -> AsyncIterator[str]:
     """In the running loop, on a port of its own."""
     address = Address("127.0.0.1", 0)
-    with serving_metrics(
+    async with serving_metrics(
         address, Security(Tokens([token] if token else [])), tls, ask, INFO, Tally()
     ) as url:
         yield url
@@ -80,14 +82,8 @@ def test_statistics_become_metrics() -> None:
         evictable_tokens=200, waiting_requests=4, parked_requests=1,
     )  # fmt: skip
 
-    class Known(StatsSource):
-        def __init__(self) -> None: ...
-
-        def latest(self) -> tuple[pb.Stats, float]:
-            return stats, 0.25
-
     registry = CollectorRegistry()
-    registry.register(StatsCollector(Known(), INFO))
+    registry.register(StatsCollector(lambda: (stats, 0.25), INFO))
     found = values_of(generate_latest(registry).decode())
     assert found[("sgc_engine_info", "cpu", "float32", "m", "1")] == 1
     assert found[("sgc_stats_age_seconds",)] == 0.25
@@ -197,8 +193,14 @@ def test_what_the_docs_name_exists(scraped: tuple[EmbeddedEngine, str]) -> None:
 
 
 def test_addresses_are_checked_before_anything_is_started() -> None:
-    assert metrics_address("0", Security()) == Address("127.0.0.1", 0)
-    assert metrics_address("0.0.0.0:0", Security(Tokens(["secret"]))) == Address("0.0.0.0", 0)
+    def scraped(text: str, security: Security) -> Address | None:
+        return http_address("--metrics", text, security, FOR_METRICS)
+
+    assert scraped("off", Security()) is None
+    with pytest.raises(UsageError, match="--metrics needs a package that is not installed: none"):
+        http_address("--metrics", "0", Security(), {"none": "no_such_module"})
+    assert scraped("0", Security()) == Address("127.0.0.1", 0)
+    assert scraped("0.0.0.0:0", Security(Tokens(["secret"]))) == Address("0.0.0.0", 0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -209,15 +211,17 @@ def test_addresses_are_checked_before_anything_is_started() -> None:
             (str(taken.getsockname()[1]), "is in use"),
         ):
             with pytest.raises(UsageError, match=words):
-                metrics_address(text, Security())
+                scraped(text, Security())
 
 
 def test_a_token_is_asked_for_where_there_is_one() -> None:
     async def main() -> None:
-        with metrics(token="secret") as url:
+        async with metrics(token="secret") as url:
             for token in (None, "wrong", "secret\xe9"):
                 with pytest.raises(urllib.error.HTTPError, match="401"):
                     await asyncio.to_thread(fetch, url, token)
+            with pytest.raises(urllib.error.HTTPError, match="401"):  # open to probes elsewhere
+                await asyncio.to_thread(fetch, url.replace("metrics", "health"))
             assert "sgc_steps_total" in await asyncio.to_thread(fetch, url, "secret")
 
     asyncio.run(main())
@@ -233,7 +237,7 @@ def test_tls(tmp_path: Path) -> None:
     tls.load_cert_chain(cert, key)
 
     async def main() -> None:
-        with metrics(tls=tls) as url:
+        async with metrics(tls=tls) as url:
             assert url.startswith("https://")
             trusting = ssl.create_default_context(cafile=cert)
             text = await asyncio.to_thread(fetch, url, None, trusting)
@@ -255,17 +259,18 @@ def test_in_a_long_step_the_last_known_counts_are_given_and_one_question_is_put(
             await answer.wait()
             return pb.Stats(steps=n_asked)
 
-        source = StatsSource(ask, asyncio.get_running_loop(), timeout_s=0.02)
-        await asyncio.wrap_future(source.ask())
+        source = StatsSource(ask, timeout_s=0.02)
+        await source.ask()
         answer.clear()
         for _ in range(3):
-            stats, age_s = await asyncio.to_thread(source.latest)
+            await source.refresh()
+            stats, age_s = source.known()
             assert stats.steps == 1
         assert age_s >= 0.06
         assert n_asked == 2
         answer.set()
-        await asyncio.wrap_future(source.ask())
-        assert (await asyncio.to_thread(source.latest))[0].steps > 1
+        await source.ask()
+        assert source.known()[0].steps > 1
 
     asyncio.run(main())
 
@@ -280,7 +285,7 @@ def test_the_event_loop_goes_on_during_a_scrape_that_gets_no_answer(
         return pb.Stats()
 
     async def main() -> None:
-        with metrics(never) as url:
+        async with metrics(never) as url:
             scrapes = [asyncio.create_task(asyncio.to_thread(fetch, url)) for _ in range(2)]
             n_turns = 0
             while not all(scrape.done() for scrape in scrapes):
@@ -295,17 +300,73 @@ def test_the_event_loop_goes_on_during_a_scrape_that_gets_no_answer(
 
 def test_who_says_nothing_takes_no_place_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_http, "MAX_SCRAPES", 1)
-    monkeypatch.setattr(metrics_http._Handler, "timeout", 1)
 
     async def main() -> None:
-        with metrics() as url:
-            port = int(url.split(":")[2].split("/")[0])
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            with pytest.raises((urllib.error.URLError, ConnectionError)):
-                await asyncio.to_thread(fetch, url)
-            assert await asyncio.wait_for(reader.read(), BOUND_S) == b""  # hung up on
-            writer.close()
+        async with metrics() as url:
+            reader = await silent(url)
             assert "sgc_steps_total" in await asyncio.to_thread(fetch, url)
+            assert await hung_up(reader)
+        monkeypatch.setattr(metrics_http, "CLIENT_TIMEOUT_S", 0.2)
+        async with metrics() as url:
+            assert await hung_up(await silent(url))
+
+    async def silent(url: str) -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.split(":")[2][:-8]))
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost:")
+        opened.append(writer)
+        return reader
+
+    async def hung_up(reader: asyncio.StreamReader) -> bool:
+        with contextlib.suppress(ConnectionError):
+            return await asyncio.wait_for(reader.read(), BOUND_S) == b""
+        return True
+
+    opened: list[asyncio.StreamWriter] = []
+    asyncio.run(main())
+
+
+def test_more_scrapes_than_there_are_places_for_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics_http, "MAX_SCRAPES", 2)
+
+    async def never() -> pb.Stats:
+        await asyncio.Event().wait()
+        return pb.Stats()
+
+    async def main() -> None:
+        async with metrics(never) as url:
+            scrapes = []
+            for _ in range(2):
+                scrapes.append(asyncio.create_task(asyncio.to_thread(fetch, url)))
+                await asyncio.sleep(0.2)
+            with pytest.raises(urllib.error.HTTPError, match="503"):
+                await asyncio.to_thread(fetch, url)
+            assert all("sgc_steps_total" in text for text in await asyncio.gather(*scrapes))
+
+    asyncio.run(main())
+
+
+def test_who_asks_decides_the_form_and_which_metrics() -> None:
+    def get(url: str, **headers: str) -> tuple[str, bytes]:
+        request = urllib.request.Request(url, headers=headers)
+        with urllib.request.urlopen(request, timeout=BOUND_S) as answer:
+            assert answer.headers["Connection"] == "close"
+            return answer.headers["Content-Type"], answer.read()
+
+    async def main() -> None:
+        async with metrics() as url:
+            kind, text = await asyncio.to_thread(get, url)
+            assert kind.startswith("text/plain; version=")
+            kind, _ = await asyncio.to_thread(get, url, Accept="application/openmetrics-text")
+            assert kind.startswith("application/openmetrics-text")
+            _, packed = await asyncio.to_thread(get, url, **{"Accept-Encoding": "gzip"})
+            assert (
+                values_of(gzip.decompress(packed).decode()).keys()
+                == values_of(text.decode()).keys()
+            )
+            _, one = await asyncio.to_thread(get, f"{url}?name[]=sgc_request_completion_tokens_sum")
+            assert set(values_of(one.decode())) == {("sgc_request_completion_tokens_sum",)}
 
     asyncio.run(main())
 
@@ -333,9 +394,9 @@ def test_without_a_token_no_page_of_another_site_reads_them(headers, status) -> 
             return error.code
 
     async def main() -> None:
-        with metrics() as url:
+        async with metrics() as url:
             assert await asyncio.to_thread(get, url) == status
-        with metrics(token="secret") as url:
+        async with metrics(token="secret") as url:
             assert await asyncio.to_thread(get, url) == 401
 
     asyncio.run(main())

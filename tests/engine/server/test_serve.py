@@ -24,9 +24,10 @@ from waiting import BOUND_S, until
 
 import sgc.errors
 from sgc.errors import BackendError, EngineUnavailable, UsageError
+from sgc.runtime.engine.config import ServerConfig
 from sgc.runtime.engine.launch import EmbeddedEngine
 from sgc.runtime.engine.process.child import python_module
-from sgc.runtime.engine.serve import ServerConfig, run_server
+from sgc.runtime.engine.serve import run_server
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,

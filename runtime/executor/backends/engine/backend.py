@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from sgc.runtime.executor.backends.engine import wire as wire
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
 from sgc.runtime.executor.backends.engine.stream import OnDelta, Stream
+from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.interface.backend import (
     Capabilities,
     ChoiceScore,
@@ -51,8 +51,7 @@ from sgc.runtime.executor.run.last_use import reusable
 
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0
-MAX_TRIES = 6
-FIRST_BACKOFF_S = 0.05
+RETRIES = Retries((Overloaded,), max_tries=6, first_wait_s=0.1, least=0.5)
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -192,7 +191,7 @@ class EngineBackend:
     # Asking.
 
     async def _ask(
-        self, request: pb.Request, on_delta: OnDelta | None = None, max_tries: int = MAX_TRIES
+        self, request: pb.Request, on_delta: OnDelta | None = None, max_tries: int | None = None
     ) -> pb.Reply:
         """The final reply; what the engine has no room for is tried again, a few times."""
         info = self._info or await self.info()
@@ -207,17 +206,14 @@ class EngineBackend:
             assert on_delta is not None
             on_delta(text)
 
-        for n_tries in range(1, max_tries + 1):
+        async def once() -> pb.Reply:
             stream = self._stream
             if stream is None or not stream.is_open:
                 stream = await self._open_stream(info.max_in_flight)
-            try:
-                return await stream.ask(request, size, count_delta if on_delta else None)
-            except Overloaded:
-                if n_deltas or n_tries == max_tries:
-                    raise
-            await asyncio.sleep(FIRST_BACKOFF_S * 2**n_tries * random.uniform(0.5, 1.0))
-        raise AssertionError("unreachable")
+            return await stream.ask(request, size, count_delta if on_delta else None)
+
+        retries = replace(RETRIES, max_tries=max_tries or RETRIES.max_tries)
+        return await retrying(retries, once, goes_on=lambda error, wait_s: n_deltas == 0)
 
     async def _open_stream(self, max_in_flight: int) -> Stream:
         if self._opening is None:

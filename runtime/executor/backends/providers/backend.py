@@ -16,6 +16,7 @@ from sgc.runtime.executor.backends.providers.caches.cache_write_leader import Le
 from sgc.runtime.executor.backends.providers.caches.keys import CacheKeys
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.models.prices import Prices
+from sgc.runtime.executor.backends.providers.select import select
 from sgc.runtime.executor.backends.providers.wire.limits import (
     Clock,
     Limits,
@@ -137,10 +138,8 @@ class ProviderBackend:
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         """What the model chooses; scores where it completes text and tells them."""
-        from sgc.runtime.executor.backends.providers.select import select
-
         assert not unconditional, "the capabilities say so"
-        return await select(self, prompt, choices)
+        return await select(self.send, self.facts, prompt, choices)
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """Nothing: a provider caches what it is asked with."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.choice_walk import ALLOWED, Walk, encoding_named
@@ -13,36 +14,44 @@ from sgc.runtime.executor.backends.providers.choose import (
     select_sampling,
     way_of,
 )
+from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
-from sgc.runtime.executor.backends.providers.wire.lower import lower
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered, lower
 from sgc.runtime.executor.backends.providers.wire.messages import plain_text
-from sgc.runtime.executor.interface.backend import ChoiceScore, Prompt, Sampling, Scored, Usage
+from sgc.runtime.executor.interface.backend import (
+    ChoiceScore,
+    Generated,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
 from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, excerpt
 
-if TYPE_CHECKING:
-    from sgc.runtime.executor.backends.providers.backend import ProviderBackend
+Send = Callable[[Lowered, int], Awaitable[tuple[Generated, ...]]]
+"""(request, seed): its generations."""
 
 
-async def select(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+async def select(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
     """Raises BackendError where no try gave a choice."""
-    way = way_of(prompt, choices, backend.facts)
+    way = way_of(prompt, choices, facts)
     if way == "echo":
-        return await _score(backend, prompt, choices)
+        return await _score(send, facts, prompt, choices)
     if way == "logit_bias":
-        return await _walk(backend, prompt, choices)
-    return await _generate(backend, prompt, choices, way)
+        return await _walk(send, facts, prompt, choices)
+    return await _generate(send, facts, prompt, choices, way)
 
 
 async def _generate(
-    backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...], way: str
+    send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...], way: str
 ) -> Scored:
     usage, refused = Usage(), tuple[str, ...]()
     for seed in range(MAX_TRIES):
-        sampling = select_sampling(choices, backend.facts, refused)
-        lowered = lowered_select(way, prompt, choices, backend.facts, sampling)
-        (reply,) = await backend.send(lowered, seed)
+        sampling = select_sampling(choices, facts, refused)
+        lowered = lowered_select(way, prompt, choices, facts, sampling)
+        (reply,) = await send(lowered, seed)
         usage = usage.with_more(reply.usage)
-        index = index_of(reply.text, choices, is_completed=backend.facts.api == "completions")
+        index = index_of(reply.text, choices, is_completed=facts.api == "completions")
         if index is not None:
             return Scored((), usage, index, way)
         refused = (*refused, excerpt(reply.text))
@@ -52,10 +61,10 @@ async def _generate(
     )
 
 
-async def _walk(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
-    encoding = encoding_named(backend.facts.encoding)
+async def _walk(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+    encoding = encoding_named(facts.encoding)
     walk, usage = Walk.begin(choices, encoding), Usage()
-    start = lower(prompt, Sampling(max_tokens=1, temperature=0.0), backend.facts)
+    start = lower(prompt, Sampling(max_tokens=1, temperature=0.0), facts)
     while walk.chosen is None:
         allowed = walk.allowed(encoding)
         bias = {str(token): ALLOWED for token in allowed}
@@ -63,24 +72,24 @@ async def _walk(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ..
         if isinstance(asked, str):
             asked += encoding.decode(walk.said)
         step = replace(start, asked=asked, params={**start.params, "logit_bias": bias})
-        (reply,) = await backend.send(step, 0)
+        (reply,) = await send(step, 0)
         usage = usage.with_more(reply.usage)
         walk = walk.after(reply.text, encoding)
     return Scored((), usage, walk.chosen, "logit_bias")
 
 
-async def _score(backend: ProviderBackend, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
+async def _score(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
     """Log-probabilities of each choice's tokens, of an API that echoes the prompt with them."""
-    text = plain_text(prompt, backend.facts.model)
+    text = plain_text(prompt, facts.model)
     sampling = Sampling(max_tokens=1, temperature=0.0)
     scores, usage = [], Usage()
     for choice in choices:
         lowered = replace(
-            lower(prompt, sampling, backend.facts),
+            lower(prompt, sampling, facts),
             asked=text + choice,
             params={"echo": True, "logprobs": 0, "temperature": 0.0},
         )
-        (reply,) = await backend.send(lowered, 0)
+        (reply,) = await send(lowered, 0)
         usage = usage.with_more(reply.usage)
         scores.append(_choice_score(reply, len(text), len(text + choice)))
     return Scored(tuple(scores), usage)

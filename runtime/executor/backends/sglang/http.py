@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -18,14 +17,13 @@ import aiohttp
 import yarl
 
 from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
+from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.backends.sglang.stream import Events, Shown
 from sgc.runtime.executor.backends.sglang.wire import Json, error_of, message_of, parsed
 
 CONNECT_TIMEOUT_S = 5.0
 # Less than servers keep an idle connection (SGLang: 5 s), so that none is used that they close.
 KEEP_ALIVE_S = 4.0
-MAX_TRIES = 6
-FIRST_BACKOFF_S = 0.05
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 T = TypeVar("T")
 Read = Callable[[aiohttp.ClientResponse], Awaitable[T]]
@@ -37,6 +35,9 @@ class ConnectionDropped(EngineUnavailable):
 
 class NotFound(BackendError):
     """The server has nothing at that path."""
+
+
+RETRIES = Retries((Overloaded, ConnectionDropped), max_tries=6, first_wait_s=0.1, least=0.5)
 
 
 class HttpClient:
@@ -92,19 +93,18 @@ class HttpClient:
         """One reply. Tried again, unless some of it was shown: a few times where the server has
         no room, once where it drops the connection."""
         session = self._open_session()
-        was_dropped = False
-        for n_tries in range(1, MAX_TRIES + 1):
-            try:
-                async with self._room:
-                    return await self._once(session, method, path, body, read)
-            except (Overloaded, ConnectionDropped) as error:
-                is_dropped = isinstance(error, ConnectionDropped)
-                is_last = n_tries == MAX_TRIES or session.closed or (is_dropped and was_dropped)
-                if is_last or (shown is not None and shown.n_shown):
-                    raise
-                was_dropped = was_dropped or is_dropped
-            await asyncio.sleep(FIRST_BACKOFF_S * 2**n_tries * random.uniform(0.5, 1.0))
-        raise AssertionError("unreachable")
+        n_dropped = 0
+
+        async def once() -> T:
+            async with self._room:
+                return await self._once(session, method, path, body, read)
+
+        def goes_on(error: BackendError, wait_s: float) -> bool:
+            nonlocal n_dropped
+            n_dropped += isinstance(error, ConnectionDropped)
+            return n_dropped < 2 and not session.closed and (shown is None or not shown.n_shown)
+
+        return await retrying(RETRIES, once, goes_on)
 
     async def _once(
         self,

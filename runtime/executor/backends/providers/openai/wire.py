@@ -8,6 +8,7 @@ from typing import Any
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.errors import ContentRefused, MalformedReply
+from sgc.runtime.executor.backends.providers.wire.fields import count, mapping, put
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.messages import (
     Conversation,
@@ -58,14 +59,6 @@ def body_of(lowered: Lowered, facts: Facts, is_streamed: bool) -> Json:
         if facts.stream_usage:
             body["stream_options"] = {"include_usage": True}
     return body
-
-
-def put(body: Json, path: str, value: Any) -> None:
-    """Sets a field; a dot in its path is one inside another."""
-    *outer, name = path.split(".")
-    for each in outer:
-        body = body.setdefault(each, {})
-    body[name] = value
 
 
 def _logprobs_asked(top: int, facts: Facts) -> Json:
@@ -156,19 +149,6 @@ def spent_of(usage: Mapping[str, Any] | None) -> Spent:
         output=count(usage, "completion_tokens"),
         reasoning=count(output, "reasoning_tokens"),
     )
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def count(fields: Mapping[str, Any], name: str) -> int:
-    value = fields.get(name)
-    if value is None:
-        return 0
-    if not isinstance(value, int) or value < 0:
-        raise MalformedReply(f"the server counts {name} as {str(value)[:80]}")
-    return value
 
 
 def logprobs_of(given: Any) -> Logprobs | None:

@@ -16,15 +16,18 @@ from sgc.runtime.executor.backends.providers.wire.errors import (
 )
 from sgc.runtime.executor.backends.providers.wire.limits import Limits
 from sgc.runtime.executor.backends.providers.wire.reply import Replies
+from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.interface.seeds import draw_seed
 
-MAX_ATTEMPTS = 8
 MAX_WAITING_S = 600.0
-FIRST_BACKOFF_S = 0.5
-LONGEST_BACKOFF_S = 60.0
 # Nothing was made, so nothing is paid.
 REFUSED = (RateLimited, KeyRefused, ContextExceeded)
-RETRYABLE = (RateLimited, ProviderUnavailable, MalformedReply)
+RETRIES = Retries(
+    errors=(RateLimited, ProviderUnavailable, MalformedReply),
+    max_tries=8,
+    first_wait_s=0.5,
+    longest_wait_s=60.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +70,27 @@ class Attempts:
 
         Raises the last error; BudgetExceeded before a try that might pass the cap.
         """
-        backoff = _backoff(seed, self._n_requests)
+        number, n_tries = self._n_requests, 0
         self._n_requests += 1
         patience = _Patience()
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                return await self._try(once, estimate, patience)
-            except RETRYABLE as error:
-                wait_s = max(error.retry_after_s or 0.0, backoff(attempt))
-                if error.retry_after_s:
-                    self._limits.hold(error.retry_after_s)
-                is_last = attempt + 1 == MAX_ATTEMPTS or not patience.allows(wait_s)
-                if is_last or not may_retry():
-                    error.hint = error.hint or f"given up after {attempt + 1} tries"
-                    raise
-                self.n_retries += 1
-            await self._limits.clock.sleep(wait_s)
-        raise AssertionError("unreachable")
+
+        async def one_try() -> Replies:
+            nonlocal n_tries
+            n_tries += 1
+            self.n_retries += n_tries > 1
+            return await self._try(once, estimate, patience)
+
+        try:
+            return await retrying(
+                RETRIES,
+                one_try,
+                goes_on=lambda error, wait_s: patience.allows(wait_s) and may_retry(),
+                draw=lambda n_failed: _drawn(seed, number, n_failed),
+                sleep=self._limits.clock.sleep,
+            )
+        except RETRIES.errors as error:
+            error.hint = error.hint or f"given up after {n_tries} tries"
+            raise
 
     async def _try(
         self, once: Callable[[], Awaitable[Replies]], estimate: Estimate, patience: _Patience
@@ -102,8 +109,9 @@ class Attempts:
                     cost = self._cost_of(replies)
                     limits.correct(estimate.tokens, replies.spent.prompt + replies.spent.output)
                 return replies
-            except REFUSED:
-                cost = 0.0
+            except Exception as error:
+                limits.hold(getattr(error, "retry_after_s", None) or 0.0)
+                cost = 0.0 if isinstance(error, REFUSED) else cost
                 raise
             finally:
                 limits.budget.settle(estimate.ceiling_usd, cost)
@@ -129,12 +137,6 @@ class Attempts:
             raise ProviderUnavailable(f"no reply within {timeout_s:g} s") from error
 
 
-def _backoff(seed: int, number: int) -> Callable[[int], float]:
-    """Exponential with full jitter, a function of the generation's seed and the request."""
-
-    def wait_s(attempt: int) -> float:
-        longest = min(FIRST_BACKOFF_S * 2**attempt, LONGEST_BACKOFF_S)
-        drawn = draw_seed(seed, "", f"backoff/{attempt}", number % 2**32)
-        return Random(drawn).uniform(0, longest)
-
-    return wait_s
+def _drawn(seed: int, number: int, n_failed: int) -> float:
+    """A function of the generation's seed and the request."""
+    return Random(draw_seed(seed, "", f"backoff/{n_failed - 1}", number % 2**32)).random()

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from sgc.runtime.engine.cache.radix import NO_INTS, Inserted, Ints, Match, Node, common_prefix
+from sgc.runtime.engine.cache.radix import Inserted, Match, Node
+from sgc.runtime.engine.ints import NO_INTS, Ints, common_prefix
 
 
 class _Holders:
@@ -113,6 +114,9 @@ class ListCache:
         for shorter in [other for other in self._table if _continues(node, other)]:
             self._drop(shorter)
         return Inserted(node, held[len(under) :])
+
+    def demote(self, node: Node, n_kept: int) -> None:
+        """Of a last use this table makes nothing."""
 
     def path_pages(self, node: Node) -> Ints:
         return node.pages

@@ -8,8 +8,9 @@ import virtual_clock as clock
 from engine.core.conftest import make_core, make_model, request
 from engine.core.engine_requests import VOCAB as SMALL
 from engine.core.engine_requests import make_long_requests, make_requests, right_answers
+from other_caches import CACHES
 
-from sgc.runtime.engine.names import CACHES, POLICIES
+from sgc.runtime.engine.names import POLICIES
 from sgc.runtime.engine.requests.request import Commit, EngineRequest, Generate, Prefetch, Update
 from sgc.runtime.engine.scheduling.prefetch_queue import MAX_WAITING, SHARE
 
@@ -180,14 +181,6 @@ def test_refusals() -> None:
     assert steps.said[3].error is None
 
 
-def test_nothing_is_computed_where_nothing_is_kept() -> None:
-    steps = Steps(cache="none")
-    steps.submit(1, LONG, Prefetch())
-    steps.step()
-    assert steps.said[1].gave_way
-    assert steps.sizes == []
-
-
 @pytest.mark.parametrize("rate", [1, 4])
 def test_the_slowest_of_the_others_are_slower_by_at_most_a_chunk(rate: float) -> None:
     """On a virtual clock, with prompts to prefetch at every moment."""
@@ -242,7 +235,7 @@ def test_answers_and_waits_are_those_without_them(seed: int) -> None:
         for each in todo[: rng.integers(0, 4)]:
             core.submit(each)
             live.add(each.id)
-            held[each.id] += core.ahead.has_run
+            held[each.id] += core.prefetches.has_run
             todo.remove(each)
         if rng.random() < cancels and live:
             core.cancel(one := sorted(live)[0])
@@ -253,7 +246,7 @@ def test_answers_and_waits_are_those_without_them(seed: int) -> None:
             core.fail("a fault")
             core.check()
             continue
-        for id in live if core.ahead.has_run else ():
+        for id in live if core.prefetches.has_run else ():
             held[id] += 1
         for update in updates:
             said[update.id] += update.new_ids

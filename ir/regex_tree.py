@@ -1,0 +1,24 @@
+"""The tree that Python's own parser makes of a pattern of `re`: what stands inside what.
+
+The parser is a private module of Python's, unchanged in shape since 3.11.
+"""
+
+from __future__ import annotations
+
+from re import _constants as sre  # type: ignore[attr-defined]
+from typing import Any
+
+REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+
+
+def bodies(op: Any, value: Any, flags: int = 0) -> list[tuple[Any, int]]:
+    """The sequences that a node holds, each with the flags that apply in it: the arms of a
+    branch, else one; none for a character, a set, a place or a reference."""
+    if op is sre.BRANCH:
+        return [(arm, flags) for arm in value[1]]
+    if op in REPEATS:
+        return [(value[2], flags)]
+    if op is sre.SUBPATTERN:
+        _, added, removed, body = value
+        return [(body, (flags | added) & ~removed)]
+    return [(value, flags)] if op is sre.ATOMIC_GROUP else []

@@ -1,0 +1,137 @@
+"""What a server is told, and what is wrong with it, found before anything is started.
+
+Imports no gRPC, no asyncio and no tokenizers: the step process waits for this (`serve.py`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sgc.errors import UsageError
+from sgc.runtime.engine.model.models import ModelSource, resolve
+from sgc.runtime.engine.names import DEFAULT_POLICY
+from sgc.runtime.engine.server.listen import (
+    Address,
+    Security,
+    check_exposure,
+    check_free,
+    parse_address,
+    read_security,
+)
+from sgc.runtime.engine.text.json_files import configured_eos_ids
+
+FOR_HTTP = {"aiohttp": "aiohttp"}
+FOR_METRICS = {**FOR_HTTP, "prometheus-client": "prometheus_client"}
+MOST = {
+    "pool_tokens": 100_000_000,
+    "max_context": 1_000_000_000,
+    "chunk_tokens": 1_000_000,
+    "max_running": 100_000,
+    "max_waiting": 1_000_000,
+    "threads": 1024,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How to serve; None: decided by the model or the machine. metrics, http: `[host:]port`, or
+    off."""
+
+    model: str | None = None
+    listen: str = "127.0.0.1:30100"
+    pool_tokens: int | None = None
+    max_context: int | None = None
+    chunk_tokens: int = 512
+    max_running: int = 256
+    max_waiting: int = 8192
+    policy: str = DEFAULT_POLICY
+    shares_in_batch: bool = True
+    jumps: bool = True
+    dtype: str = "auto"
+    threads: int | None = None
+    check: bool = False
+    token_file: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    metrics: str = "off"
+    http: str = "off"
+    exit_with_parent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A command in which nothing is wrong. scraped, http: where metrics and HTTP are served, None
+    if nowhere."""
+
+    config: ServerConfig
+    address: Address
+    security: Security
+    scraped: Address | None
+    http: Address | None
+    source: ModelSource
+
+
+def check(config: ServerConfig) -> Checked:
+    """Raises `SgcError` for what is wrong with a command, before anything is started."""
+    check_ranges(config)
+    address = parse_address(config.listen)
+    security = read_security(config.token_file, config.tls_cert, config.tls_key)
+    check_exposure(address, security)
+    check_free(address)
+    scraped = http_address("--metrics", config.metrics, security, FOR_METRICS)
+    http = http_address("--http", config.http, security, FOR_HTTP)
+    return Checked(config, address, security, scraped, http, resolve(config.model))
+
+
+def check_ranges(config: ServerConfig) -> None:
+    """Raises `UsageError` for a number that no machine can serve."""
+    for name, most in MOST.items():
+        value = getattr(config, name)
+        if value is not None and not 1 <= value <= most:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} must be from 1 to {most}, not {value}")
+
+
+def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
+    """What the step process is told; every request brings its own end tokens."""
+    return {
+        "model_folder": None if source.folder is None else str(source.folder),
+        "fake": source.is_fake,
+        "tokenizer_folder": str(source.tokenizer_folder),
+        "pool_tokens": config.pool_tokens,
+        "max_context": config.max_context,
+        "chunk_tokens": config.chunk_tokens,
+        "max_running": config.max_running,
+        "max_waiting": config.max_waiting,
+        "policy": config.policy,
+        "shares_in_batch": config.shares_in_batch,
+        "jumps": config.jumps,
+        "dtype": config.dtype,
+        "check": config.check,
+        "threads": config.threads,
+        "eos_ids": configured_eos_ids(source.tokenizer_folder),
+    }
+
+
+def http_address(
+    option: str, text: str, security: Security, packages: Mapping[str, str]
+) -> Address | None:
+    """Of `[host:]port`, loopback if no host is named; None for "off". packages: what serving it
+    takes, module by name."""
+    if text == "off":
+        return None
+    for name, module in packages.items():
+        if importlib.util.find_spec(module) is None:
+            raise UsageError(
+                f"{option} needs a package that is not installed: {name}",
+                hint="pip install 'sgc[engine]'",
+            )
+    address = parse_address(f"127.0.0.1:{text}" if text.isdigit() else text)
+    if address.path is not None:
+        raise UsageError(f"{option}: expected [host:]port or off")
+    check_exposure(address, security)
+    check_free(address)
+    return address

@@ -1,0 +1,126 @@
+"""One HTTP site in the running event loop: its connections are bounded, and only those who may
+are answered. The APIs (`app.py`) are one, the metrics are another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+from aiohttp import web
+
+from sgc.errors import UsageError
+from sgc.runtime.engine.http.body import too_large
+from sgc.runtime.engine.http.connections import Connections
+from sgc.runtime.engine.http.errors import HttpError, failed, log
+from sgc.runtime.engine.http.guard import guard
+from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
+from sgc.runtime.engine.server.listen import Address, Security, check_free
+from sgc.runtime.engine.worker.link import WorkerDied
+
+STOP_GRACE_S = 1.0
+TLS_TIMEOUT_S = 10.0
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_wire_log = logging.getLogger("sgc.http.wire")
+_wire_log.setLevel(logging.CRITICAL)  # the library tells of each client that speaks no HTTP
+
+
+def application(
+    routes: Iterable[web.RouteDef],
+    security: Security,
+    connections: Connections,
+    open_paths: frozenset[str] = frozenset(),
+) -> web.Application:
+    app = web.Application(
+        middlewares=[connections.middleware, errors_as_json, guard(security.tokens, open_paths)],
+        client_max_size=MAX_MESSAGE_BYTES,
+    )
+    app.add_routes(routes)
+    app.on_response_prepare.append(_unnamed)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    app: web.Application,
+    connections: Connections,
+    address: Address,
+    tls: ssl.SSLContext | None,
+) -> AsyncIterator[str]:
+    """Serves until the end of the block; gives the URL."""
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=_wire_log,
+        handler_cancellation=True,  # a client that hangs up ends what it asked for
+        auto_decompress=False,
+        shutdown_timeout=STOP_GRACE_S,
+    )
+    await runner.setup()
+    assert runner.server is not None
+    connections.attach(runner.server)
+    sweeping = asyncio.create_task(connections.sweep())
+    try:
+        server = await _listen(connections, address, tls)
+        try:
+            yield _url(server, address, tls)
+        finally:
+            server.close()
+    finally:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+        await runner.cleanup()
+
+
+async def _listen(
+    connections: Connections, address: Address, tls: ssl.SSLContext | None
+) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_server(
+            connections.protocol,
+            address.host,
+            address.port,
+            ssl=tls,
+            ssl_handshake_timeout=TLS_TIMEOUT_S if tls else None,
+            backlog=128,
+        )
+    except OSError as error:
+        check_free(address)  # which knows the reason
+        raise UsageError(f"cannot listen on {address.host}:{address.port}") from error
+
+
+def _url(server: asyncio.Server, address: Address, tls: ssl.SSLContext | None) -> str:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    port = server.sockets[0].getsockname()[1]
+    return f"{'https' if tls else 'http'}://{host}:{port}"
+
+
+@web.middleware
+async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every error in OpenAI's form; one of ours is logged, and its text is not given out."""
+    try:
+        return await handler(request)
+    except HttpError as error:
+        found = error
+    except WorkerDied as error:
+        found = HttpError(503, str(error), code="unavailable")
+    except web.HTTPRequestEntityTooLarge:
+        found = too_large()
+    except web.HTTPMethodNotAllowed as error:
+        methods = ", ".join(sorted(error.allowed_methods))
+        found = HttpError(405, f"{request.path} takes {methods}")
+    except web.HTTPException as error:
+        found = HttpError(error.status, f"{error.reason}: {request.method} {request.path[:200]}")
+    except Exception:
+        log.exception("%s %r failed", request.method, request.path)
+        found = failed()
+    return web.json_response(found.body, status=found.status, headers=found.headers)
+
+
+async def _unnamed(request: web.Request, response: web.StreamResponse) -> None:
+    """The version of the library is nobody's matter."""
+    response.headers["Server"] = "sgc"

@@ -1,0 +1,121 @@
+"""Loads a model, checks it, and sizes its pool.
+
+Only safetensors are loaded, no remote code is run, nothing is fetched. A model that does not fit
+is refused (`self_check.py`), never served wrongly. Called by the step process (`worker/load.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sgc.runtime.engine.cache.kv_pool import KVPool
+from sgc.runtime.engine.model.plain_files import find_plain
+from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel, Way, fused_runner, ways
+from sgc.runtime.engine.model.self_check import check_model, own_answers
+from sgc.runtime.engine.process.tuning import keep_freed_memory
+
+MAX_POOL_TOKENS = 65536
+_DTYPES = ("float32", "bfloat16")
+_log = logging.getLogger(__name__)
+
+# A model this small is no faster on two threads (2 cores, torch 2.13), and far slower where
+# anything else runs: OpenMP's threads spin while they wait for one that is not scheduled.
+ONE_THREAD_BELOW = 4_000_000
+
+
+def load_model(
+    folder: str,
+    *,
+    dtype: str = "auto",
+    pool_tokens: int | None = None,
+    max_context: int | None = None,
+    threads: int | None = None,
+) -> ModelRunner:
+    """Loads, checks and sizes a model. dtype: "auto" (as saved), "float32" or "bfloat16"."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if dtype != "auto" and dtype not in _DTYPES:
+        raise ValueError(f'dtype must be "auto", {" or ".join(map(repr, _DTYPES))}, not {dtype!r}')
+    keep_freed_memory()
+    runner = _checked_runner(folder, dtype, chooses_threads=threads is None)
+    if max_context is not None:
+        if max_context > runner.max_context:
+            raise ValueError(f"max_context {max_context} is above the model's {runner.max_context}")
+        runner.max_context = max_context
+    n_pages = pool_tokens or default_pool_tokens(runner.pool.token_bytes)
+    _check_pool(n_pages, runner.pool.token_bytes)
+    runner.pool = KVPool(n_pages)
+    return runner
+
+
+def _checked_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
+    """Without transformers where our own reading of the folder is enough, and proves right."""
+    runner = _plain_runner(folder, dtype, chooses_threads)
+    return runner or _transformers_runner(folder, dtype, chooses_threads)
+
+
+def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner | None:
+    files = find_plain(Path(folder), dtype)
+    if files is None:
+        return None
+    if chooses_threads:  # first of all: a small model is loaded before a second thread is made
+        _choose_threads(files.num_parameters())
+    model = files.load()
+    return None if model is None else _tried(fused_runner, model, own_answers(model))
+
+
+def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
+    from sgc.runtime.engine.model.transformers_files import load_transformers_model
+
+    model = load_transformers_model(folder, dtype)
+    if chooses_threads:
+        _choose_threads(model.num_parameters())
+    own = own_answers(model)
+    *faster, slowest = ways(model)
+    for way in faster:
+        if (runner := _tried(way, model, own)) is not None:
+            return runner
+        del model  # before it is in memory a second time
+        model = load_transformers_model(folder, dtype)
+    runner = slowest(model, 1)
+    check_model(runner, own)
+    return runner
+
+
+def _tried(way: Way, model: Any, own: Any) -> ModelRunner | None:
+    """The runner, None if it does not say what the model says by itself (`own`)."""
+    try:
+        runner = way(model, 1)
+        check_model(runner, own)
+    except (UnsupportedModel, AssertionError, RuntimeError) as error:
+        _log.warning("%s fails its check, trying without: %s", way.__name__, error)
+        return None
+    return runner
+
+
+def _choose_threads(n_parameters: int) -> None:
+    if n_parameters < ONE_THREAD_BELOW:
+        torch.set_num_threads(1)
+
+
+def default_pool_tokens(token_bytes: int) -> int:
+    """A quarter of the memory, within a bound."""
+    return max(1024, min(MAX_POOL_TOKENS, _memory_bytes() // 4 // max(1, token_bytes)))
+
+
+def _check_pool(n_pages: int, token_bytes: int) -> None:
+    """The pool is allocated when the model first runs; what cannot be is refused now."""
+    if n_pages * token_bytes > _memory_bytes():
+        raise ValueError(
+            f"a pool of {n_pages} tokens takes {n_pages * token_bytes / 2**30:.1f} GiB, of "
+            f"{_memory_bytes() / 2**30:.1f} GiB of memory; choose fewer with --pool-tokens"
+        )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,42 @@
+"""What waiting requests hold in the cache: the prefixes that it had when they came.
+
+Room for others is made of what nobody waits for, if there is any; then pins give way, the last
+in turn first, and only then running requests.
+"""
+
+from __future__ import annotations
+
+from sgc.runtime.engine.cache.cache import PrefixCache
+from sgc.runtime.engine.requests.request import Work
+
+
+class Pins:
+    def __init__(self, cache: PrefixCache) -> None:
+        self._cache = cache
+        self.holders: dict[Work, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.holders)
+
+    def pin(self, work: Work) -> int:
+        """Keeps what is cached of a waiting request; gives how much that is."""
+        match = self._cache.match(work.tokens.view[: work.n_matchable], work.request.namespace)
+        pin = self._cache.tree.lock(match) if match.length else None
+        self.unpin(work)
+        if pin is not None:
+            work.wait.pin = pin
+            self.holders[work] = None
+        return match.length
+
+    def unpin(self, work: Work) -> None:
+        if work.wait.pin is not None:
+            self._cache.tree.unlock(work.wait.pin)
+            work.wait.pin = None
+            del self.holders[work]
+
+    def unpin_last(self) -> None:
+        """Gives up a prefix that is wanted by requests whose turn comes late."""
+        last = max(self.holders, key=lambda work: (-work.wait.n_known, work.wait.known_since))
+        pin = last.wait.pin
+        for work in [work for work in self.holders if work.wait.pin is pin]:
+            self.unpin(work)

@@ -1,0 +1,54 @@
+"""What the engine has done since it started, and what it holds now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sgc.runtime.engine.requests.request import Usage
+
+_NO_USAGE = Usage()
+
+
+@dataclass(slots=True)
+class Counters:
+    """Sums over finished requests but prefetches, and over steps. sampled_tokens: as they come,
+    the forced ones of them that no step was made for included.
+
+    forward_s: seconds in `Forward.run`, the wait for its result included.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    completion_tokens: int = 0
+    positions_run: int = 0
+    steps: int = 0
+    sampled_tokens: int = 0
+    forced_tokens: int = 0
+    forward_s: float = 0.0
+
+    def add(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
+        """counted: the part of it that is in the sums already, as a prompt is once computed."""
+        self.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens
+        self.cached_tokens += usage.cached_tokens - counted.cached_tokens
+        self.computed_tokens += usage.computed_tokens - counted.computed_tokens
+        self.completion_tokens += usage.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    counters: Counters
+    preemptions: int
+    evicted_tokens: int
+    pool_tokens: int
+    free_tokens: int
+    cached_pool_tokens: int
+    evictable_tokens: int
+    running_requests: int
+    waiting_requests: int
+    parked_requests: int
+    prefetches: int
+    prefetched_tokens: int
+    dropped_prefetches: int
+    waiting_prefetches: int
