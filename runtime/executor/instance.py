@@ -16,6 +16,7 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.backends.speculation import Speculation
 from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.interface.failures import Failed
@@ -23,7 +24,7 @@ from sgc.runtime.executor.interface.place import Place, Placed, of_run
 from sgc.runtime.executor.log.backend import Logged, log_as
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.run.blocks import Flow, Unset, flow_of, unset_error, walk
-from sgc.runtime.executor.run.map_places import COUNTED, Called, MapPlace, Maps
+from sgc.runtime.executor.run.map_places import Called, MapPlace, Maps
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.plan import Plan, plan_of
 from sgc.runtime.executor.run.record import Request, RunResult, Stats, StreamResult
@@ -129,9 +130,9 @@ class Instance:
             elif node.op == "publish":
                 self._stream_index[id(node)] = len(self._streams)
                 self._streams.append(None)
-            if node.op == "tool":
+            if Flag.HOST in node.flags:
                 self.tools.note(node)
-            elif node.op in COUNTED:
+            elif Flag.BEGINS in node.flags:
                 self.maps.note(self, node)
             missing = {name for name in awaited(node) if name not in self._values}
             if missing:
@@ -171,9 +172,9 @@ class Instance:
             if node.op == "publish":
                 self._stream_index[id(node)] = len(self._streams)
                 self._streams.append(None)
-            elif node.op == "tool":
+            elif Flag.HOST in node.flags:
                 self.tools.note(node)
-            elif plan.has_maps and node.op in COUNTED:
+            elif plan.has_maps and Flag.BEGINS in node.flags:
                 self.maps.note(self, node)
         for place, count in enumerate(plan.n_missing):
             if count == 0:
@@ -350,7 +351,7 @@ class Instance:
             placed = Logged(backend, self.options.log) if self.options.log is not None else None
         if placed is None:
             return backend
-        name = node.text("name") if node.op in ("gen", "gen_n", "select") else ""
+        name = node.text("name") if Flag.ASKS in node.flags else ""
         return placed.at(Place(self.row, path, ordinal, name, str(node.loc or "")))
 
     def prompt(self, state: StreamState) -> Prompt:

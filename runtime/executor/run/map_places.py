@@ -9,15 +9,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sgc.ir.analysis.dependencies import consumed
 from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.run.record import StreamResult
 from sgc.runtime.executor.tools.tools import PURE, ToolMark
 
 if TYPE_CHECKING:
     from sgc.runtime.executor.instance import Instance
-
-# Ops that begin streams, or stand among them.
-COUNTED = frozenset({"stream", "fork", "map"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,9 @@ class Called:
 
 
 def _has_effect(node: Node, below: list[bool]) -> bool:
-    if node.op == "map":
+    if Flag.CALLS in node.flags:
         return below[number_of(node, "program")]
-    return node.op == "tool" and node.text("effect") != PURE
+    return Flag.HOST in node.flags and node.text("effect") != PURE
 
 
 def number_of(node: Node, name: str) -> int:
@@ -78,11 +77,9 @@ class Maps:
         self._places: dict[int, MapPlace] = {}  # of maps that are not begun, by their nodes
 
     def note(self, run: Instance, node: Node) -> None:
-        """Takes note of a node that is submitted."""
-        if node.op == "stream":
-            self.n_streams += 1
-        elif node.op == "fork":
-            self.n_streams += len(node.results) - 1
+        """Takes note of a node that is submitted and begins streams."""
+        if Flag.CALLS not in node.flags:
+            self.n_streams += len(node.results) - len(consumed(node))
         else:
             self.values += [value.name for value in node.results[:1]]
             has_effects = run.called.has_effects[number_of(node, "program")]

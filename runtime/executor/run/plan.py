@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sgc.ir.graph import Node, Ref
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.run.stream_order import Births
 from sgc.runtime.executor.run.winners import awaited
 
@@ -60,7 +61,7 @@ def _plan(key: _Key) -> Plan:
         n_missing=tuple(counts),
         waiting={name: tuple(places) for name, places in waiting.items()},
         n_published=sum(node.op == "publish" for node in key.nodes),
-        has_maps=any(node.op == "map" for node in key.nodes),
+        has_maps=any(Flag.CALLS in node.flags for node in key.nodes),
         is_in_order=_is_in_order(key.nodes),
     )
 

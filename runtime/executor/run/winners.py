@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sgc.errors import CutOff, JoinFailed, UnsupportedParameter
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.op_specs import Flag
-from sgc.ir.ops import OPS
 from sgc.runtime.executor.run.stream import StreamState
 
 if TYPE_CHECKING:
@@ -40,12 +39,6 @@ def lost_error(lost: Lost) -> CutOff:
         f"child {lost.index} of a fork was cut off when the join at {lost.where} took others",
         hint="use the lists that the join has gathered; they hold the winners' values alone",
     )
-
-
-# Ops that know what to do with what is lost.
-_KNOWING = frozenset(
-    {"join_first", "winner", "winner_value", "winner_values", "publish", "prefetch"}
-)
 
 
 def awaited(node: Node) -> Iterable[str]:
@@ -90,7 +83,7 @@ class Cuts:
 
         Raises CutOff for one that would bring something lost into the rest of the program.
         """
-        if not self.is_decided or node.op in _KNOWING:
+        if not self.is_decided or Flag.TAKES_LOST in node.flags:
             return None
         path = path_of(run, node)
         if path is not None and (lost := self.at(path)) is not None:
@@ -100,7 +93,7 @@ class Cuts:
             return None
         is_stream_lost = "stream" in dict(node.fields) and path is None
         is_use = not is_stream_lost or any(lost.is_late for lost in found)
-        if is_use and Flag.PURE not in OPS[node.op].flags:
+        if is_use and Flag.PURE not in node.flags:
             raise lost_error(found[0])
         return found[0]
 
@@ -108,7 +101,7 @@ class Cuts:
 def path_of(run: Instance, node: Node) -> str | None:
     """The path of the stream that a node appends to, where it is there and not lost."""
     stream = dict(node.fields).get("stream")
-    is_appending = Flag.APPENDS in OPS[node.op].flags and node.op not in _KNOWING
+    is_appending = Flag.APPENDS in node.flags and Flag.TAKES_LOST not in node.flags
     if not isinstance(stream, Ref) or not is_appending:
         return None
     state = run.raw(stream.name)

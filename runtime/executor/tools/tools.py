@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sgc.errors import ToolError
 from sgc.ir.graph import Lit, Node
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.plain import canonical, checked, plain_copy
 from sgc.runtime.executor.run.record import ToolCall
@@ -108,7 +109,7 @@ class Tools:
     def check(self, nodes: Iterable[Node]) -> None:
         """Raises ToolError for the first call whose tool is not allowed or another one."""
         for node in nodes:
-            if node.op == "tool":
+            if Flag.HOST in node.flags:
                 self.resolve(node)
 
     def note(self, node: Node) -> None:
