@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sgc.ir.op_specs import OpSpec
-from sgc.ir.ops import OPS, TERMINATORS
+from sgc.ir.op_specs import Flag, OpSpec
+from sgc.ir.ops import OPS
 from sgc.ir.types import Type
 
 Scalar = str | int | float | bool | None
@@ -83,6 +83,10 @@ class Node:
     def spec(self) -> OpSpec:
         return OPS[self.op]
 
+    @property
+    def flags(self) -> frozenset[Flag]:
+        return OPS[self.op].flags
+
     def get(self, name: str) -> Operand:
         """The operand of a field, its default where it was not given."""
         for key, operand in self.fields:
@@ -110,7 +114,7 @@ class Node:
 
     @property
     def is_terminator(self) -> bool:
-        return self.op in TERMINATORS
+        return Flag.TERMINATOR in self.flags
 
 
 @dataclass(frozen=True, slots=True)

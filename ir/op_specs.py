@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from sgc.ir.types import Kind
 
@@ -19,14 +19,35 @@ STREAMS = frozenset({Kind.STREAM})
 ANYTHING = frozenset(Kind)
 
 
-class Flag(Enum):
-    PURE = "pure"  # no effect; equal operands give equal results
-    STOCHASTIC = "stochastic"  # asks a model; deterministic only when greedy or seeded
-    APPENDS = "appends text"  # takes a stream state and gives the next one
-    HOST = "host"  # runs code of the host that the file only names
-    OUTPUT = "output"  # makes something part of the program's result
-    HINT = "hint"  # changes nothing but when something is computed, and where it is kept
-    TERMINATOR = "terminator"  # ends a block
+class Flag(StrEnum):
+    """What is true of an op. `docs/ops.md` shows each with its doc."""
+
+    doc: str
+
+    def __new__(cls, value: str, doc: str) -> Flag:
+        flag = str.__new__(cls, value)
+        flag._value_, flag.doc = value, doc
+        return flag
+
+    PURE = "pure", "no effect; equal operands give equal results"
+    STOCHASTIC = "stochastic", "asks a model; deterministic only when greedy or seeded"
+    APPENDS = "appends text", "takes a stream state and gives the next one"
+    HOST = "host", "runs code of the host that the file only names"
+    OUTPUT = "output", "makes something part of the program's result"
+    HINT = "hint", "changes nothing but when something is computed, and where it is kept"
+    TERMINATOR = "terminator", "ends a block"
+    ASKS = "asks", "asks a model with the prompt so far, and appends the reply"
+    GENERATES = "generates", "asks for text, with the sampling parameters"
+    CONSTANT = "constant text", "appends a text that is the same in every run"
+    ROLE = "role", "appends marks of the chat template"
+    MEDIA = "media", "appends an image or a video, which may be in a file"
+    SAME = "same prompt", "the states it gives have the prompt of the one it takes"
+    BEGINS = "begins streams", "its streams are numbered in the order of such ops"
+    CALLS = "calls", "runs called programs"
+    CUTS = "cuts", "decides which streams are cut off, or cuts one off"
+    TIMED = "timed", "what it gives depends on which streams end first"
+    TAKES_LOST = "takes what is lost", "may be given values of a stream that was cut off"
+    UNSURE = "unsure", "gives what may not be there; using it then fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +55,8 @@ class FieldSpec:
     """One field of an op.
 
     kinds: what an operand may be. is_list: the operand is a tuple of such. static: literals
-    only. consumes: uses up a stream state. positional: printed without its name.
+    only. consumes: uses up a stream state. positional: printed without its name. is_label: no part
+    of what is asked or computed.
     """
 
     name: str
@@ -46,6 +68,7 @@ class FieldSpec:
     positional: bool = False
     unit: str = ""
     doc: str = ""
+    is_label: bool = False
 
     @property
     def is_required(self) -> bool:
@@ -55,7 +78,8 @@ class FieldSpec:
 @dataclass(frozen=True, slots=True)
 class OpSpec:
     """A row. results: kinds of the results in order, None for one of any kind but a stream;
-    `variadic`: the last one may repeat.
+    `variadic`: the last one may repeat. span: the fields with the first and the last state of a
+    piece of one stream.
     """
 
     name: str
@@ -65,6 +89,7 @@ class OpSpec:
     flags: frozenset[Flag]
     sample: str
     variadic_results: bool = False
+    span: tuple[str, str] | None = None
 
     def field(self, name: str) -> FieldSpec:
         for row in self.fields:

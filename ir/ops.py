@@ -2,7 +2,7 @@
 
 Printer, parser, verifier, file form, `docs/ops.md` and many tests are loops over `OPS`.
 A new op touches four places: its row here, its handler in the executor, its word in the
-language, its golden file. Semantics live in the executor, not here.
+language, its golden file (`tests/ir/test_new_op.py` adds some). Semantics live in the executor.
 """
 
 from __future__ import annotations
@@ -38,14 +38,26 @@ def _texts(name: str, doc: str = "", default: object = REQUIRED) -> FieldSpec:
     return FieldSpec(name, TEXTUAL, default, is_list=True, doc=doc)
 
 
-# A hint on what samples, for engines that keep prompts.
-_LAST = _static("last", Kind.BOOL, "nothing goes on from here: what it alone needs may go first",
-                default=False)  # fmt: skip
+def _label(name: str, kind: Kind, doc: str, default: object) -> FieldSpec:
+    return FieldSpec(name, frozenset({kind}), default, static=True, doc=doc, is_label=True)
 
-_PURE = frozenset({Flag.PURE})
-_APPENDS = frozenset({Flag.APPENDS})
-_ENDS = frozenset({Flag.TERMINATOR})
-_SAMPLES = frozenset({Flag.APPENDS, Flag.STOCHASTIC})
+
+def _flags(*flags: Flag) -> frozenset[Flag]:
+    return frozenset(flags)
+
+
+# A hint on what samples, for engines that keep prompts.
+_LAST = _label("last", Kind.BOOL, "nothing goes on from here: what it alone needs may go first",
+               default=False)  # fmt: skip
+
+_PURE = _flags(Flag.PURE)
+_APPENDS = _flags(Flag.APPENDS)
+_CONSTANT = _flags(Flag.APPENDS, Flag.CONSTANT)
+_ROLE = _CONSTANT | {Flag.ROLE}
+_MEDIA = _flags(Flag.APPENDS, Flag.MEDIA)
+_ASKS = _flags(Flag.APPENDS, Flag.STOCHASTIC, Flag.ASKS)
+_GENERATES = _ASKS | {Flag.GENERATES}
+_ENDS = _flags(Flag.TERMINATOR)
 
 TABLE: tuple[OpSpec, ...] = (
     OpSpec(
@@ -69,7 +81,7 @@ TABLE: tuple[OpSpec, ...] = (
             ),
         ),
         (Kind.STREAM,),
-        _PURE,
+        _flags(Flag.PURE, Flag.BEGINS),
         '%s0 = stream "tip_suggestion"',
     ),
     OpSpec(
@@ -77,7 +89,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends the program's own text. Special tokens are recognised in it.",
         (_stream(), _static("text", Kind.TEXT)),
         (Kind.STREAM,),
-        _APPENDS,
+        _CONSTANT,
         '%s1 = const %s0 "Here are 2 concise tips for "',
     ),
     OpSpec(
@@ -93,7 +105,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends what the chat template puts before a role's content.",
         (_stream(), _static("role", Kind.TEXT)),
         (Kind.STREAM,),
-        _APPENDS,
+        _ROLE,
         '%s1 = role_begin %s0 "user"',
     ),
     OpSpec(
@@ -101,7 +113,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends what the chat template puts after a role's content.",
         (_stream(), _static("role", Kind.TEXT)),
         (Kind.STREAM,),
-        _APPENDS,
+        _ROLE,
         '%s2 = role_end %s1 "user"',
     ),
     OpSpec(
@@ -109,10 +121,10 @@ TABLE: tuple[OpSpec, ...] = (
         "Generates text from the prompt so far, appends it and gives it.",
         (
             _stream(),
-            _static("name", Kind.TEXT, "the user's name for it", default=""),
+            _label("name", Kind.TEXT, "the user's name for it", default=""),
             _static("single", Kind.BOOL, "draws one text whatever a run's n is", default=False),
-            _static("hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False),
-            _static(
+            _label("hidden", Kind.BOOL, "not shown as it comes; what follows is", default=False),
+            _label(
                 "ahead",
                 Kind.INT,
                 "tokens to ask for at once, for what follows too, where each request is billed",
@@ -122,7 +134,7 @@ TABLE: tuple[OpSpec, ...] = (
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.TEXT),
-        _SAMPLES,
+        _GENERATES,
         '%s3, %tip_1 = gen %s2 name="tip_1" stop=["\\n", ":", "."]',
     ),
     OpSpec(
@@ -131,12 +143,12 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _stream(),
             FieldSpec("n", frozenset({Kind.INT}), positional=True),
-            _static("name", Kind.TEXT, "the user's name for them", default=""),
+            _label("name", Kind.TEXT, "the user's name for them", default=""),
             _LAST,
             *SAMPLING,
         ),
         (Kind.STREAM, Kind.LIST),
-        _SAMPLES,
+        _GENERATES,
         '%s3, %answers = gen_n %s2 4 name="answers" temperature=0.8',
     ),
     OpSpec(
@@ -145,7 +157,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _stream(),
             _texts("choices", "at least one"),
-            _static("name", Kind.TEXT, "the user's name for it", default=""),
+            _label("name", Kind.TEXT, "the user's name for it", default=""),
             _static(
                 "method",
                 Kind.TEXT,
@@ -158,7 +170,7 @@ TABLE: tuple[OpSpec, ...] = (
             option("seed", Kind.INT, "of this draw alone"),
         ),
         (Kind.STREAM, Kind.CHOICE),
-        _SAMPLES,
+        _ASKS,
         '%s4, %grade = select %s3 choices=["A", "B"] name="grade"',
     ),
     OpSpec(
@@ -169,18 +181,19 @@ TABLE: tuple[OpSpec, ...] = (
             _stream("start", consumes=False),
             _stream("end", consumes=False),
             FieldSpec("value", ANY_VALUE, positional=True),
-            _static("name", Kind.TEXT, "the user's name for it", default=""),
+            _label("name", Kind.TEXT, "the user's name for it", default=""),
         ),
         (Kind.STREAM, None),
         _APPENDS,
         '%t3, %tip_2: text = share %t2 %s2 %s3 %tip_1 name="tip_2"',
+        span=("start", "end"),
     ),
     OpSpec(
         "cache",
         "Marks the prompt up to here as one to be kept, by providers that are told so.",
         (_stream(), _static("ttl", Kind.TEXT, "for how long: 5m, 1h", default="")),
         (Kind.STREAM,),
-        frozenset({Flag.APPENDS, Flag.HINT}),
+        _flags(Flag.APPENDS, Flag.HINT, Flag.SAME),
         '%s2 = cache %s1 ttl="1h"',
     ),
     OpSpec(
@@ -198,7 +211,7 @@ TABLE: tuple[OpSpec, ...] = (
             FieldSpec("stream", STREAMS, default=None, doc="what they follow; nothing: they begin"),
         ),
         (),
-        frozenset({Flag.HINT}),
+        _flags(Flag.HINT, Flag.TAKES_LOST),
         'prefetch kinds=["const"] pieces=["You are a strict judge."]',
     ),
     OpSpec(
@@ -219,7 +232,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends an image.",
         (_stream(), FieldSpec("value", frozenset({Kind.MEDIA}), positional=True)),
         (Kind.STREAM,),
-        _APPENDS,
+        _MEDIA,
         "%s2 = image %s1 %photo",
     ),
     OpSpec(
@@ -231,7 +244,7 @@ TABLE: tuple[OpSpec, ...] = (
             FieldSpec("frames", frozenset({Kind.INT}), static=True, doc="evenly spaced"),
         ),
         (Kind.STREAM,),
-        _APPENDS,
+        _MEDIA,
         "%s2 = video %s1 %clip frames=8",
     ),
     OpSpec(
@@ -242,26 +255,28 @@ TABLE: tuple[OpSpec, ...] = (
             _stream(),
             _stream("start", consumes=False),
             _static("model_type", Kind.TEXT, "whose marks of reasoning"),
-            _static("name", Kind.TEXT, "the user's name for what is left", default=""),
+            _label("name", Kind.TEXT, "the user's name for what is left", default=""),
         ),
         (Kind.STREAM, Kind.TEXT, Kind.TEXT),
-        frozenset({Flag.APPENDS}),
+        _APPENDS,
         '%s4, %answer, %why = separate_reasoning %s3 %s2 "qwen3"',
+        span=("start", "stream"),
     ),
     OpSpec(
         "append_span",
         "Appends what another stream has got between two of its states, as text and images.",
         (_stream(), _stream("start", consumes=False), _stream("end", consumes=False)),
         (Kind.STREAM,),
-        frozenset({Flag.APPENDS}),
+        _APPENDS,
         "%s5 = append_span %s4 %c0 %c3",
+        span=("start", "end"),
     ),
     OpSpec(
         "fork",
         "Gives the trunk and n children that all continue the same prompt.",
         (_stream(), _static("n", Kind.INT, "children")),
         (Kind.STREAM, Kind.STREAM),
-        frozenset({Flag.APPENDS}),
+        _flags(Flag.APPENDS, Flag.SAME, Flag.BEGINS),
         "%s4, %c0, %c1 = fork %s3 2",
         variadic_results=True,
     ),
@@ -273,7 +288,7 @@ TABLE: tuple[OpSpec, ...] = (
             FieldSpec("test", frozenset({Kind.BOOL}), positional=True),
         ),
         (Kind.BOOL,),
-        _PURE,
+        _flags(Flag.PURE, Flag.TIMED),
         "%e0 = ended %c2 %is_short",
     ),
     OpSpec(
@@ -284,7 +299,7 @@ TABLE: tuple[OpSpec, ...] = (
             _static("k", Kind.INT, "of them", default=1),
         ),
         (Kind.LIST,),
-        frozenset(),
+        _flags(Flag.CUTS, Flag.TIMED, Flag.TAKES_LOST),
         "%winners: list[int] = join_first [%e0, %e1] k=1",
     ),
     OpSpec(
@@ -297,7 +312,7 @@ TABLE: tuple[OpSpec, ...] = (
             _static("index", Kind.INT, "the child's"),
         ),
         (Kind.STREAM,),
-        _APPENDS,
+        _flags(Flag.APPENDS, Flag.CUTS, Flag.TIMED, Flag.TAKES_LOST, Flag.UNSURE),
         "%c4 = winner %c2 %c0 %winners 0",
     ),
     OpSpec(
@@ -309,7 +324,7 @@ TABLE: tuple[OpSpec, ...] = (
             _static("index", Kind.INT, "the child's"),
         ),
         (None,),
-        _PURE,
+        _flags(Flag.PURE, Flag.TIMED, Flag.TAKES_LOST, Flag.UNSURE),
         "%tip_1.1: text = winner_value %tip_1 %winners 0",
     ),
     OpSpec(
@@ -327,7 +342,7 @@ TABLE: tuple[OpSpec, ...] = (
             FieldSpec("items", ANY_VALUE, is_list=True),
         ),
         (Kind.LIST,),
-        _PURE,
+        _flags(Flag.PURE, Flag.TIMED, Flag.TAKES_LOST),
         "%tips = winner_values %winners owners=[0, 1] items=[%tip_1, %tip_2]",
     ),
     OpSpec(
@@ -345,6 +360,7 @@ TABLE: tuple[OpSpec, ...] = (
         (Kind.TEXT,),
         _PURE,
         "%part = span %s1 %s3",
+        span=("start", "end"),
     ),
     OpSpec(
         "concat",
@@ -408,7 +424,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Stands for a name that was not set on this way through the program; using it fails.",
         (_static("name", Kind.TEXT),),
         (None,),
-        _PURE,
+        _flags(Flag.PURE, Flag.UNSURE),
         '%none: text = unset "tip_1"',
     ),
     OpSpec(
@@ -468,7 +484,7 @@ TABLE: tuple[OpSpec, ...] = (
             ),
         ),
         (None,),
-        frozenset({Flag.HOST}),
+        _flags(Flag.HOST),
         '%hits: text = tool "agent:search" [%query] effect="pure" signature="(query: str) -> str"',
     ),
     OpSpec(
@@ -536,7 +552,7 @@ TABLE: tuple[OpSpec, ...] = (
             ),
         ),
         (Kind.LIST,),
-        frozenset({Flag.STOCHASTIC}),
+        _flags(Flag.STOCHASTIC, Flag.OUTPUT, Flag.BEGINS, Flag.CALLS, Flag.UNSURE),
         '%notes = map 0 %chunks caller=%s0 width=4 names=["note"]',
         variadic_results=True,
     ),
@@ -550,7 +566,7 @@ TABLE: tuple[OpSpec, ...] = (
             FieldSpec("items", ANY_VALUE, default=(), is_list=True),
         ),
         (),
-        frozenset({Flag.OUTPUT}),
+        _flags(Flag.OUTPUT, Flag.TAKES_LOST),
         'publish %s7 "tip_suggestion" keys=["tip_1"] items=[%tip_1]',
     ),
     OpSpec(
@@ -558,7 +574,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Ends the program; the value is what the function returned.",
         (FieldSpec("value", ANY_VALUE, default=None, positional=True),),
         (),
-        frozenset({Flag.TERMINATOR, Flag.OUTPUT}),
+        _flags(Flag.TERMINATOR, Flag.OUTPUT),
         "return %summary",
     ),
     OpSpec(
@@ -627,4 +643,8 @@ TABLE: tuple[OpSpec, ...] = (
 )
 
 OPS: dict[str, OpSpec] = {row.name: row for row in TABLE}
-TERMINATORS = frozenset(row.name for row in TABLE if Flag.TERMINATOR in row.flags)
+
+
+def ops_with(flag: Flag) -> frozenset[str]:
+    """The names of the ops that a flag is true of."""
+    return frozenset(row.name for row in OPS.values() if flag in row.flags)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sgc.ir.op_specs import NUMERIC, TEXTUAL, FieldSpec
 from sgc.ir.types import Kind
 
+GREEDY_BELOW = 1e-5  # temperatures below it take the likeliest token
+
 
 def option(name: str, kind: Kind, doc: str, unit: str = "", is_list: bool = False) -> FieldSpec:
     """A sampling parameter: None means the run's default."""

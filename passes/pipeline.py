@@ -12,6 +12,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from sgc.errors import PassFailed, UsageError
+from sgc.ir.analysis.interpreted import deopts
 from sgc.ir.graph import Graph
 from sgc.ir.verify import verify
 from sgc.passes.base import Pass, Preserves
@@ -78,7 +79,7 @@ def optimize(
 
 def _rows_of(level: int, graph: Graph) -> tuple[Pass, ...]:
     rows = LEVELS[level]
-    if any(node.op == "deopt" for node in graph.all_nodes()):
+    if deopts(graph.all_nodes()):
         return tuple(row for row in rows if row.preserves is Preserves.REQUESTS)
     return rows
 

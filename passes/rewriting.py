@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from sgc.ir.analysis.dependencies import jump_args
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 
 
@@ -51,13 +52,6 @@ def with_blocks(graph: Graph, blocks: Iterable[Block]) -> Graph:
     made = tuple(blocks)
     is_same = len(made) == len(graph.blocks) and all(map(operator.is_, made, graph.blocks))
     return graph if is_same else replace(graph, blocks=made)
-
-
-def jump_args(node: Node) -> tuple[Operand, ...]:
-    """What a jump hands on."""
-    args = node.get("args")
-    assert isinstance(args, tuple)
-    return args
 
 
 def handing_on(jump: Node, is_kept: Sequence[bool]) -> Node:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from random import Random
 
 from sgc.ir import types
-from sgc.ir.analysis.dependencies import successors
+from sgc.ir.analysis.dependencies import jump_args, successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Ref, Value, make_node
 from sgc.ir.types import Kind
-from sgc.passes.rewriting import jump_args, renamed
+from sgc.passes.rewriting import renamed
 
 RULES = "Be brief. Say what you know, and no more than that. " * 30
 # Most scripted replies are of this pattern; it is shorter than the bound beside it.

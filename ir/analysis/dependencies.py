@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sgc.ir.graph import Graph, Lit, Node, Value, operand_refs
+from sgc.ir.graph import Graph, Lit, Node, Operand, Value, operand_refs
 
 if TYPE_CHECKING:
     import networkx as nx  # loaded where it is used: it is a tenth of a second
@@ -180,9 +180,7 @@ def prompt_tree(graph: Graph) -> Tree:
     roots = [v.name for block in graph.blocks for v in block.params if v.type.is_stream]
     for node in graph.nodes():
         states = [value.name for value in node.results if value.type.is_stream]
-        parents = consumed(node)
-        if node.op == "jump":
-            continue
+        parents = consumed(node) if states else []
         if parents:
             children.setdefault(parents[0], []).extend(states)
         else:
@@ -203,6 +201,26 @@ def successors(node: Node) -> tuple[str, ...]:
             parts = operand if isinstance(operand, tuple) else (operand,)
             found += [str(part.value) for part in parts if isinstance(part, Lit) and part.value]
     return tuple(dict.fromkeys(found))
+
+
+def jump_target(node: Node) -> str | None:
+    """The block that a jump goes to; None of other nodes."""
+    return node.text("target") if node.op == "jump" else None
+
+
+def handed_on(graph: Graph) -> Iterator[tuple[Value, Operand]]:
+    """What jumps hand on: a block's parameter, and what one jump gives it. Of a sound graph."""
+    params = {block.name: block.params for block in graph.blocks}
+    for node in graph.nodes():
+        if (target := jump_target(node)) is not None:
+            yield from zip(params[target], jump_args(node), strict=True)
+
+
+def jump_args(jump: Node) -> tuple[Operand, ...]:
+    """What a jump hands on."""
+    args = jump.get("args")
+    assert isinstance(args, tuple)
+    return args
 
 
 def downward(graph: Graph) -> list[int]:

@@ -105,7 +105,7 @@ def draw(graph: Graph) -> Drawing:
         shown = [value_ref(name) for name in data["values"] if name not in states]
         is_thick = not states.isdisjoint(set(data["values"]).intersection(consumed(nodes[end])))
         edges.append((start, end, ", ".join(shown), is_thick))
-    generates = tuple(Flag.STOCHASTIC in node.spec.flags for node in nodes)
+    generates = tuple(Flag.STOCHASTIC in node.flags for node in nodes)
     return Drawing(
         tuple(map(_label, nodes)), generates, _streams(nodes), _titles(nodes), tuple(edges)
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sgc.ir.graph import Graph
+from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
-from sgc.ir.ops import OPS
 
 MAX_LINES = 5  # that are told
 
@@ -29,12 +29,17 @@ class Left:
         return f"{ways} left to the interpreter at {lines} ({', '.join(self.reasons)})"
 
 
+def deopts(nodes: Iterable[Node]) -> list[Node]:
+    """Those at which the interpreter has to go on."""
+    return [node for node in nodes if node.op == "deopt"]
+
+
 def left_of(graph: Graph) -> Left | None:
     """What of a program was left; None where all of it was compiled."""
-    ends = [node for node in graph.all_nodes() if node.op == "deopt"]
+    ends = deopts(graph.all_nodes())
     if not ends:
         return None
-    asks = any(Flag.STOCHASTIC in OPS[node.op].flags for node in graph.all_nodes())
+    asks = any(Flag.STOCHASTIC in node.flags for node in graph.all_nodes())
     lines = sorted({node.loc for node in ends if node.loc is not None}, key=lambda loc: loc.line)
     reasons = sorted({node.text("reason") for node in ends})
     shown = tuple(map(str, lines)) or ("a line unknown",)

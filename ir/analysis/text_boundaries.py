@@ -10,12 +10,9 @@ from dataclasses import dataclass
 
 from sgc.ir.analysis.dependencies import consumed
 from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.op_specs import Flag
 
 MAX_TAIL_CHARS = 200
-
-_GENERATES = frozenset({"gen", "gen_n"})
-# After these the text begins anew: what they put down are tokens of their own.
-_SEPARATES = frozenset({"stream", "role_begin", "role_end", "image", "video"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +47,19 @@ def borders(graph: Graph) -> Iterator[Border]:
     for node in graph.nodes():
         parents = consumed(node)
         before = tails.get(parents[0], _UNKNOWN) if parents else _UNKNOWN
-        if node.op in _GENERATES:
+        if Flag.GENERATES in node.flags:
             yield Border(node, before)
-        after = _after(node, before)
+        after = _after(node, before) if parents else Tail()
         tails.update((value.name, after) for value in node.results if value.type.is_stream)
 
 
 def _after(node: Node, before: Tail) -> Tail:
-    if node.op in _SEPARATES:
+    if node.op == "const":
+        return before.extended(node.text("text"))
+    if node.flags & {Flag.ROLE, Flag.MEDIA}:  # what they put down are tokens of their own
         return Tail()
     if node.op == "fork":
         return before
-    if node.op == "const":
-        return before.extended(node.text("text"))
     value = node.get("value") if node.op == "append" else None
     if isinstance(value, Lit) and isinstance(value.value, str):
         return before.extended(value.value)

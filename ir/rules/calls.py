@@ -7,6 +7,7 @@ from typing import Any
 
 from sgc.ir.graph import Graph, Lit, Node, Operand, Param, Ref
 from sgc.ir.limits import MAX_CALLED, MAX_NESTING, MAX_WIDTH
+from sgc.ir.op_specs import Flag
 from sgc.ir.rules.graph import Context
 from sgc.ir.rules.violation import Breach
 from sgc.ir.text.literals import shown_name, shown_value
@@ -15,9 +16,9 @@ from sgc.ir.types import MEDIA, Type
 
 def check_maps(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
-        if node.op == "map":
+        if Flag.CALLS in node.flags:
             for message in _map_messages(node, context):
-                yield context.breach(rule, f"map: {message}", place)
+                yield context.breach(rule, f"{node.op}: {message}", place)
 
 
 def _map_messages(node: Node, context: Context) -> Iterator[str]:
@@ -96,5 +97,5 @@ def check_called(rule: str, graph: Graph) -> Iterator[Breach]:
 
 def _calls(graph: Graph, n_before: int) -> set[int]:
     """The programs before it that one runs."""
-    found = {number(node, "program") for node in graph.nodes() if node.op == "map"}
+    found = {number(node, "program") for node in graph.nodes() if Flag.CALLS in node.flags}
     return {n for n in found if n is not None and 0 <= n < n_before}

@@ -269,18 +269,12 @@ def check_blocks(rule: str, context: Context) -> Iterator[Breach]:
             yield context.breach(rule, message, place)
 
 
-_END_OF_SPAN = {
-    "span": "end", "append_span": "end", "share": "end", "separate_reasoning": "stream",
-}  # fmt: skip
-
-
 def check_spans(rule: str, context: Context) -> Iterator[Breach]:
-    spans = [(place, node) for place, node in context.nodes if node.op in _END_OF_SPAN]
+    spans = [(place, node, span) for place, node in context.nodes if (span := node.spec.span)]
     tree = analysis.prompt_tree(context.graph) if spans else Tree({}, ())
     joined = {param.name for block in context.graph.blocks for param in block.params}
-    for place, node in spans:
-        fields = dict(node.fields)
-        start, end = fields.get("start"), fields.get(_END_OF_SPAN[node.op])
+    for place, node, span in spans:
+        start, end = map(dict(node.fields).get, span)
         if not isinstance(start, Ref) or not isinstance(end, Ref):
             continue
         # Where ways have joined, what a state continues is not written down.

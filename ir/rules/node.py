@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sgc.ir.analysis.dependencies import all_definitions
 from sgc.ir.graph import Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.limits import MAX_DEPTH
-from sgc.ir.op_specs import ANY_VALUE, FieldSpec
+from sgc.ir.op_specs import ANY_VALUE, FieldSpec, Flag
 from sgc.ir.rules.graph import Context
 from sgc.ir.rules.violation import Breach
 from sgc.ir.text.literals import shown_value
@@ -110,7 +110,7 @@ def check_results(rule: str, context: Context) -> Iterator[Breach]:
 
 def _result_messages(node: Node) -> Iterator[str]:
     kinds = list(node.spec.results)
-    if node.op == "map":
+    if Flag.CALLS in node.flags:
         kinds *= n_gathered(node)
     elif node.spec.variadic_results:
         n_repeats = _repeats(node)
@@ -218,12 +218,12 @@ EFFECTS = ("pure", "idempotent", "effect")
 
 def check_tools(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
-        if node.op == "tool":
-            for message in _tool_messages(node):
-                yield context.breach(rule, f"tool: {message}", place)
+        if Flag.HOST in node.flags:
+            for message in _host_messages(node):
+                yield context.breach(rule, f"{node.op}: {message}", place)
 
 
-def _tool_messages(node: Node) -> Iterator[str]:
+def _host_messages(node: Node) -> Iterator[str]:
     effect, keys, args = node.get("effect"), node.get("keys"), node.get("args")
     timeout = node.get("timeout_s")
     if isinstance(effect, Lit) and effect.value not in EFFECTS:

@@ -25,10 +25,15 @@ lists.
 def ops_markdown() -> str:
     """The whole page, with a final newline."""
     sampling = ["## Sampling parameters", "", "Fields of `gen`; `none` is the run's default.", ""]
-    sections = [_HEAD.rstrip(), "", *_summary(), ""]
+    sections = [_HEAD.rstrip(), "", *_flag_table(), "", *_summary(), ""]
     for row in TABLE:
         sections += _op_section(row)
     return "\n".join([*sections, *sampling, *_field_table("gen", SAMPLING)]) + "\n"
+
+
+def _flag_table() -> list[str]:
+    rows = (f"| {flag} | {flag.doc} |" for flag in Flag)
+    return ["| flag | what is true of such an op |", "|---|---|", *rows]
 
 
 def _summary() -> list[str]:
@@ -46,7 +51,7 @@ def _results(row: OpSpec) -> str:
 
 
 def _flags(row: OpSpec) -> str:
-    return ", ".join(flag.value for flag in Flag if flag in row.flags)
+    return ", ".join(flag for flag in Flag if flag in row.flags)
 
 
 def _op_section(row: OpSpec) -> list[str]:

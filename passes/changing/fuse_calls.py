@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from sgc.ir.analysis.dependencies import consumed
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.ir.sampling import SAMPLING
 from sgc.passes.base import Pass, Preserves
@@ -49,7 +50,7 @@ def _fused(block: Block, given: set[str]) -> Block:
 
 def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
     """Generations in a row, with the bytes of text between them."""
-    after = {_stream(node): node for node in block.nodes if _stream(node) is not None}
+    after = {name: node for node in block.nodes for name in consumed(node)}
     taken: set[int] = set()
     for node in block.nodes:
         if id(node) in taken or not _is_fusible(node):
@@ -69,13 +70,6 @@ def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
                 break
             following = after.get(following.results[0].name)
         yield row, n_bytes
-
-
-def _stream(node: Node) -> str | None:
-    """The state that a node appends to, of those that can stand in a row."""
-    in_row = node.op in ("gen", "const", "append")
-    operand = dict(node.fields).get("stream") if in_row else None
-    return operand.name if isinstance(operand, Ref) else None
 
 
 def _is_one_of(operand: Operand, names: set[str]) -> bool:

@@ -84,7 +84,7 @@ def _chains(graph: Graph) -> list[list[Node]]:
         before = next(iter(consumed(node)), "")
         if node.op not in _KNOWN or before in generated:
             generated.update(value.name for value in node.results)
-        elif node.op == "const" or (node.op == "append" and _param(node) in params):
+        elif node.op == "const" or _param(node) in params:
             chain = chains.pop(before, None) if uses[before] == 1 else None
             if chain is None:
                 found.append(chain := [])
@@ -93,19 +93,20 @@ def _chains(graph: Graph) -> list[list[Node]]:
     return found
 
 
-def _param(node: Node) -> str:
-    value = node.get("value")
-    return value.name if isinstance(value, Ref) else ""
+def _param(node: Node) -> str | None:
+    """The value that is appended, where it has a name."""
+    value = dict(node.fields).get("value")
+    return value.name if isinstance(value, Ref) else None
 
 
 def _table(chain: list[Node]) -> Table | None:
     texts, params = [""], list[str]()
     for node in chain:
-        if node.op == "const":
-            texts[-1] += node.text("text")
-        else:
-            params.append(_param(node))
+        if (param := _param(node)) is not None:
+            params.append(param)
             texts.append("")
+        else:
+            texts[-1] += node.text("text")
     if len(params) < 2:
         return None
     runs = [_longest_run(texts, separator) for separator in SEPARATORS]
@@ -203,7 +204,7 @@ def _rewritten(graph: Graph, table: Table, order: Sequence[int]) -> Graph:
 def _nodes(table: Table, order: Sequence[int]) -> list[Node]:
     """The chain anew, between the states that it had; it takes no more names than it had."""
     parts = _joined(table.parts(order))
-    lines = {_param(node): node.loc for node in table.nodes if node.op == "append"}
+    lines = {_param(node): node.loc for node in table.nodes}
     results = [node.results for node in table.nodes]
     names = [*results[: len(parts) - 1], results[-1]]
     assert len(names) == len(parts)

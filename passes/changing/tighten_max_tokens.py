@@ -13,6 +13,7 @@ without these; the generations' own such fields are seen, and refused.
 from __future__ import annotations
 
 from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.facts.pattern_length import longest
 from sgc.passes.rewriting import with_blocks, with_nodes
@@ -28,7 +29,7 @@ def tighten_max_tokens(graph: Graph) -> Graph:
 
 
 def _tightened(node: Node) -> Node:
-    if node.op not in ("gen", "gen_n") or any(node.get(name) != Lit(None) for name in _LONGER):
+    if Flag.GENERATES not in node.flags or any(node.get(name) != Lit(None) for name in _LONGER):
         return node
     given, n_bytes = _literal(node, "max_tokens"), _longest(node)
     if type(given) is not int or n_bytes is None or n_bytes + 1 >= given:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.analysis.dependencies import consumed, handed_on, jump_target
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.facts.liveness import Liveness
 from sgc.passes.rewriting import (
     closed,
     handing_on,
-    jump_args,
     reached,
     renamed,
     with_blocks,
@@ -65,8 +64,9 @@ def _kept(
     for node in block.nodes:
         if not alive.is_needed(node):
             continue
-        if node.op == "jump":
-            node = handing_on(node, params[node.text("target")])
+        target = jump_target(node)
+        if target is not None:
+            node = handing_on(node, params[target])
         elif node.op == "fork":
             trunk, *children = [value.name for value in node.results]
             n_live = max((n for n, c in enumerate(children, 1) if c in alive.names), default=0)
@@ -88,16 +88,15 @@ def _forking(graph: Graph, alive: Liveness) -> set[str]:
     """The states whose stream forks later, on some way, into children that are needed."""
     before: dict[str, list[str]] = {}  # the states that a state is made of, in the same stream
     queue: list[str] = []
-    params = {block.name: block.params for block in graph.blocks}
+    for param, arg in handed_on(graph):
+        if isinstance(arg, Ref):
+            before.setdefault(param.name, []).append(arg.name)
     for node in graph.nodes():
-        if node.op == "jump":
-            for param, arg in zip(params[node.text("target")], jump_args(node), strict=True):
-                if isinstance(arg, Ref):
-                    before.setdefault(param.name, []).append(arg.name)
-        elif node.results and node.results[0].type.is_stream:
-            before.setdefault(node.results[0].name, []).extend(consumed(node))
-            if node.op == "fork" and any(c.name in alive.names for c in node.results[1:]):
-                queue += consumed(node)
+        states = [value.name for value in node.results if value.type.is_stream]
+        if states:
+            before.setdefault(states[0], []).extend(consumed(node))
+        if not alive.names.isdisjoint(states[1:]):
+            queue += consumed(node)
     return reached(queue, before)
 
 

@@ -37,7 +37,7 @@ def drop_unused(graph: Graph) -> Graph:
 
 
 def _is_droppable(node: Node) -> bool:
-    return Flag.PURE in node.spec.flags and node.op != "stream"
+    return Flag.PURE in node.flags and Flag.BEGINS not in node.flags
 
 
 PASS = Pass("drop_unused", Preserves.REQUESTS, drop_unused, "values that nothing reads are dropped")

@@ -34,8 +34,10 @@ def _fold_block(block: Block, uses: Counter[str], left_out: dict[str, Operand]) 
     at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
     texts: dict[int, list[str]] = {}  # by index in `kept`, of consts that several become
     for node in block.nodes:
-        node = _fold_concat(node)
-        before = _foldable_before(node, kept, at, uses)
+        if node.op == "concat":
+            node = _fold_concat(node)
+        is_constant = node.op == "const"
+        before = _foldable_before(node, kept, at, uses) if is_constant else None
         if before is not None:
             index, previous = before
             # The earlier node goes; its line stays, since that is where the text begins.
@@ -44,7 +46,7 @@ def _fold_block(block: Block, uses: Counter[str], left_out: dict[str, Operand]) 
             texts[len(kept)] = parts
             node = replace(node.with_fields(stream=previous.get("stream")), loc=previous.loc)
             kept[index] = None
-        if node.op == "const":
+        if is_constant:
             at[node.results[0].name] = len(kept)
         kept.append(node)
     for index, parts in texts.items():
@@ -59,8 +61,6 @@ def _foldable_before(
     node: Node, kept: list[Node | None], at: dict[str, int], uses: Counter[str]
 ) -> tuple[int, Node] | None:
     """The constant that this one continues, if nothing else looks at the state between."""
-    if node.op != "const":
-        return None
     stream = node.get("stream")
     assert isinstance(stream, Ref)
     index = at.get(stream.name)
@@ -71,8 +71,6 @@ def _foldable_before(
 
 
 def _fold_concat(node: Node) -> Node:
-    if node.op != "concat":
-        return node
     parts: list[Operand] = []
     operands = node.get("parts")
     assert isinstance(operands, tuple)

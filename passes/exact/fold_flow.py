@@ -12,19 +12,18 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sgc.ir.analysis.dependencies import successors
+from sgc.ir.analysis.dependencies import jump_args, jump_target, successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, make_node
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.rewriting import closed, jump_args, reached, renamed, with_blocks, with_nodes
-
-# What gives values whose use fails.
-_MAY_FAIL = frozenset({"unset", "map", "winner", "winner_value"})
+from sgc.passes.facts.flow import is_bound, may_miss
+from sgc.passes.rewriting import closed, reached, renamed, with_blocks, with_nodes
 
 
 def fold_flow(graph: Graph) -> Graph:
     if len(graph.blocks) == 1:
         return graph
-    is_sure = not any(node.op in _MAY_FAIL for node in graph.nodes())
+    is_sure = not any(Flag.UNSURE in node.flags for node in graph.nodes())
     while True:
         folded = _once(graph, is_sure)
         if folded is graph:
@@ -48,7 +47,7 @@ def _folded(last: Node, blocks: Mapping[str, Block], is_sure: bool) -> Node:
     if target is not None:
         return make_node("jump", loc=last.loc, target=Lit(target))
     arms = successors(last)
-    if not is_sure or last.op not in ("branch", "switch") or _may_miss(last):
+    if not is_sure or not arms or jump_target(last) is not None or may_miss(last):
         return last
     first = _way(blocks[arms[0]])
     if first is not None and all(_way(blocks[arm]) == first for arm in arms):
@@ -73,19 +72,15 @@ def _decided(last: Node) -> str | None:
     return None
 
 
-def _may_miss(last: Node) -> bool:
-    """Whether a text can be none of a switch's cases, which is an error."""
-    return last.op == "switch" and not last.text("default")
-
-
 def _way(block: Block) -> Node | None:
     """The jump that is all there is in a block."""
     only = block.nodes[0]
-    return only if len(block.nodes) == 1 and only.op == "jump" and not _is_bound(only) else None
+    return only if len(block.nodes) == 1 and _free_target(only) is not None else None
 
 
-def _is_bound(jump: Node) -> bool:
-    return jump.get("bound") != Lit(0)
+def _free_target(last: Node) -> str | None:
+    """The block that a terminator goes to, if it does so whenever it is reached."""
+    return None if is_bound(last) else jump_target(last)
 
 
 def _reached(graph: Graph) -> Graph:
@@ -101,10 +96,10 @@ def _joined(graph: Graph) -> Graph:
     blocks = {block.name: block for block in graph.blocks}
     n_ways = Counter(name for block in graph.blocks for name in successors(block.nodes[-1]))
     following = {
-        block.name: last.text("target")
+        block.name: target
         for block in graph.blocks
-        if (last := block.nodes[-1]).op == "jump" and not _is_bound(last)
-        if n_ways[last.text("target")] == 1 and last.text("target") != block.name
+        if (target := _free_target(block.nodes[-1])) is not None
+        if n_ways[target] == 1 and target != block.name
     }
     if not following:
         return graph

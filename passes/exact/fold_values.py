@@ -53,12 +53,13 @@ def fold_values(graph: Graph) -> Graph:
 def _value(node: Node) -> Lit | None:
     """The literal that a node comes to."""
     made: object = None
-    if node.op == "concat":
-        made = _text(node.get("parts"))
-    elif node.op == "format":
-        made = _formatted(node.get("value"), node.text("spec"))
-    elif node.op == "compute":
-        made = _computed(node.text("fn"), node.get("args"))
+    match node.op:
+        case "concat":
+            made = _text(node.get("parts"))
+        case "format":
+            made = _formatted(node.get("value"), node.text("spec"))
+        case "compute":
+            made = _computed(node.text("fn"), node.get("args"))
     is_fit = made is not None and _KINDS.get(type(made)) is node.results[0].type.kind
     return Lit(made) if is_fit else None  # type: ignore[arg-type]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sgc.ir.analysis.dependencies import handed_on, jump_target
 from sgc.ir.graph import Graph, Lit, Operand, Ref, Value
 from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.rewriting import closed, handing_on, jump_args, renamed, with_blocks, with_nodes
+from sgc.passes.rewriting import closed, handing_on, renamed, with_blocks, with_nodes
 
 # Literals of other kinds do not stand wherever a value of the kind does.
 _LITERALS = {str: Kind.TEXT, bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
@@ -21,10 +22,8 @@ def forward_params(graph: Graph) -> Graph:
     params = {block.name: block.params for block in graph.blocks}
     given: dict[str, list[Operand]] = {p.name: [] for block in graph.blocks for p in block.params}
     values = {p.name: p for block in graph.blocks for p in block.params}
-    for node in graph.nodes():
-        if node.op == "jump":
-            for param, arg in zip(params[node.text("target")], jump_args(node), strict=True):
-                given[param.name].append(arg)
+    for param, arg in handed_on(graph):
+        given[param.name].append(arg)
     names = _same(given, values)
     if not names:
         return graph
@@ -32,9 +31,9 @@ def forward_params(graph: Graph) -> Graph:
     blocks = []
     for block in graph.blocks:
         kept = (p for p, is_own in zip(block.params, is_kept[block.name], strict=True) if is_own)
-        nodes = list(block.nodes)
-        if nodes[-1].op == "jump":
-            nodes[-1] = handing_on(nodes[-1], is_kept[nodes[-1].text("target")])
+        *nodes, last = block.nodes
+        target = jump_target(last)
+        nodes.append(last if target is None else handing_on(last, is_kept[target]))
         nodes = [renamed(node, names) for node in nodes]
         blocks.append(with_nodes(replace(block, params=tuple(kept)), nodes))
     return with_blocks(graph, blocks)

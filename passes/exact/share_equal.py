@@ -17,23 +17,11 @@ from collections.abc import Hashable
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, make_node
 from sgc.ir.op_specs import Flag
 from sgc.ir.rules.graph import Context
+from sgc.ir.sampling import GREEDY_BELOW
 from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import renamed, with_blocks, with_nodes
 
-GREEDY_BELOW = 1e-5
-
-_SAMPLING = frozenset({"gen", "gen_n", "select"})
-# What these append is known by their operands.
-_APPENDING = frozenset(
-    {"const", "append", "role_begin", "role_end", "image", "video", "append_span"}
-    | {"separate_reasoning"}
-)
-_RACING = frozenset({"join_first", "winner"})
-# Pure, but what they give depends on when something ends.
-_TIMED = frozenset({"ended", "winner_value", "winner_values"})
-# Called, shown or kept otherwise, what is asked for is the same.
-_LABELS = frozenset({"name", "last", "ahead", "hidden"})
 # Lists and JSON may be changed by whoever reads them: each keeps its own.
 _CHANGEABLE = frozenset({Kind.LIST, Kind.JSON})
 
@@ -41,7 +29,7 @@ Key = tuple[Hashable, ...]
 
 
 def share_equal(graph: Graph) -> Graph:
-    if any(node.op in _RACING for node in graph.nodes()):
+    if any(Flag.CUTS in node.flags for node in graph.nodes()):
         return graph
     sharing = _Sharing(graph)
     blocks = list(graph.blocks)
@@ -84,18 +72,19 @@ class _Sharing:
 
     def _shared(self, node: Node) -> Node | None:
         """What stands in the place of a node; None for one that is left out."""
+        flags = node.flags
         if node.op == "stream":
             self._numbers[node.results[0].name] = 0
-        elif node.op in ("fork", "cache"):  # a mark is no part of a request
+        elif Flag.SAME in flags:
             for value in node.results:
                 self._numbers[value.name] = self._number_of(node.get("stream"))
         elif node.op == "share":
             self._number_share(node)
-        elif node.op in _APPENDING:
-            self._first_of(node)
-        elif node.op in _SAMPLING and _is_deterministic(node):
+        elif Flag.ASKS in flags and _is_deterministic(node):
             return self._generation(node)
-        elif Flag.PURE in node.spec.flags and node.op not in _TIMED:
+        elif Flag.APPENDS in flags and Flag.STOCHASTIC not in flags:
+            self._first_of(node)  # what it appends is known by its operands
+        elif Flag.PURE in flags and Flag.TIMED not in flags:
             return self._value(node)
         else:
             for value in node.results:
@@ -145,9 +134,8 @@ class _Sharing:
                 self._numbers[value.name] = self._number_of(node.get(field))
 
     def _key(self, node: Node) -> Key:
-        is_labelled = node.op in _SAMPLING or node.op == "separate_reasoning"
-        skipped = _LABELS if is_labelled else frozenset()
-        fields = [(name, self._key_of(op)) for name, op in node.fields if name not in skipped]
+        given = (each for each in node.fields if not node.spec.field(each[0]).is_label)
+        fields = [(name, self._key_of(operand)) for name, operand in given]
         return (node.op, *fields, *(value.type for value in node.results))
 
     def _key_of(self, operand: Operand) -> Hashable:
@@ -173,7 +161,7 @@ def _is_deterministic(node: Node) -> bool:
         return False
     degrees = temperature.value
     if degrees is None:
-        return node.op == "select"  # a run's temperature is for generations
+        return Flag.GENERATES not in node.flags  # a run's temperature is for these alone
     if not isinstance(degrees, (int, float)) or isinstance(degrees, bool):
         return False
     return 0 <= degrees < GREEDY_BELOW

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.analysis.dependencies import consumed, jump_args, jump_target
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value
 from sgc.ir.limits import MAX_NESTING
 from sgc.ir.op_specs import Flag
 from sgc.passes.facts.slow_dependencies import NEVER, Waits
-from sgc.passes.rewriting import jump_args
 
 Piece = tuple[str, Operand]  # as in the op `prefetch`: its kind, and the text or the role's name
 
-_ASKS = frozenset({"gen", "gen_n", "select"})
-_ROLES = frozenset({"role_begin", "role_end"})
+# Of each op that appends what can be known: the kind of piece, and the field that holds it.
+_PIECES = {
+    "const": ("const", "text"), "append": ("value", "value"),
+    "role_begin": ("role_begin", "role"), "role_end": ("role_end", "role"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class _Finder:
                 found.append(Beginning(chain.stream, chain.pieces, waits, chain.block, chain.loc))
         for number, block in enumerate(self.graph.blocks):
             for node in block.nodes:
-                if node.op == "map" and self.depth < MAX_NESTING:
+                if Flag.CALLS in node.flags and self.depth < MAX_NESTING:
                     found += self._mapped(node, block, number)
         return found
 
@@ -101,11 +103,14 @@ class _Finder:
         if node.op == "stream":
             self._chains[node.results[0].name] = _Chain(None, block)
             return
-        if not _is_known(node, arguments):
-            return
-        (state,) = consumed(node)
-        before = self._chains.get(state) or _Chain(state, block)
-        self._chains[node.results[0].name] = before.with_piece(_piece(node), node)
+        piece = _piece(node)
+        is_known = piece is not None and (
+            isinstance(piece[1], Lit) or _is_one_of(piece[1], arguments)
+        )
+        if is_known or node.op == "cache":  # a mark adds nothing
+            (state,) = consumed(node)
+            before = self._chains.get(state) or _Chain(state, block)
+            self._chains[node.results[0].name] = before.with_piece(piece, node)
 
     def _first_requests(self) -> dict[str, int]:
         """What the first request waits for that is made with a state, or with one that goes on from
@@ -125,7 +130,7 @@ class _Finder:
 
     def _asked_by(self, state: str, block: Block, node: Node, found: Mapping[str, int]) -> int:
         """The same of a node that takes a state."""
-        if node.op in _ASKS or _commits(node):
+        if Flag.ASKS in node.flags or commits(node):
             return self.waits.of_node(node, block)
         waits = NEVER
         for name in self._following(state, node):
@@ -134,12 +139,12 @@ class _Finder:
 
     def _following(self, state: str, node: Node) -> Iterator[str]:
         """The states that go on from one that a node takes."""
-        if node.op == "jump":
-            params = self._params[node.text("target")]
-            for param, arg in zip(params, jump_args(node), strict=True):
+        target = jump_target(node)
+        if target is not None:
+            for param, arg in zip(self._params[target], jump_args(node), strict=True):
                 if arg == Ref(state):
                     yield param.name
-        elif Flag.APPENDS in node.spec.flags:
+        elif Flag.APPENDS in node.flags:
             yield from (value.name for value in node.results if value.type.is_stream)
 
     def _mapped(self, node: Node, block: Block, number: int) -> Iterator[Beginning]:
@@ -170,26 +175,15 @@ def _known_pieces(pieces: tuple[Piece, ...], known: Mapping[str, Operand]) -> It
         yield kind, known[piece.name] if isinstance(piece, Ref) else piece
 
 
-def _is_known(node: Node, arguments: set[str]) -> bool:
-    if node.op == "append":
-        value = node.get("value")
-        return isinstance(value, Lit) or _is_one_of(value, arguments)
-    return node.op in ("const", "cache") or node.op in _ROLES
-
-
 def _is_one_of(operand: Operand, names: set[str]) -> bool:
     return isinstance(operand, Ref) and operand.name in names
 
 
 def _piece(node: Node) -> Piece | None:
-    if node.op == "const":
-        return "const", node.get("text")
-    if node.op in _ROLES:
-        return node.op, node.get("role")
-    return ("value", node.get("value")) if node.op == "append" else None
+    kind, name = _PIECES.get(node.op, ("", ""))
+    return (kind, node.get(name)) if kind else None
 
 
-def _commits(node: Node) -> bool:
+def commits(node: Node) -> bool:
     """Whether the executor asks for the trunk of a fork to be computed."""
-    n = node.get("n") if node.op == "fork" else None
-    return isinstance(n, Lit) and isinstance(n.value, int) and n.value > 1
+    return node.op == "fork" and node.get("n") != Lit(1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sgc.ir.analysis.dependencies import Tree, flow_graph, successors
-from sgc.ir.graph import Block, Graph, Lit
+from sgc.ir.analysis.dependencies import Tree, flow_graph, jump_target, successors
+from sgc.ir.graph import Block, Graph, Lit, Node
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -104,6 +104,14 @@ def _post_dominators(graph: Graph, flow: nx.DiGraph[int]) -> dict[int, int]:
 def _may_end(block: Block) -> bool:
     """Whether a run can end with a block, be it with an error."""
     last = block.nodes[-1]
-    if last.op == "jump":
-        return last.get("bound") != Lit(0)
-    return not successors(last) or (last.op == "switch" and not last.text("default"))
+    return not successors(last) or is_bound(last) or may_miss(last)
+
+
+def is_bound(last: Node) -> bool:
+    """Whether a terminator is a jump that a run may take a number of times only."""
+    return jump_target(last) is not None and last.get("bound") != Lit(0)
+
+
+def may_miss(last: Node) -> bool:
+    """Whether a text can be none of a switch's cases, which is an error."""
+    return last.op == "switch" and not last.text("default")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sgc.ir.analysis.dependencies import consumed, handed_on
 from sgc.ir.graph import Graph, Lit, Node, Receipt, Ref, operand_refs
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Preserves
-from sgc.passes.rewriting import jump_args, reached, with_blocks, with_nodes
+from sgc.passes.rewriting import reached, with_blocks, with_nodes
 
 KEEPS = ("all", "main", "returns")
 
@@ -23,7 +25,8 @@ def keep(graph: Graph, what: str) -> Graph:
     assert what in KEEPS, what
     if what == "all":
         return graph
-    read = {_program(node) for node in graph.all_nodes() if node.op == "map" and _reads(node)}
+    calls = (node for node in graph.all_nodes() if Flag.CALLS in node.flags)
+    read = {_program(node) for node in calls if _reads(node)}
     called = tuple(
         _narrowed(each, is_main_kept=number in read) for number, each in enumerate(graph.called)
     )
@@ -64,14 +67,10 @@ def _main_states(graph: Graph) -> set[str]:
     if first is None:
         return set()
     after: dict[str, list[str]] = {}
-    params = {block.name: block.params for block in graph.blocks}
+    for param, arg in handed_on(graph):
+        if isinstance(arg, Ref):
+            after.setdefault(arg.name, []).append(param.name)
     for node in graph.nodes():
-        if node.op == "jump":
-            for param, arg in zip(params[node.text("target")], jump_args(node), strict=True):
-                if isinstance(arg, Ref):
-                    after.setdefault(arg.name, []).append(param.name)
-        elif node.results and node.results[0].type.is_stream and node.op != "stream":
-            stream = node.get("stream")
-            assert isinstance(stream, Ref)
-            after.setdefault(stream.name, []).append(node.results[0].name)
+        for name in consumed(node):
+            after.setdefault(name, []).extend(value.name for value in node.results[:1])
     return reached([first.results[0].name], after)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sgc.ir.analysis.dependencies import Place, places
+from sgc.ir.analysis.dependencies import Place, handed_on, jump_target, places
 from sgc.ir.graph import Graph, Node, Operand, Ref, operand_refs
-from sgc.passes.rewriting import jump_args
+from sgc.ir.op_specs import Flag
 
-_ROOTS = frozenset({"publish", "join_first", "winner", "map"})
+_ROOTS = frozenset({Flag.OUTPUT, Flag.CUTS, Flag.TERMINATOR})
 
 
 class Liveness:
@@ -23,22 +23,16 @@ class Liveness:
     def __init__(self, graph: Graph) -> None:
         self._makers = {value.name: node for node in graph.nodes() for value in node.results}
         self._given: dict[str, list[Operand]] = {}  # what a block's parameter may stand for
-        self._params = {block.name: block.params for block in graph.blocks}
+        for param, arg in handed_on(graph):
+            self._given.setdefault(param.name, []).append(arg)
         self.names: set[str] = set()
-        roots = []
-        for place, node in places(graph):
-            if node.op == "jump":
-                for param, arg in zip(
-                    self._params[node.text("target")], jump_args(node), strict=True
-                ):
-                    self._given.setdefault(param.name, []).append(arg)
-            elif _is_root(node):
-                roots.append((place, node))
-        self._need(name for _, node in roots for name in node.refs())
+        roots = (node for node in graph.nodes() if _is_root(node) and jump_target(node) is None)
+        self._need(name for node in roots for name in node.refs())
         self._keep_counts(graph)
 
     def is_needed(self, node: Node) -> bool:
-        if node.op == "prefetch":  # what is not asked with need not be fetched
+        if Flag.HINT in node.flags and not node.results:
+            # What is not asked with need not be fetched.
             return self.names.issuperset(node.refs())
         return _is_root(node) or any(value.name in self.names for value in node.results)
 
@@ -57,7 +51,7 @@ class Liveness:
     def _keep_counts(self, graph: Graph) -> None:
         """Calls of tools are counted in logs, so that only the last ones can go: in several blocks
         all or none."""
-        calls = [(place, node) for place, node in places(graph) if node.op == "tool"]
+        calls = [(place, node) for place, node in places(graph) if Flag.HOST in node.flags]
         last: Place | None = None
         for place, node in calls:
             if self.is_needed(node):
@@ -72,8 +66,9 @@ def _until(calls: list[tuple[Place, Node]], last: Place) -> Iterator[tuple[Place
 
 
 def _is_root(node: Node) -> bool:
-    if node.op == "tool":
+    flags = node.flags
+    if Flag.HOST in flags:
         return node.text("effect") != "pure"
-    if node.op == "stream":  # those that a call begins are counted in the paths of the next ones
-        return isinstance(node.get("caller"), Ref)
-    return node.op in _ROOTS or node.is_terminator
+    # Streams that a call begins are counted in the paths of the next ones.
+    is_call = Flag.BEGINS in flags and isinstance(dict(node.fields).get("caller"), Ref)
+    return is_call or not flags.isdisjoint(_ROOTS)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sgc.ir.analysis.dependencies import downward, successors
+from sgc.ir.analysis.dependencies import downward, jump_args, jump_target, successors
 from sgc.ir.graph import Block, Graph, Node, operand_refs
-from sgc.passes.rewriting import jump_args
+from sgc.ir.op_specs import Flag
 
-SLOW = frozenset({"gen", "gen_n", "select", "tool", "map"})
+SLOW = frozenset({Flag.STOCHASTIC, Flag.HOST})
 NEVER = -1  # of what no way leads to: it waits for everything
 
 
@@ -25,7 +25,7 @@ class Waits:
         self._params = {block.name: block.params for block in graph.blocks}
         self._bits: dict[int, int] = {}
         for node in graph.nodes():
-            if node.op in SLOW:
+            if node.flags & SLOW:
                 self._bits[id(node)] = 1 << len(self._bits)
         self._blocks = {block.name: NEVER for block in graph.blocks} | {graph.blocks[0].name: 0}
         self._values = {param.value.name: 0 for param in graph.params}
@@ -68,15 +68,14 @@ class Waits:
     def _hand_on(self, last: Node, block: Block) -> bool:
         """What a terminator tells of the blocks after it, and of what it gives them: sets that only
         become smaller."""
-        is_jump, is_new = last.op == "jump", False
-        tested = 0 if is_jump else self._data(last.refs())
+        target, is_new = jump_target(last), False
+        tested = 0 if target is not None else self._data(last.refs())
         for name in successors(last):
             waits = self._blocks[name] & (self._blocks[block.name] | tested)
             is_new |= waits != self._blocks[name]
             self._blocks[name] = waits
-        if is_jump:
-            target = self._params[last.text("target")]
-            for param, arg in zip(target, jump_args(last), strict=True):
+        if target is not None:
+            for param, arg in zip(self._params[target], jump_args(last), strict=True):
                 waits = self._values[param.name] & self._data(operand_refs(arg))
                 is_new |= waits != self._values[param.name]
                 self._values[param.name] = waits

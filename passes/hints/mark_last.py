@@ -8,15 +8,17 @@ interpreter where a program ends in `deopt`: there nothing is marked.
 
 from __future__ import annotations
 
+from sgc.ir.analysis.dependencies import handed_on
+from sgc.ir.analysis.interpreted import deopts
 from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.rewriting import jump_args, reached, with_blocks, with_nodes
-
-_ASKS = frozenset({"gen", "gen_n", "select"})
+from sgc.passes.facts.beginnings import commits
+from sgc.passes.rewriting import reached, with_blocks, with_nodes
 
 
 def mark_last(graph: Graph) -> Graph:
-    if any(node.op == "deopt" for node in graph.nodes()):
+    if deopts(graph.nodes()):
         return graph
     needed = _asked_from(graph)
     return with_blocks(
@@ -26,7 +28,7 @@ def mark_last(graph: Graph) -> Graph:
 
 
 def _marked(node: Node, needed: set[str]) -> Node:
-    is_last = node.op in _ASKS and node.results[0].name not in needed
+    is_last = Flag.ASKS in node.flags and node.results[0].name not in needed
     return node.with_fields(last=Lit(True)) if is_last and not _is_marked(node) else node
 
 
@@ -38,19 +40,16 @@ def _asked_from(graph: Graph) -> set[str]:
     """The states whose prompts a later request begins with, on some way."""
     before: dict[str, list[str]] = {}  # what a state continues
     queue: list[str] = []
-    params = {block.name: block.params for block in graph.blocks}
+    for param, arg in handed_on(graph):
+        if isinstance(arg, Ref) and param.type.is_stream:
+            before.setdefault(param.name, []).append(arg.name)
     for node in graph.nodes():
-        if node.op == "jump":
-            for param, arg in zip(params[node.text("target")], jump_args(node), strict=True):
-                if isinstance(arg, Ref) and param.type.is_stream:
-                    before.setdefault(param.name, []).append(arg.name)
-            continue
         continued = [
             operand.name
             for name in ("stream", "end")
             if isinstance(operand := dict(node.fields).get(name), Ref)
         ]
-        if node.op in _ASKS or node.op == "prefetch" or _is_committed(node):
+        if Flag.ASKS in node.flags or node.op == "prefetch" or commits(node):
             queue += continued
         if node.op == "append_span":
             continued = continued[:1]  # of the other stream it is text alone
@@ -58,11 +57,6 @@ def _asked_from(graph: Graph) -> set[str]:
             if value.type.is_stream:
                 before.setdefault(value.name, []).extend(continued)
     return reached(queue, before)
-
-
-def _is_committed(node: Node) -> bool:
-    """Whether the executor commits a fork's trunk."""
-    return node.op == "fork" and node.get("n") != Lit(1)
 
 
 PASS = Pass(

@@ -20,10 +20,12 @@ from sgc.ir.graph import Block, Graph, Node
 from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.facts.flow import Regions
+from sgc.passes.facts.slow_dependencies import SLOW
 from sgc.passes.rewriting import with_blocks, with_nodes
 
-_SLOW = frozenset({"gen", "gen_n", "select", "tool", "image", "video"})
-_STAYS = frozenset({"winner", "winner_value", "winner_values", "ended"})
+_SLOW = SLOW | {Flag.MEDIA}  # a file is read
+_MOVES = frozenset({Flag.PURE, Flag.APPENDS})
+_COUNTED = frozenset({Flag.HOST, Flag.CALLS})
 
 
 def start_early(graph: Graph) -> Graph:
@@ -77,7 +79,7 @@ class _Moves:
                     homes[value.name] = number
                     self._home[value.name] = row[to]
             kept[number] = left
-        if not any(node.op in _SLOW for node, _ in moved):
+        if not any(node.flags & _SLOW for node, _ in moved):
             self._home.update(homes)
             return
         for node, to in moved:
@@ -116,18 +118,17 @@ def _defined(block: Block) -> Iterator[str]:
 
 
 def _may_move(node: Node) -> bool:
-    if node.op == "tool":
+    if Flag.HOST in node.flags:
         return node.text("effect") == "pure"
-    flags = node.spec.flags
-    return node.op not in _STAYS and (Flag.PURE in flags or Flag.APPENDS in flags)
+    return Flag.TIMED not in node.flags and bool(node.flags & _MOVES)
 
 
 def _begins_streams(node: Node) -> bool:
-    return node.op in ("stream", "fork", "map")
+    return Flag.BEGINS in node.flags
 
 
 def _is_counted(node: Node) -> bool:
-    return node.op in ("tool", "map")
+    return bool(node.flags & _COUNTED)
 
 
 PASS = Pass(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from sgc.ir.graph import Graph, Ref
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.backend import Backend, Prompt
 from sgc.runtime.executor.ops.handlers import HANDLERS
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState
-
-_CONSTANT = ("const", "role_begin", "role_end")
 
 
 async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
@@ -30,7 +29,7 @@ async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
         if node.op == "prefetch":
             continue
         is_first = state is None and node.op == "stream"
-        if not is_first and (node.op not in _CONSTANT or node.get("stream") != Ref(at)):
+        if not is_first and (Flag.CONSTANT not in node.flags or node.get("stream") != Ref(at)):
             break
         (state,) = HANDLERS[node.op](run, node)
         at = node.results[0].name

@@ -13,6 +13,7 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Graph, Node
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.ops.asking import Asking
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
@@ -27,7 +28,9 @@ from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Work, is_stopped
 from sgc.runtime.executor.tools.tool_calls import Tools
 
-_CALLS = ("tool", "map")
+
+def _is_call(node: Node) -> bool:
+    return Flag.HOST in node.flags or Flag.CALLS in node.flags
 
 
 class Instance:
@@ -75,7 +78,7 @@ class Instance:
             return
         for node in nodes:
             self.streams.note(node)
-            if node.op in _CALLS:
+            if _is_call(node):
                 self._note_call(node)
             self.schedule.add(node)
         self._drain()
@@ -83,7 +86,7 @@ class Instance:
     def _submit_all(self, plan: Plan) -> None:
         for node in plan.noted:
             self.streams.note(node)
-            if node.op in _CALLS:
+            if _is_call(node):
                 self._note_call(node)
         self.schedule.add_all(plan)
         self._drain()
@@ -94,7 +97,7 @@ class Instance:
 
     def _note_call(self, node: Node) -> None:
         """Takes note of a call's place among others, in the order of the program."""
-        if node.op == "tool":
+        if Flag.HOST in node.flags:
             self.tools.order.note(node)
         else:
             has_effects = self.context.called.has_effects[number_of(node, "program")]

@@ -13,6 +13,7 @@ from typing import Any
 
 from sgc.ir.analysis.dependencies import consumed
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.ops.functions import evaluate, failure
 from sgc.runtime.executor.ops.handlers import as_text
 
@@ -141,19 +142,19 @@ class _Walk:
         stream = self.streams.get(id(node))
         if stream is not None:
             self._close(values[stream])
-        if node.op in ("gen", "gen_n"):
+        if Flag.GENERATES in node.flags:
             self.generated_tokens += self._most_generated(node, values)
         elif node.op == "select":
             choices = _value(node.get("choices"), values)
             self.generated_tokens += 0 if choices is UNKNOWN else sum(map(len, choices))
-        elif node.op == "map":
+        elif Flag.CALLS in node.flags:
             self._map(node, values)
         for result in node.results:
             is_stream = result.type.is_stream
             values[result.name] = _State(None, is_closed=True) if is_stream else UNKNOWN
 
     def _most_generated(self, node: Node, values: dict[str, Any]) -> int:
-        n = _value(node.get("n"), values) if node.op == "gen_n" else 1
+        n = _value(dict(node.fields).get("n", Lit(1)), values)
         most = _value(node.get("max_tokens"), values)
         own = most if isinstance(most, int) else self.max_tokens
         return own * (n if isinstance(n, int) else 1)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from sgc.errors import DeoptReached
+from sgc.ir.analysis.interpreted import deopts
 from sgc.ir.graph import Graph
 from sgc.programs.program import Program
 from sgc.runtime.executor.interface.backend import Backend
@@ -23,7 +24,7 @@ from sgc.runtime.executor.run.record import RunResult
 
 def may_deopt(graph: Graph) -> bool:
     """Whether some path through a program was left to the interpreter."""
-    return any(node.op == "deopt" for node in graph.all_nodes())
+    return bool(deopts(graph.all_nodes()))
 
 
 def run_with_deopt(

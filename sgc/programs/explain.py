@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sgc.ir.analysis.interpreted import left_of
+from sgc.ir.analysis.interpreted import deopts, left_of
 from sgc.ir.analysis.text_boundaries import Border, Tail, borders
 from sgc.ir.graph import Graph, Lit, Loc
 
@@ -130,7 +130,7 @@ def left_advice(graph: Graph) -> Iterator[Finding]:
     """Ways left to the interpreter: a run of a file without its source fails where one is taken."""
     left = left_of(graph)
     if left is not None:
-        loc = next((node.loc for node in graph.all_nodes() if node.op == "deopt"), None)
+        loc = next((node.loc for node in deopts(graph.all_nodes())), None)
         nothing = "; what is compiled asks a model for nothing" if left.is_all else ""
         advice = "run the file with --source PROG.py, or give loops bounds and lists their values"
         yield Finding(loc, f"{left}{nothing}", advice)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sgc.ir.graph import Block, Graph, Lit, Node
+from sgc.ir.op_specs import Flag
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.rows_file import InputRow
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import RunResult
-
-_DRAWS = frozenset({"gen", "gen_n", "select"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def _greedy_block(block: Block) -> Block:
 
 
 def _greedy_node(node: Node) -> Node:
-    return node.with_fields(temperature=Lit(0.0)) if node.op in _DRAWS else node
+    return node.with_fields(temperature=Lit(0.0)) if Flag.ASKS in node.flags else node
 
 
 def _differences(key: str, one: RunResult, two: RunResult) -> Iterator[Difference]:

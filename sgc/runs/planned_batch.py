@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sgc.errors import SgcWarning
 from sgc.ir.graph import Graph, Lit
+from sgc.ir.op_specs import Flag
 from sgc.passes.changing.reorder_fields import find_table, reorder_fields
 from sgc.passes.pipeline import run_pass
 from sgc.planning.fields import order_fields
@@ -89,4 +90,4 @@ def plan_batch(rows: Sequence[Row], max_tokens: int) -> BatchPlan:
 
 def has_effects(graph: Graph) -> bool:
     """Whether it calls a tool whose calls change something, which keeps the order of rows."""
-    return any(n.op == "tool" and n.get("effect") == Lit("effect") for n in graph.all_nodes())
+    return any(n.get("effect") == Lit("effect") for n in graph.all_nodes() if Flag.HOST in n.flags)

@@ -606,10 +606,10 @@ class TraceSession(MapRecorder):
 
 def _numeric_fields() -> dict[str, dict[str, types.Type]]:
     from sgc.ir.op_specs import NUMERIC
-    from sgc.ir.ops import OPS
+    from sgc.ir.ops import OPS, ops_with
 
     found: dict[str, dict[str, types.Type]] = {}
-    for op in ("gen", "gen_n", "select"):
+    for op in ops_with(Flag.ASKS):
         for row in OPS[op].fields:
             if row.kinds <= NUMERIC and not row.is_list:
                 is_int = types.Kind.FLOAT not in row.kinds

@@ -8,7 +8,7 @@ import pytest
 
 from sgc.ir.graph import Graph, Lit, Node
 from sgc.ir.op_specs import ANYTHING, REQUIRED, FieldSpec, Flag, OpSpec
-from sgc.ir.ops import OPS, TABLE, TERMINATORS
+from sgc.ir.ops import OPS, TABLE, ops_with
 from sgc.ir.text.docs_table import ops_markdown
 from sgc.ir.text.parser import parse, parse_node
 from sgc.ir.types import Kind
@@ -26,7 +26,7 @@ PYTHON_TYPES = {str: Kind.TEXT, int: Kind.INT, float: Kind.FLOAT, bool: Kind.BOO
 def test_names_are_unique_words() -> None:
     assert len(OPS) == len(TABLE)
     assert all(name.isidentifier() for name in OPS)
-    assert {row.name for row in TABLE if Flag.TERMINATOR in row.flags} == TERMINATORS != set()
+    assert all(ops_with(flag) for flag in Flag), "a flag that no op has"
 
 
 @ROWS

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable
 from functools import cached_property
 
-from sgc.ir.analysis.dependencies import consumed, successors
+from sgc.ir.analysis.dependencies import consumed, jump_args, jump_target, successors
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import Flag
 from sgc.passes.hints.caching.rules import CacheRules, Expected
@@ -68,7 +68,7 @@ class Walk:
     # -- nodes --
 
     def _take(self, node: Node) -> None:
-        if node.op == "map":
+        if Flag.CALLS in node.flags:
             self.mapped.append(node)
         if node.is_terminator:
             return
@@ -83,7 +83,7 @@ class Walk:
                 self.tree.places[after].states.append(states[0])
         for name in states:
             self._place.setdefault(name, ROOT)
-        if not states and Flag.PURE in node.spec.flags:
+        if not states and Flag.PURE in node.flags:
             known = all(self.is_equal(operand) for _, operand in node.fields)
             self._is_equal |= {value.name: known for value in node.results}
 
@@ -94,27 +94,26 @@ class Walk:
         return node.op == "role_end" or tokens - begin >= LEAST_CUT
 
     def _after(self, node: Node, place: int) -> int:
-        go = self.tree.go
+        go, flags = self.tree.go, node.flags
+        if Flag.SAME in flags:
+            return place
+        if Flag.ASKS in flags:
+            self.tree.places[place].asked[_class_of(node)] += self._n_requests(node)
+            return go(place, self._own(node), self._n_generated(node), is_equal=False)
+        if Flag.MEDIA in flags:
+            return self._value(place, node.get("value"), MEDIA)
+        if Flag.ROLE in flags:
+            return go(place, (node.op, node.text("role")), 0)
         match node.op:
-            case "fork" | "cache":
-                return place
             case "const":
-                text = node.text("text")
-                return go(place, ("text", text), len(text) / self._rules.chars_per_token)
-            case "role_begin" | "role_end":
-                return go(place, (node.op, node.text("role")), 0)
+                return self._value(place, node.get("text"), 0)
             case "append":
                 return self._value(place, node.get("value"), self._n_tokens(node.get("value")))
-            case "image" | "video":
-                return self._value(place, node.get("value"), MEDIA)
-            case "gen" | "gen_n" | "select":
-                self.tree.places[place].asked[_class_of(node)] += self._n_requests(node)
-                return go(place, self._own(node), self._n_generated(node), is_equal=False)
             case _:
                 return go(place, self._own(node), VALUE, is_equal=False)
 
     def _n_requests(self, node: Node) -> int:
-        n = node.get("n") if node.op == "gen_n" and not self._rules.n_in_one else None
+        n = None if self._rules.n_in_one else dict(node.fields).get("n")
         return n.value if isinstance(n, Lit) and type(n.value) is int else 1
 
     def _value(self, place: int, operand: Operand, tokens: float) -> int:
@@ -156,18 +155,16 @@ class Walk:
         if not block.nodes:
             return None
         end = block.nodes[-1]
-        if end.op == "jump":
+        if jump_target(end) is not None:
             return self._jump(end)
         targets = [name for name in successors(end) if name in self._blocks]
         return self._blocks[min(targets, key=lambda t: self._rank(block, t))] if targets else None
 
     def _jump(self, node: Node) -> Block | None:
         target = self._blocks.get(node.text("target"))
-        args = node.get("args")
         if target is None or self._turn[target.name] > 2 * TURNS:
             return None
-        assert isinstance(args, tuple)
-        for param, arg in zip(target.params, args, strict=True):
+        for param, arg in zip(target.params, jump_args(node), strict=True):
             if isinstance(arg, Ref) and arg.name in self._place:
                 self._place[param.name] = self._place[arg.name]
             self._is_equal[param.name] = self.is_equal(arg)
@@ -176,7 +173,7 @@ class Walk:
     def _rank(self, block: Block, target: str) -> tuple[bool, bool, int]:
         """Round a loop first, until that was often enough; then where it went least."""
         nodes = self._blocks[target].nodes
-        fails = bool(nodes) and nodes[-1].op in ("fail", "deopt")
+        fails = bool(nodes) and _fails(nodes[-1])
         goes_round = block.name in self._reach(target) and self._turn[block.name] < TURNS
         return fails, not goes_round, self._taken[target]
 
@@ -195,7 +192,12 @@ class Walk:
         return frozenset(found)
 
 
+def _fails(last: Node) -> bool:
+    """Whether a run ends there without a result."""
+    return not successors(last) and Flag.OUTPUT not in last.flags
+
+
 def _class_of(node: Node) -> Hashable:
     """What else must be equal for a request to read what another wrote: what it is held to."""
     held = {name: operand for name, operand in node.fields if name in _CLASS}
-    return node.op == "select", repr(sorted(held.items()))
+    return repr(sorted(held.items()))

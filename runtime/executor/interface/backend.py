@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol
 
+from sgc.ir.sampling import GREEDY_BELOW
 from sgc.runtime.executor.interface.media import Media
-
-GREEDY_BELOW = 1e-5
 
 
 @dataclass(frozen=True, slots=True)

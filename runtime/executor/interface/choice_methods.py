@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgc.errors import UsageError
-from sgc.runtime.executor.interface.backend import GREEDY_BELOW, ChoiceScore
+from sgc.ir.sampling import GREEDY_BELOW
+from sgc.runtime.executor.interface.backend import ChoiceScore
 
 Scores = Sequence[ChoiceScore]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.ir.graph import Node
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.backends.speculation import Speculation
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.interface.place import Place, Placed, of_run
 from sgc.runtime.executor.log.logged_backend import Logged, log_as
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.record import Request
-
-_SAMPLING_OPS = ("gen", "gen_n", "select")
 
 
 class Asking:
@@ -35,7 +34,7 @@ class Asking:
             placed = Logged(backend, self._log) if self._log is not None else None
         if placed is None:
             return backend
-        name = node.text("name") if node.op in _SAMPLING_OPS else ""
+        name = node.text("name") if Flag.ASKS in node.flags else ""
         return placed.at(Place(self._row, path, ordinal, name, str(node.loc or "")))
 
     def log_shared(self, request: Request, drawn: Request) -> None:

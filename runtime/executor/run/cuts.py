@@ -7,14 +7,8 @@ from collections.abc import Iterable
 
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.op_specs import Flag
-from sgc.ir.ops import OPS
 from sgc.runtime.executor.run.stream import StreamState
 from sgc.runtime.executor.run.values import Lost, Values, lost_error
-
-# Ops that handle lost values themselves.
-_KNOWING = frozenset(
-    {"join_first", "winner", "winner_value", "winner_values", "publish", "prefetch"}
-)
 
 
 def awaited(node: Node) -> Iterable[str]:
@@ -59,7 +53,7 @@ class Cuts:
 
         Raises CutOff for a node that would carry something lost into the rest of the program.
         """
-        if not self.is_decided or node.op in _KNOWING:
+        if not self.is_decided or Flag.TAKES_LOST in node.flags:
             return None
         path = path_of(values, node)
         if path is not None and (lost := self.at(path)) is not None:
@@ -69,7 +63,7 @@ class Cuts:
             return None
         is_stream_lost = "stream" in dict(node.fields) and path is None
         is_use = not is_stream_lost or any(lost.is_late for lost in found)
-        if is_use and Flag.PURE not in OPS[node.op].flags:
+        if is_use and Flag.PURE not in node.flags:
             raise lost_error(found[0])
         return found[0]
 
@@ -77,7 +71,7 @@ class Cuts:
 def path_of(values: Values, node: Node) -> str | None:
     """The path of the stream that a node appends to; None if there is none or it is lost."""
     stream = dict(node.fields).get("stream")
-    is_appending = Flag.APPENDS in OPS[node.op].flags and node.op not in _KNOWING
+    is_appending = Flag.APPENDS in node.flags and Flag.TAKES_LOST not in node.flags
     if not isinstance(stream, Ref) or not is_appending:
         return None
     state = values.raw(stream.name)

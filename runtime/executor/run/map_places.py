@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import StreamResult
 from sgc.runtime.executor.run.tool_order import ToolMark
@@ -47,9 +48,9 @@ class Called:
 
 
 def _has_effect(node: Node, below: list[bool]) -> bool:
-    if node.op == "map":
+    if Flag.CALLS in node.flags:
         return below[number_of(node, "program")]
-    return node.op == "tool" and node.text("effect") != PURE
+    return Flag.HOST in node.flags and node.text("effect") != PURE
 
 
 def number_of(node: Node, name: str) -> int:

@@ -30,7 +30,7 @@ class StreamOrder:
         states = [value for value in node.results if value.type.kind is Kind.STREAM]
         if not states:
             return
-        operand = None if node.op == "stream" else node.get("stream")
+        operand = dict(node.fields).get("stream")
         for index, value in enumerate(states):
             if index == 0 and isinstance(operand, Ref):
                 self._number[value.name] = self._number[operand.name]

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from sgc.errors import ToolError
 from sgc.ir.graph import Lit, Node
+from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.plain import canonical, checked, plain_copy
 from sgc.runtime.executor.interface.tools import ToolImpl, ToolSource
@@ -51,7 +52,7 @@ class Tools:
     def check(self, nodes: Iterable[Node]) -> None:
         """Raises ToolError for the first call whose tool is not allowed, or is a different one."""
         for node in nodes:
-            if node.op == "tool":
+            if Flag.HOST in node.flags:
                 self.resolve(node)
 
     def part(self, mark: ToolMark) -> Tools:
