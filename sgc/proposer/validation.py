@@ -1,12 +1,12 @@
-"""Runs a program before and after code movement on sample rows, and compares what it gives."""
+"""Runs a program before and after code movement on sample rows, and compares what it returns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sgc.ir.graph import Block, Graph, Lit, Node
+from sgc.ir.graph import Graph, Lit, Node
 from sgc.programs.program import Program
 from sgc.runs.endpoints import Endpoint
 from sgc.runs.rows_file import InputRow
@@ -36,10 +36,6 @@ class Validation:
         """Rows whose variables and returned value are all equal."""
         return self.n_rows - len({difference.key for difference in self.differences})
 
-    @property
-    def share_equal(self) -> float:
-        return self.n_equal / self.n_rows
-
 
 def validate(
     before: Graph, after: Graph, rows: Iterable[InputRow], endpoint: Endpoint
@@ -50,31 +46,21 @@ def validate(
     found: list[Difference] = []
     n_rows = 0
     for row in rows:
-        one, two = (program.run_once(row.arguments, options, endpoint) for program in programs)
-        found += _differences(row.key, one, two)
         n_rows += 1
+        one, two = (_given(each.run_once(row.arguments, options, endpoint)) for each in programs)
+        names = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+        found += [Difference(row.key, name, one.get(name), two.get(name)) for name in names]
     return Validation(n_rows, tuple(found))
 
 
 def greedy(graph: Graph) -> Graph:
     """The program with every draw greedy."""
-    blocks = tuple(map(_greedy_block, graph.blocks))
+
+    def made(node: Node) -> Node:
+        return node.with_fields(temperature=Lit(0.0)) if node.op in _DRAWS else node
+
+    blocks = tuple(replace(block, nodes=tuple(map(made, block.nodes))) for block in graph.blocks)
     return replace(graph, blocks=blocks, called=tuple(map(greedy, graph.called)))
-
-
-def _greedy_block(block: Block) -> Block:
-    return replace(block, nodes=tuple(map(_greedy_node, block.nodes)))
-
-
-def _greedy_node(node: Node) -> Node:
-    return node.with_fields(temperature=Lit(0.0)) if node.op in _DRAWS else node
-
-
-def _differences(key: str, one: RunResult, two: RunResult) -> Iterator[Difference]:
-    before, after = _given(one), _given(two)
-    for name in {**before, **after}:
-        if before.get(name) != after.get(name):
-            yield Difference(key, name, before.get(name), after.get(name))
 
 
 def _given(result: RunResult) -> dict[str, Any]:
