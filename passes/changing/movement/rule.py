@@ -16,23 +16,33 @@ from dataclasses import dataclass
 from sgc.passes.changing.movement.pieces import ITEM, SLOT, Kind, Piece
 from sgc.passes.changing.movement.prompts import Prompt
 
-VERBS = """act add adopt analyse analyze answer apply argue arrange assess assign avoid base begin
-    break calculate categorise categorize check choose cite clarify classify combine compare
-    complete compose compute condense convert copy correct count cover create criticize critique
-    cut decide define describe design detect determine discuss divide do document draft draw edit
-    emphasize end ensure estimate evaluate exclude expand explain express extract fill find finish
-    fix flag focus format gather generate give grade group highlight identify improve include
-    indicate infer insert interpret invent judge justify keep label leave limit list locate make map
-    mark mask match mention merge name never number omit open order organize outline output
-    paraphrase parse pick plan point predict prefer prepare present preserve print prioritize
-    produce propose provide put quantify quote rank rate recommend refactor refer remove rephrase
-    replace reply report respond restate restrict return review rewrite round route say score select
-    separate shorten show simplify sketch skip solve sort speak specify spell split spot
-    start state stay structure suggest summarise summarize support tag tell think transform
-    translate trim turn update use vary verify weigh write"""
+# Work on a text: one of these names an argument. Others may stand beside it.
+WORK = """adapt analyse analyze annotate answer assess assign audit brainstorm build calculate
+    categorise categorize choose cite clarify classify combine comment compare complete compose
+    compute condense convert correct count create criticize critique decide define describe
+    design detect determine develop diagnose discuss document draft edit estimate evaluate
+    expand explain express extract find fix flag generate grade group highlight identify improve
+    indicate infer interpret judge justify label list locate map match mention name normalize
+    organize outline paraphrase parse pick plan point port predict prepare prioritize produce
+    propose provide quantify quote rank rate recommend refactor rephrase reply report respond
+    restate review rewrite score select separate shorten show simplify solve sort specify split
+    spot state structure suggest summarise summarize tag tell transcribe transform translate
+    turn verify weigh write"""
+OTHER = """act add adopt apply argue arrange avoid base begin break check copy cover cut divide
+    draw emphasize end ensure exclude fill finish focus format gather give include insert invent
+    keep leave limit make mark mask merge number omit open order output prefer present preserve
+    print put refer remove replace restrict return round route say sketch skip speak spell start
+    stay support think trim update use vary"""
+
+
+def _any(words: str) -> str:
+    return "|".join(words.split())
+
+
 _PLAIN = re.compile(
-    r"(?:(?:if|for|when|in|unless) (?!not|so)[^,]*, )?(?:please )?(?:always |briefly |only )?"
-    rf"(?P<no>do not |don't |never )?(?:{'|'.join(VERBS.split())})\b|(?P<be>be)\b|"
+    r"(?:(?:if|for|when|in|unless|using|based on|as) (?!not|so)[^,]*, )?"
+    r"(?:please |your (?:task|job) is to )?(?:always |briefly |only )?"
+    rf"(?P<no>do not |don't |never )?(?:(?P<work>{_any(WORK)})|{_any(OTHER)})\b|(?P<be>be)\b|"
     r"you are (?:an?|the)\b|(?P<norm>(?:the|your|each|every) [^.,]* (?:must|should)\b)|"
     r"(?P<asks>does|do|did|is|are|has|can|what|which|who|how|why|when|where)\b(?=.*\?$)",
     re.I,
@@ -44,23 +54,26 @@ _TITLE = re.compile(
 )
 _STAYS = {
     "may point at what stands around it": r"above|aforementioned|again|already|also|another|back|"
-    r"before|below|continue|each other|earlier|else|finally|first(?! person)|following|former|"
-    r"further|here|instead|last|later|latter|more(?! than)|next|now|once|others?|preceding|"
+    r"before|below|bottom|continue|each other|earlier|else|finally|first(?! person)|following|"
+    r"former|further|here|instead|last|later|latter|more(?! than)|next|now|once|others?|preceding|"
     r"previous|remaining|rest|same|second(?! person)|so far|still|such|then|there(?! is| are)|"
-    r"third|too|yet",
+    r"third|too|top|yet",
     "may stand for the argument, or speaks to somebody": r"he|her|him|his|i|it|its|itself|me|mine|"
     r"my|our|she|their|them|they|these|this|those|us|we|you(?! are (?:an?|the) )|"
     r"your(?! (?:answer|reply|response|summary|translation))|that(?=[.,;!?])|"
     r"(?:^\w+|of|in|on|for|to|with|from|about|than|and|or|after|at|by|as) that",
     "may say how to take an argument": r"commands?|disregard|execute|follow|ignor\w+|inject\w*|"
     r"instruct\w*|manipulat\w+|obey|overrid\w+|prompts?|quotation|requests?|treat|trust\w*|"
-    r"untrusted",
+    r"untrusted|anyway|even if|even when|no matter|otherwise|regardless|whatever",
+    "may be said to somebody else": r"(?:mon|tues|wednes|thurs|fri|satur|sun|to)day|"
+    r"tomorrow|within \w+ \w+",
 }
 STAYS = {why: re.compile(rf"\b(?:{words})\b", re.I) for why, words in _STAYS.items()}
 _ORDER_SAID = re.compile(
     r"\b(?:after|before|below|ends?|first|following|instructions?|last|later|next|then)\b", re.I
 )
 _QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]{0,400}”|`[^`\n]*`')
+ITEM_MARK = re.compile(r"\s*(?:[-*•+]|\(?\w{1,2}[.)])\s+")
 _ANNOUNCING = re.compile(r"\b(?:the following|these|this)\b", re.I)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"“])")
 
@@ -136,8 +149,8 @@ def _refusal(lead: str, fields: list[_Field | None], tail: list[str], cue: str) 
     if any(paragraph in lead for paragraph in tail):
         return "it is said in front already"
     named = _named(names)
-    if not named.search(tail[0]):
-        return "its first paragraph names no argument"
+    if not any(_works_on(sentence, named) for sentence in _SENTENCE.split(tail[0])):
+        return "its first paragraph asks for no work on an argument"
     reasons = (reason for each in tail for reason in _not_plain(each, known[-1].mark, named))
     return next(reasons, "")
 
@@ -152,6 +165,12 @@ def _named(names: Sequence[str]) -> re.Pattern[str]:
     return re.compile(
         rf"\b(?:the|each|every|all|any) (?:{options})\b|\b(?:{'|'.join(numbered)})\b", re.I
     )
+
+
+def _works_on(sentence: str, named: re.Pattern[str]) -> bool:
+    lines = [ITEM_MARK.sub("", line) for line in sentence.splitlines() if named.search(line)]
+    found = [_PLAIN.match(line) for line in lines]
+    return any(each and (each["work"] or each["asks"]) for each in found)
 
 
 def _not_plain(paragraph: str, mark: str, named: re.Pattern[str]) -> Iterator[str]:
