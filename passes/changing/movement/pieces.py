@@ -32,7 +32,7 @@ class Piece:
     end: int
 
 
-ITEM = re.compile(r"(?:[-*•+]|\(?\w{1,2}[.)])\s+\S")
+ITEM = re.compile(r"^\s*(?:[-*•+]|\(?\w{1,2}[.)])\s+(?=\S)")
 _ENDED = re.compile(r"[.!?][\"'”’)\]*_]*$")
 _HEADING = re.compile(r"#{1,6} \S[^\n]*|\*\*[^\n]*\*\*:?")
 _BEGINS_REPLY = re.compile(r"(?:let's|sure|here (?:is|are)|okay|i|my|the answer is)\b", re.I)
@@ -50,28 +50,21 @@ def cut(text: str) -> tuple[Piece, ...]:
     closed = {found[2] for found in _TAG.finditer(text) if found[1]}
     lines, cue = _without_cue(text, _lines(text), closed)
     pieces: list[Piece] = []
-    start, opened = None, Counter[str]()
+    start, opened = -1, Counter[str]()
     for number, (low, high) in enumerate(lines):
-        start = low if start is None else start
+        start = low if start < 0 else start
         opened.update(_opened(text[low:high], closed))
         following = lines[number + 1] if number + 1 < len(lines) else None
-        if following is None or not (
-            _is_open(opened) or _belongs(text, start, (low, high), following)
-        ):
-            pieces += _of_block(text, start, high)
-            start, opened = None, Counter()
+        if following and (_is_open(opened) or _belongs(text, start, (low, high), following)):
+            continue
+        pieces += _of_block(text, start, high)
+        start, opened = -1, Counter()
     return (*pieces, *(_piece(text, *each, Kind.CUE) for each in cue))
 
 
 def _lines(text: str) -> list[Span]:
     """Where lines begin and end; empty ones are none."""
-    spans: list[Span] = []
-    position = 0
-    for line in text.split("\n"):
-        if line.strip():
-            spans.append((position, position + len(line)))
-        position += len(line) + 1
-    return spans
+    return [found.span() for found in re.finditer(r"[^\n]+", text) if found[0].strip()]
 
 
 def _without_cue(text: str, lines: list[Span], closed: set[str]) -> tuple[list[Span], list[Span]]:

@@ -97,23 +97,15 @@ def prompts(graph: Graph) -> Iterator[Prompt]:
             if front is None or "const" not in ops[ops.index("append") :]:
                 continue
             is_read = any(_reads(tree, each, end) for each in reads)
-            frozen = _frozen(nodes, front.role, is_read, may_go_on)
+            frozen = _frozen(nodes, front[1], is_read, may_go_on)
             is_last = follower is not None and follower.op in _ENDS_PROMPT
-            found = Prompt(number, nodes, tuple(places), front.text, frozen, is_last)
+            found = Prompt(number, nodes, tuple(places), front[0], frozen, is_last)
             if frozen or Kind.TEXT in found.kinds[found.kinds.index(Kind.ARGUMENT) :]:
                 yield found
 
 
-@dataclass(frozen=True, slots=True)
-class _Front:
-    """What stands in front of a prompt, and whose turn it is in."""
-
-    text: str
-    role: str
-
-
-def _front(state: str, makers: dict[str, Node]) -> _Front | None:
-    """What stands in front of a state; None if it is not the same in every run."""
+def _front(state: str, makers: dict[str, Node]) -> tuple[str, str] | None:
+    """The text in front of a state, and whose turn that is in; None if it differs by run."""
     nodes: list[Node] = []
     while (node := makers.get(state)) is not None and node.op in _CONSTANT:
         nodes.append(node)
@@ -123,7 +115,7 @@ def _front(state: str, makers: dict[str, Node]) -> _Front | None:
     turns = [each for each in nodes if each.op in ("role_begin", "role_end")]
     role = turns[0].text("role") if turns and turns[0].op == "role_begin" else ""
     texts = (each.text("text") if each.op == "const" else "\n" for each in reversed(nodes))
-    return _Front("".join(texts), role)
+    return "".join(texts), role
 
 
 def _run(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sgc.passes.changing.movement.pieces import ITEM, SLOT, Kind, Piece
 from sgc.passes.changing.movement.prompts import Prompt
@@ -48,8 +47,8 @@ _PLAIN = re.compile(
     re.I,
 )
 _TITLE = re.compile(
-    r"(#+ |\*\*|<)?(?:your )?(?:constraints|format|guidelines|instructions?|notes?|output|"
-    r"output format|requirements|response format|rules|steps|style|task)(:?\*\*:?|>|:)?",
+    r"(#+ |\*\*|<)?(?:your )?(?:constraints|format|guidelines|instructions?|output|"
+    r"output format|requirements|response format|rules|style|task)(:?\*\*:?|>|:)?",
     re.I,
 )
 _STAYS = {
@@ -73,7 +72,6 @@ _ORDER_SAID = re.compile(
     r"\b(?:after|before|below|ends?|first|following|instructions?|last|later|next|then)\b", re.I
 )
 _QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]{0,400}”|`[^`\n]*`')
-ITEM_MARK = re.compile(r"\s*(?:[-*•+]|\(?\w{1,2}[.)])\s+")
 _ANNOUNCING = re.compile(r"\b(?:the following|these|this)\b", re.I)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"“])")
 
@@ -111,12 +109,8 @@ def plan(prompt: Prompt) -> tuple[tuple[int, ...], str]:
     return (same, reason) if reason else (order, "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """What an argument is called, in lower case, and the mark of its heading."""
-
-    name: str
-    mark: str = ""
+# What an argument is called, in lower case, and the mark of its heading.
+_Field = tuple[str, str]
 
 
 def _fields(prompt: Prompt, piece: Piece) -> Iterator[_Field | None]:
@@ -130,19 +124,19 @@ def _fields(prompt: Prompt, piece: Piece) -> Iterator[_Field | None]:
         at = prompt.text.index(SLOT, position)
         own = prompt.names[prompt.text.count(SLOT, 0, at)]
         name = found["label"] or found["heading"] or found["tag"] or own
-        yield _Field(re.sub(r"[_-]", " ", name).lower(), found["mark"] or "")
+        yield re.sub(r"[_-]", " ", name).lower(), found["mark"] or ""
         position = found.end()
 
 
 def _refusal(lead: str, fields: list[_Field | None], tail: list[str], cue: str) -> str:
     """Why the text behind the arguments stays, "" if it is plain."""
     known = [field for field in fields if field is not None]
-    names = [field.name for field in known]
+    names, mark = [name for name, _ in known], known[-1][1] if known else ""
     if len(known) < len(fields):
         return "an argument does not stand alone behind a label, in a section or between tags"
     if len({*names, cue}) <= len(names):
         return "two arguments, or one and the cue, have one name"
-    if not tail[0].startswith(known[-1].mark):
+    if not tail[0].startswith(mark):
         return "it stands in an argument's section"
     if found := _ORDER_SAID.search(lead):
         return f"{found[0]!r} in front of the arguments may say what comes when"
@@ -151,8 +145,7 @@ def _refusal(lead: str, fields: list[_Field | None], tail: list[str], cue: str) 
     named = _named(names)
     if not any(_works_on(sentence, named) for sentence in _SENTENCE.split(tail[0])):
         return "its first paragraph asks for no work on an argument"
-    reasons = (reason for each in tail for reason in _not_plain(each, known[-1].mark, named))
-    return next(reasons, "")
+    return next((reason for each in tail for reason in _not_plain(each, mark, named)), "")
 
 
 def _named(names: Sequence[str]) -> re.Pattern[str]:
@@ -168,7 +161,7 @@ def _named(names: Sequence[str]) -> re.Pattern[str]:
 
 
 def _works_on(sentence: str, named: re.Pattern[str]) -> bool:
-    lines = [ITEM_MARK.sub("", line) for line in sentence.splitlines() if named.search(line)]
+    lines = [ITEM.sub("", line) for line in sentence.splitlines() if named.search(line)]
     found = [_PLAIN.match(line) for line in lines]
     return any(each and (each["work"] or each["asks"]) for each in found)
 
