@@ -13,7 +13,7 @@ from sgc.ir.graph import Graph
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.changing.hoist_prefix import DOC, NAME
 from sgc.passes.changing.movement.move import by_rule, lines, move
-from sgc.proposer.validation import Validation, validate
+from sgc.proposer.validation import validate
 from sgc.runs.endpoints import Endpoint, connect, resolve_backend
 from sgc.runs.rows_file import InputRow, read_rows
 
@@ -71,17 +71,16 @@ class Hoisting:
     def _stands(self, graph: Graph, after: Graph, rows: list[InputRow], endpoint: Endpoint) -> bool:
         """Whether enough rows return the same with all moves done."""
         found = validate(graph, after, rows, endpoint)
-        is_enough = found.n_equal >= self.min_equal * found.n_rows
-        _say(found, "kept" if is_enough else f"rejected (--min-equal {self.min_equal:g})")
+        n_equal = len(rows) - len({difference.key for difference in found})
+        is_enough = n_equal >= self.min_equal * len(rows)
+        verdict = "kept" if is_enough else f"rejected (--min-equal {self.min_equal:g})"
+        click.echo(
+            f"validated: {n_equal} of {len(rows)} rows equal; the move is {verdict}", err=True
+        )
+        for each in found[:MAX_SHOWN]:
+            was, now = _cut(each.before), _cut(each.after)
+            click.echo(f"  row {each.key}: {each.name} was {was}, is {now}", err=True)
         return is_enough
-
-
-def _say(found: Validation, verdict: str) -> None:
-    equal = f"{found.n_equal} of {found.n_rows} rows equal"
-    click.echo(f"validated: {equal}; the move is {verdict}", err=True)
-    for each in found.differences[:MAX_SHOWN]:
-        was, now = _cut(each.before), _cut(each.after)
-        click.echo(f"  row {each.key}: {each.name} was {was}, is {now}", err=True)
 
 
 def _cut(value: object) -> str:
