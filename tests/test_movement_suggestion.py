@@ -53,6 +53,26 @@ Summarize the article as {{"text": …}}.""")
 +Article: {x}""")
 ''',
     ),
+    "a call on lines of its own": (
+        """\
+s += sgc.user(
+        "Article: "
+        + x
+        + "\\n\\nSummarize the article."
+    )
+    s += sgc.assistant(sgc.gen("y"))""",
+        """\
+     s += sgc.user(
+-        "Article: "
+-        + x
+-        + "\\n\\nSummarize the article."
++        (
++            "Summarize the article.\\n\\n"
++            f"Article: {x}"
++        )
+     )
+""",
+    ),
     "text made elsewhere": (
         """\
 task = "\\n\\nSummarize the article.\\n\\nSummary:"
@@ -86,7 +106,7 @@ def test_a_move_is_shown_as_a_diff(sgc_command, tmp_path, name):
     assert "\n".join(blank(expected)) in "\n".join(blank(out))
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS)[:3])
+@pytest.mark.parametrize("name", list(PROGRAMS)[:-1])
 def test_the_diff_applies_and_leaves_nothing_to_suggest(sgc_command, tmp_path, name):
     (tmp_path / "p.py").write_text(f"{HEAD}{PROGRAMS[name][0]}\n", encoding="utf-8")
     code, out, err = sgc_command("explain", "p.py", "--json")
@@ -107,6 +127,17 @@ def test_a_compiled_program_gets_a_diff_of_its_prompt(sgc_command, tmp_path):
     assert code == 0
     assert "+Summarize the article." in out
     assert "--- prompt" in out
+
+
+def test_a_prompt_in_a_loop_is_suggested_once(sgc_command, tmp_path):
+    body = PROGRAMS["one line"][0].replace(
+        "s +=", "for _ in range(3):\n        t = s.fork(1)[0]\n        t +="
+    )
+    text = f"{HEAD}{body}\n"
+    (tmp_path / "p.py").write_text(text, encoding="utf-8")
+    code, out, err = sgc_command("explain", "p.py", "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["suggestions"]) == 1
 
 
 def test_what_the_rule_leaves_is_not_suggested(sgc_command, tmp_path):

@@ -10,6 +10,7 @@ import ast
 import difflib
 import json
 import re
+import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,19 +35,22 @@ class Suggestion:
         return f"{self.loc or 'a line unknown'}: {what}\n{self.diff}"
 
 
-def suggestions(graph: Graph, source: Path | None) -> Iterator[Suggestion]:
+def suggestions(graph: Graph, source: Path | None) -> tuple[Suggestion, ...]:
     """What the rule would move in a program and those that it calls; source: its file."""
-    text = source.read_text(encoding="utf-8") if source is not None else ""
-    for proposal in (each for part in (graph, *graph.called) for each in move(part).moved):
-        loc = proposal.prompt.loc
-        changed = None
-        if source is not None and loc is not None and loc.file == source.name:
-            changed = _changed(text, proposal, loc.line)
+    proposals = (proposal for part in (graph, *graph.called) for proposal in move(part).moved)
+    return tuple(dict.fromkeys(_suggestion(proposal, source) for proposal in proposals))
+
+
+def _suggestion(proposal: Proposal, source: Path | None) -> Suggestion:
+    loc = proposal.prompt.loc
+    if source is not None and loc is not None and loc.file == source.name:
+        with tokenize.open(source) as opened:
+            text = opened.read()
+        changed = _changed(text, proposal, loc.line)
         if changed is not None:
-            diff = _diff(text, changed, str(source), str(source))
-        else:
-            diff = _diff(proposal.before, proposal.after, "prompt", "suggested")
-        yield Suggestion(loc, proposal.n_chars, diff)
+            return Suggestion(loc, proposal.n_chars, _diff(text, changed, str(source), str(source)))
+    diff = _diff(proposal.before, proposal.after, "prompt", "suggested")
+    return Suggestion(loc, proposal.n_chars, diff)
 
 
 def _diff(before: str, after: str, old: str, new: str) -> str:
@@ -56,27 +60,31 @@ def _diff(before: str, after: str, old: str, new: str) -> str:
 
 def _changed(source: str, proposal: Proposal, line: int) -> str | None:
     """The source with the prompt in its new order; None where it is not found exactly."""
-    old = proposal.prompt.text
-    new = reordered(proposal.prompt, proposal.order)
-    for group in _groups(ast.parse(source)):
-        for low, first in enumerate(group):
-            row = next((group[low:i] for i in range(low + 1, len(group) + 1)
-                        if _text(group[low:i])[0].startswith(old)), None)  # fmt: skip
-            if row and first.lineno <= line <= (row[-1].end_lineno or 0):
-                return _rewritten(source, row, old, new)
+    old, new = proposal.prompt.text, reordered(proposal.prompt, proposal.order)
+    for statements, row in _rows(ast.parse(source)):
+        for low, first in enumerate(statements):
+            if not first.lineno <= line <= (first.end_lineno or 0):
+                continue
+            for high in range(low + 1, len(row) + 1):
+                if _text(row[low:high])[0].startswith(old):
+                    return _rewritten(source, row[low:high], old, new)
     return None
 
 
-def _groups(tree: ast.Module) -> Iterator[list[ast.expr]]:
-    """Expressions that make one text: those of `s += …` in a row, and first arguments of calls."""
+def _rows(tree: ast.Module) -> Iterator[tuple[list[ast.AugAssign], list[ast.expr]]]:
+    """Expressions that make one text, with their statements: those of `s += …` in a row, and the
+    first argument of a call in one.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args:
-            yield [node.args[0]]
         for field in ("body", "orelse"):
-            statements = getattr(node, field, None)
-            for target, row in groupby(statements if isinstance(statements, list) else (), _target):
+            body = getattr(node, field, None)
+            for target, group in groupby(body if isinstance(body, list) else (), _target):
                 if target:
-                    yield [each.value for each in row if isinstance(each, ast.AugAssign)]
+                    row = [each for each in group if isinstance(each, ast.AugAssign)]
+                    yield row, [each.value for each in row]
+        if isinstance(node, ast.AugAssign):
+            calls = (each for each in ast.walk(node.value) if isinstance(each, ast.Call))
+            yield from (([node], [call.args[0]]) for call in calls if call.args)
 
 
 def _target(statement: ast.stmt) -> str:
