@@ -1,4 +1,4 @@
-"""Code movement by the rules, on templates with a verdict each.
+"""Code movement by the rule, on templates with a verdict each.
 
     python benches/movement.py [--out benches/results/movement.json]
 
@@ -21,9 +21,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches" / "movement"))
 
-from templates import judge, prefix, program, read, sets  # noqa: E402
+from templates import SETS, judge, prefix, program, read  # noqa: E402
 
-from sgc.passes.changing.movement import move  # noqa: E402
+from sgc.passes.changing.movement.move import move  # noqa: E402
 from sgc.runtime.engine.text.tokenizer import Text, Tokenizer, load_tokenizer  # noqa: E402
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true", help="only the sums")
     given = parser.parse_args()
     tokenizer = load_tokenizer(ROOT / "runtime/engine/assets/sgc_tiny")
-    found = {name: run(name, tokenizer, not given.quiet) for name in sets()}
+    found = {name: run(name, tokenizer, not given.quiet) for name in SETS}
     sums = {
         key: sum(each[key] for each in found.values())
         for key in ("templates", "movable", "moved", "missed", "wrong", "kept")

@@ -13,9 +13,9 @@ from sgc.errors import UsageError
 from sgc.ir.file.sgir import load
 from sgc.ir.text.parser import parse
 from sgc.ir.text.printer import to_text
-from sgc.passes.changing.movement import lines, move
-from sgc.passes.changing.movement.propose import drafts
-from sgc.proposer.model import by_model, question, read_order
+from sgc.passes.changing.movement.move import Proposal, lines, move
+from sgc.passes.changing.movement.prompts import prompts
+from sgc.proposer.model import by_model, judged, question, read_order
 from sgc.proposer.validation import greedy, validate
 from sgc.runs.rows_file import InputRow
 
@@ -32,7 +32,7 @@ program @p(%x: text) {
   return %h
 }
 """
-# 0 the article, 1 and 2 the sentences, 3 the cue, 4 gen g, 5 a sentence, 6 a cue, 7 gen h
+# 0 the article, 1 the instructions, 2 the cue
 
 
 @pytest.fixture
@@ -40,64 +40,83 @@ def program():
     return parse(PROGRAM)
 
 
+@pytest.fixture
+def asked(scripted):
+    """Makes an endpoint that proposes an order, and judges it as told."""
+
+    def make(order, verdict="yes"):
+        return scripted(lambda p, s: order, lambda p, choices: choices.index(verdict))
+
+    return make
+
+
 def test_what_the_model_is_asked(program):
-    (draft,) = drafts(program)
-    asked = question(draft)
-    assert asked.endswith(
-        'Pieces:\n0 argument "Article: {x}"\n1 text "Summarize the article."\n'
-        '2 text "Use plain words."\n3 cue "Summary:"\n4 generation "gen g"\n'
-        '5 text "Translate the summary."\n6 cue "French:"\n7 generation "gen h"\nOrder:'
+    (prompt,) = prompts(program)
+    assert question(prompt).endswith(
+        'Pieces:\n0 argument "Article: {x}"\n1 text "Summarize the article. Use plain words."\n'
+        '2 cue "Summary:"\nOrder:'
+    )
+    assert judged(Proposal(prompt, (1, 0, 2))).endswith(
+        "<first>\nArticle: {x}\n\nSummarize the article. Use plain words.\n\nSummary:\n</first>\n\n"
+        "<second>\nSummarize the article. Use plain words.\n\nArticle: {x}\n\nSummary:\n</second>"
     )
 
 
-def test_a_good_proposal_is_carried_out(program, scripted):
-    outcome = move(program, by_model(scripted(lambda p, s: " [1, 2, 0, 3, 4, 5, 6, 7]")))
-    assert not outcome.rejected
+def test_a_good_proposal_is_carried_out(program, asked):
+    outcome = move(program, by_model(asked(" [1, 0, 2]")))
+    assert not outcome.stays
     text = to_text(outcome.graph)
     assert '"Summarize the article. Use plain words.\\n\\nArticle: "' in text
-    assert outcome.graph == move(program).graph, "as the rules do it"
+    assert re.search(r"Article: \"\n.*append", text), "a label stays with its argument"
+    assert outcome.graph == move(program).graph, "as the rule does it"
     assert "moved in front of the arguments" in "\n".join(lines(outcome))
+
+
+def test_the_judge_has_the_last_word(program, asked):
+    outcome = move(program, by_model(asked("[1, 0, 2]", "no")))
+    assert outcome.graph is program
+    assert "the judge says that it would not ask the same" in "\n".join(lines(outcome))
 
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("I would move the instructions first.", "expected a JSON list of piece numbers"),
-        ("", "expected a JSON list of piece numbers, found ''"),
-        ("[1, 2, 0", "expected a JSON list of piece numbers"),
-        ('["1", "0"]', "expected a JSON list of piece numbers"),
-        ("[1, 0, 3, 4, 5, 6, 7]", "piece 2 is missing: 'Use plain words.'"),
-        ("[1, 1, 0, 2, 3, 4, 5, 6, 7]", "piece 1 is there 2 times"),
-        ("[1, 2, 0, 3, 4, 5, 6, 7, 8]", "there is no piece 8"),
-        ("[]", "piece 0 is missing"),
-        ("[5, 1, 2, 0, 3, 4, 6, 7]", "piece 5 crosses a barrier: gen g"),
-        ("[1, 2, 0, 4, 3, 5, 6, 7]", "piece 3 crosses a barrier: gen g"),
-        ("[3, 1, 2, 0, 4, 5, 6, 7]", "piece 3 begins the reply and must stay last"),
-        ("[0, 2, 1, 3, 4, 5, 6, 7]", "no text comes in front of the first argument"),
+        ("I would move the instructions first.", "not a JSON list of numbers"),
+        ("", "not a JSON list of numbers: ''"),
+        ("[1, 2, 0", "not a JSON list of numbers"),
+        ('["1", "0"]', "not a JSON list of numbers"),
+        ("[1, 0]", "piece 2 is there 0 times"),
+        ("[1, 1, 0, 2]", "piece 1 is there 2 times"),
+        ("[1, 0, 2, 3]", "there is no piece 3"),
+        ("[]", "piece 0 is there 0 times"),
+        ("[2, 1, 0]", "piece 2 begins the reply and must stay last"),
     ],
 )
-def test_other_proposals_are_rejected_and_nothing_is_lost(program, scripted, reply, reason):
-    outcome = move(program, by_model(scripted(lambda p, s: reply)))
+def test_other_proposals_are_not_done_and_nothing_is_lost(program, asked, reply, reason):
+    outcome = move(program, by_model(asked(reply)))
     assert outcome.graph is program
-    (rejected,) = outcome.rejected
-    assert reason in rejected.reason
+    (stays,) = outcome.stays
+    assert stays.reason.startswith(reason)
     assert reason in "\n".join(lines(outcome))
 
 
-def test_a_label_cannot_be_parted_from_its_argument(program, scripted):
-    """Its label and delimiters have no number of their own."""
-    (draft,) = drafts(program)
-    assert draft.parts[0].text == "Article: {x}"
-    outcome = move(program, by_model(scripted(lambda p, s: "[1,2,0,3,4,5,6,7]")))
-    assert re.search(r"Article: \"\n.*append", to_text(outcome.graph))
+def test_a_model_may_move_what_the_rule_leaves(asked):
+    """The paper's own example: its instruction stands on the argument's line."""
+    program = parse(PROGRAM.replace("Article: ", "Here is a question ").replace(
+        "\\n\\nSummarize the article. Use plain words.\\n\\nSummary:",
+        ". Please act as a math expert and solve the given question.",
+    ))  # fmt: skip
+    assert move(program).graph is program
+    text = to_text(move(program, by_model(asked("[1, 0]"))).graph)
+    assert "Please act as a math expert and solve the given question. Here is a question" in text
 
 
 def test_a_long_stream_is_not_asked_about(scripted):
-    asked = []
+    requests = []
     long = PROGRAM.replace("Use plain words.", "Use plain words. " * 2000)
-    outcome = move(parse(long), by_model(scripted(lambda p, s: asked.append(p) or "")))
-    assert "longer than" in outcome.rejected[0].reason
-    assert not asked
+    outcome = move(parse(long), by_model(scripted(lambda p, s: requests.append(p) or "")))
+    assert "its question has over" in outcome.stays[0].reason
+    assert not requests
 
 
 def test_the_last_list_counts():
@@ -113,7 +132,7 @@ def rows(*texts):
     return [InputRow(str(i), {"x": text}, i + 1) for i, text in enumerate(texts)]
 
 
-def test_validation_counts_rows_with_equal_variables(program, scripted):
+def test_validation_tells_what_differs(program, scripted):
     seen = []
 
     def reply(prompt, sampling):
@@ -123,8 +142,7 @@ def test_validation_counts_rows_with_equal_variables(program, scripted):
 
     after = move(program).graph
     found = validate(program, after, rows("same", "other"), scripted(reply))
-    assert (found.n_rows, found.n_equal) == (2, 1)
-    assert {(d.key, d.name) for d in found.differences} == {
+    assert {(d.key, d.name) for d in found} == {
         ("1", "p[0].g"), ("1", "p[0].h"), ("1", "the returned value"),
     }  # fmt: skip
     assert set(seen) == {0.0}
@@ -179,15 +197,13 @@ def test_opt_shows_what_moved_and_what_stays(opt, compiled):
 
 
 def test_opt_asks_a_model(opt, compiled):
-    found, err, asked = opt(
-        compiled, lambda p, s: "[1, 0, 2, 3]", proposer="model", engine="unix:x"
-    )
-    assert asked == ["unix:x"]
+    found, err, engines = opt(compiled, lambda p, s: "[1, 0, 2]", proposer="model", engine="unix:x")
+    assert engines == ["unix:x"]
     assert '"Summarize the article.\\n\\nArticle: "' in to_text(found)
     assert found.receipts[-1].pass_name == "hoist_prefix"
-    found, err, _ = opt(compiled, lambda p, s: "[1, 0, 3, 2]", proposer="model", engine="unix:x")
+    found, err, _ = opt(compiled, lambda p, s: "[2, 1, 0]", proposer="model", engine="unix:x")
     assert found == load(compiled)
-    assert "rejected: piece 2 crosses a barrier: gen summary" in err
+    assert "piece 2 begins the reply and must stay last" in err
 
 
 def test_opt_validates(opt, compiled, tmp_path):

@@ -28,16 +28,12 @@ class Template:
 
     name: str
     messages: tuple[tuple[str, str], ...]
-    may: bool
-    lead: tuple[str, ...]
-    could: tuple[str, ...]
-    constructs: tuple[str, ...]
-    why: str
+    may: bool = False
+    lead: tuple[str, ...] = ()
+    could: tuple[str, ...] = ()
 
 
-def sets() -> list[str]:
-    """The names of the sets: `templates`, then those written later and held out."""
-    return sorted((path.stem for path in FOLDER.glob("*.toml")), key=lambda name: (len(name), name))
+SETS = ("development", "evaluation")
 
 
 def read(name: str) -> list[Template]:
@@ -47,7 +43,7 @@ def read(name: str) -> list[Template]:
 
 def _template(row: dict[str, object]) -> Template:
     messages = row.get("messages") or [["", row["text"]]]
-    lead, could, constructs = (tuple(row.get(k, ())) for k in ("lead", "could", "constructs"))  # type: ignore[arg-type,call-overload]
+    lead, could = (tuple(row.get(k, ())) for k in ("lead", "could"))  # type: ignore[arg-type,call-overload]
     if row["verdict"] not in ("may", "must_not") or (row["verdict"] == "may") != bool(lead):
         raise ValueError(f"{row['name']}: a template may move if and only if something must lead")
     whole = "\n".join(text for _, text in messages)  # type: ignore[attr-defined]
@@ -61,8 +57,6 @@ def _template(row: dict[str, object]) -> Template:
         row["verdict"] == "may",
         lead,
         could,
-        constructs,
-        str(row.get("why", "")),
     )
 
 

@@ -13,13 +13,13 @@ NAME = "hoist_prefix"
 
 
 def hoist_prefix(graph: Graph) -> Graph:
-    from sgc.passes.changing.movement import move  # its patterns take milliseconds to compile
+    from sgc.passes.changing.movement.move import move  # its patterns take milliseconds to compile
 
     return move(graph).graph
 
 
 def explain(before: Graph, after: Graph) -> tuple[str, ...]:
-    from sgc.passes.changing.movement import lines, move
+    from sgc.passes.changing.movement.move import lines, move
 
     return tuple(lines(move(before)))
 

@@ -218,7 +218,8 @@ def dump_command(path: Path, form: str) -> None:
               help="What the program gives beside its return value: its streams, the main one or "
               "none. What nothing needs then is dropped.")  # fmt: skip
 @click.option("--proposer", type=click.Choice(["rules", "model"]), default="rules",
-              show_default=True, help="Of -p hoist_prefix: who says what may move.")  # fmt: skip
+              show_default=True, help="Of -p hoist_prefix: who says what moves, the rule or a "
+              "model.")  # fmt: skip
 @click.option("--validate", "validate_rows", type=click.Path(path_type=Path), metavar="ROWS.jsonl",
               help="Of -p hoist_prefix: run before and after on these rows, greedily, and compare "
               "variables.")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A model as proposer of code movement: it is shown a stream's numbered pieces, and orders them.
+"""A model as proposer of code movement: it orders a prompt's pieces, and judges what came out.
 
 What it says is a proposal like any other: only what `movement/check.py` finds legal is done. The
 paper (section 4.3.2) asked GPT-4; here it is any endpoint that programs run on.
@@ -8,121 +8,102 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 from sgc.ir.text.parser import parse
-from sgc.passes.changing.movement.pieces import Kind
-from sgc.passes.changing.movement.propose import Draft, Proposal, Proposer, Rejected
+from sgc.passes.changing.movement.check import violation
+from sgc.passes.changing.movement.move import Proposal, Proposer
+from sgc.passes.changing.movement.prompts import Prompt
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.run.options import RunOptions
 
-MAX_DRAFT_CHARS = 24_000
+MAX_ASKED_CHARS = 24_000
 MAX_REPLY_TOKENS = 512
-MAX_SHOWN_CHARS = 80
 
 _LIST = re.compile(r"\[\s*(?:-?\d{1,6}\s*(?:,\s*-?\d{1,6}\s*)*)?\]")
 
-_ASK = """sgir 1
-program @order_pieces(%prompt: text) {
-  %s0 = stream "order_pieces" path="order_pieces"
+_PROGRAM = """sgir 1
+program @ask(%prompt: text) {{
+  %s0 = stream "ask" path="ask"
   %s1 = role_begin %s0 "user"
   %s2 = append %s1 %prompt
   %s3 = role_end %s2 "user"
   %s4 = role_begin %s3 "assistant"
-  %s5, %order = gen %s4 name="order" stop=["\\n\\n"]
+  %s5, %reply = {how}
   %s6 = role_end %s5 "assistant"
-  publish %s6 "order_pieces" keys=["order"] items=[%order]
+  publish %s6 "ask" keys=["reply"] items=[%reply]
   return none
-}
+}}
 """
+_ORDER = _PROGRAM.format(how='gen %s4 name="reply" stop=["\\n\\n"]')
+_JUDGE = _PROGRAM.format(how='select %s4 choices=["yes", "no"] name="reply"')
 
-_TASK = """You are a compiler pass. A language-model program sends the same prompt many times with \
-other arguments. What stands in front of the first argument is computed once and shared, so \
-constant text should stand in front of the arguments wherever the prompt then means the same.
+_TASK = """A language-model program sends the same prompt many times with other arguments. What \
+stands in front of the first argument is computed once and shared, so constant text should stand \
+there wherever the prompt then asks the same. You are given a prompt's pieces, numbered. Answer \
+with one line: the numbers of all pieces in their new order, as a JSON list. Every number is there \
+once, arguments keep their order, and a cue, which begins the reply, stays last. Leave a text \
+where it is if it points at what stands around it ("above", "this", "it", "then"), if it may \
+belong to an argument or says how to take one, or if you are not sure.
 
-A program's prompt is a stream of nodes: `const` appends constant text, `append` an argument, \
-`gen` what the model generates; `role_begin` and `role_end` enclose a turn. You are given the \
-stream's pieces, numbered. Answer with one line: the numbers of all pieces in their new order, as \
-a JSON list. Every number is there once. Arguments keep their order. Nothing crosses a generation, \
-a role or a state. A piece of kind cue begins the reply and stays last. Leave a text where it is \
-if it points at what stands around it ("above", "this", "the following", "it", "then"), or if you \
-are not sure; if nothing should move, answer with the order as it is.
-"""
-
-_EXAMPLES = """Example 1
-  %s1 = const  %s0 "Article: "
-  %s2 = append %s1 %article
-  %s3 = const  %s2 "\\n\\nSummarize the article. Use plain words.\\n\\nSummary:"
-  %s4, %summary = gen %s3 name="summary"
 Pieces:
 0 argument "Article: {article}"
-1 text "Summarize the article."
-2 text "Use plain words."
-3 cue "Summary:"
-4 generation "gen summary"
-Order: [1, 2, 0, 3, 4]
+1 text "Summarize the article. Use plain words."
+2 cue "Summary:"
+Order: [1, 0, 2]
 
-Example 2
-  %s1 = append %s0 %text
-  %s2 = const  %s1 "\\n\\nTranslate the text above into French.\\n\\nFrench:"
-  %s3, %french = gen %s2 name="french"
 Pieces:
 0 argument "{text}"
 1 text "Translate the text above into French."
 2 cue "French:"
-3 generation "gen french"
-Order: [0, 1, 2, 3]
+Order: [0, 1, 2]
+"""
+_SAME = """Here are two prompts of one program. Words in braces stand for arguments, which may \
+hold any text. Does the second ask a model for the same as the first? Say no if an instruction is \
+about another text then, if a word points elsewhere, or if something that belonged to an \
+argument, or told how to take it, no longer does. Answer yes or no.
 
-Example 3
-  %s1 = role_begin %s0 "user"
-  %s2 = const  %s1 "Here is a question "
-  %s3 = append %s2 %question
-  %s4 = const  %s3 ". Please act as a math expert and solve the given question."
-  %s5 = role_end %s4 "user"
-Pieces:
-0 role "role_begin user"
-1 argument "Here is a question {question}."
-2 text "Please act as a math expert and solve the given question."
-3 role "role_end user"
-Order: [0, 2, 1, 3]
 """
 
 
 def by_model(endpoint: Endpoint) -> Proposer:
-    """A proposer that asks an endpoint, greedily and once for each stream."""
-    program = Program(parse(_ASK))
-    options = RunOptions(temperature=0.0, max_tokens=MAX_REPLY_TOKENS, seed=0)
+    """Asks an endpoint for an order, greedily, and then whether the prompt still asks the same."""
 
-    def propose(draft: Draft) -> Proposal | Rejected:
-        same = Proposal(draft, tuple(range(len(draft.parts))))
-        prompt = question(draft)
-        if len(prompt) > MAX_DRAFT_CHARS:
-            return Rejected(same, f"its prompt is longer than {MAX_DRAFT_CHARS} characters")
-        reply = program.run_once({"prompt": prompt}, options, endpoint)["order"]
+    def ask(program: str, prompt: str) -> str:
+        options = RunOptions(temperature=0.0, max_tokens=MAX_REPLY_TOKENS, seed=0)
+        return str(Program(parse(program)).run_once({"prompt": prompt}, options, endpoint)["reply"])
+
+    def propose(prompt: Prompt) -> Proposal:
+        same = tuple(range(len(prompt.pieces)))
+        asked = question(prompt)
+        if len(asked) > MAX_ASKED_CHARS:
+            return Proposal(prompt, same, f"its question has over {MAX_ASKED_CHARS} characters")
+        reply = ask(_ORDER, asked)
         order = read_order(reply)
         if order is None:
-            shown = repr(reply.strip()[:MAX_SHOWN_CHARS])
-            return Rejected(same, f"expected a JSON list of piece numbers, found {shown}")
-        return Proposal(draft, order, "the model proposed it")
+            return Proposal(prompt, same, f"not a JSON list of numbers: {reply.strip()[:80]!r}")
+        proposal = Proposal(prompt, order, violation(prompt.kinds, order))
+        if proposal.is_move and ask(_JUDGE, judged(proposal)) != "yes":
+            return replace(proposal, reason="the judge says that it would not ask the same")
+        return proposal
 
     return propose
 
 
-def question(draft: Draft) -> str:
-    """What the model is asked about a draft."""
-    pieces = "\n".join(
-        f"{number} {_kind(part.kind, part.text)} {json.dumps(part.text, ensure_ascii=False)}"
-        for number, part in enumerate(draft.parts)
+def question(prompt: Prompt) -> str:
+    """What the model is asked about a prompt."""
+    pieces = "".join(
+        f"{number} {kind.value} {json.dumps(text, ensure_ascii=False)}\n"
+        for number, (kind, text) in enumerate(zip(prompt.kinds, prompt.shown, strict=True))
     )
-    return f"{_TASK}\n{_EXAMPLES}\nYour task\nPieces:\n{pieces}\nOrder:"
+    return f"{_TASK}\nPieces:\n{pieces}Order:"
 
 
-def _kind(kind: Kind | None, text: str) -> str:
-    if kind is not None:
-        return kind.value
-    if text.startswith("role_"):
-        return "role"
-    return "generation" if text.startswith(("gen", "select", "share")) else "state"
+def judged(proposal: Proposal) -> str:
+    """What the judge is asked about a proposal."""
+    first, second = proposal.before, proposal.after
+    return f"{_SAME}<first>\n{first}\n</first>\n\n<second>\n{second}\n</second>"
 
 
 def read_order(reply: str) -> tuple[int, ...] | None:

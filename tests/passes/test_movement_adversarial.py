@@ -19,7 +19,7 @@ from sgc.passes.changing.hoist_prefix import hoist_prefix
 
 def led(text: str) -> Counter[str]:
     """The words that come to stand in front of the first argument."""
-    before = program(Template("t", (("", text),), False, (), (), (), ""))
+    before = program(Template("t", (("", text),)))
     return Counter(prefix(hoist_prefix(before)).split()) - Counter(prefix(before).split())
 
 

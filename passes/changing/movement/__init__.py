@@ -1,28 +1,5 @@
-"""Code movement for prefix sharing: constants go in front of arguments where that says the same.
+"""Code movement: constant text goes in front of the arguments where that asks the same.
 
-Changes prompts. `streams.py` reads a program, `pieces.py` cuts its text, `rules.py` proposes,
-`check.py` judges every proposal, `rebuild.py` carries it out; `propose.py` puts them together.
+It changes prompts. `prompts.py` finds them, `pieces.py` cuts them, `rule.py` proposes an order,
+`check.py` accepts it if it only reorders, `rebuild.py` writes it down, `move.py` is all of it.
 """
-
-from sgc.passes.changing.movement.propose import (
-    Draft,
-    Outcome,
-    Proposal,
-    Proposer,
-    Rejected,
-    by_rules,
-    move,
-)
-from sgc.passes.changing.movement.report import lines, report
-
-__all__ = [
-    "Draft",
-    "Outcome",
-    "Proposal",
-    "Proposer",
-    "Rejected",
-    "by_rules",
-    "lines",
-    "move",
-    "report",
-]

@@ -1,129 +1,94 @@
-"""Writes a segment down with its pieces in another order.
+"""Writes a prompt down with its pieces in another order.
 
 Between pieces that were neighbours the white space stays; elsewhere it is the widest of what stood
-beside them. What begins and ends the segment stays too.
+beside them. What begins and ends the prompt stays too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 
-from sgc.ir.graph import Block, Graph, Lit, Node, Ref, Value, make_node
+from sgc.ir.graph import Graph, Lit, Loc, Node, Ref, Value, make_node
 from sgc.ir.types import STREAM
-from sgc.passes.changing.movement.pieces import Piece
-from sgc.passes.changing.movement.streams import Segment
+from sgc.passes.changing.movement.pieces import SLOT
+from sgc.passes.changing.movement.prompts import Prompt
 
-Spans = list[tuple[int, int] | str]
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """A segment of a block, and the order of its pieces."""
-
-    block: int
-    segment: Segment
-    pieces: tuple[Piece, ...]
-    order: tuple[int, ...]
+Order = tuple[int, ...]
 
 
-def apply(graph: Graph, rewrites: Sequence[Rewrite]) -> Graph:
-    """The program with its segments rewritten; the same object if nothing moves."""
-    changed = [each for each in rewrites if each.order != tuple(range(len(each.pieces)))]
-    if not changed:
+def reordered(prompt: Prompt, order: Order) -> str:
+    """The new text; its arguments are in their old order."""
+    text, pieces = prompt.text, prompt.pieces
+    parts = [text[: pieces[0].start]]
+    for i, number in enumerate(order):
+        parts.append(_gap(prompt, order[i - 1], number) if i else "")
+        parts.append(text[pieces[number].start : pieces[number].end])
+    return "".join([*parts, text[pieces[-1].end :]])
+
+
+def _gap(prompt: Prompt, left: int, right: int) -> str:
+    def after(number: int) -> str:
+        if not 0 <= number < len(prompt.pieces) - 1:
+            return ""
+        return prompt.text[prompt.pieces[number].end : prompt.pieces[number + 1].start]
+
+    if right == left + 1:
+        return after(left)
+    # Of a piece that went forward, also what stood in front of it.
+    beside = [after(left), after(right - 1), after(left - 1) if left > right else ""]
+    return max(beside, key=lambda gap: (gap.count("\n"), len(gap))) or "\n"
+
+
+def apply(graph: Graph, rewrites: Sequence[tuple[Prompt, Order]]) -> Graph:
+    """The program with its prompts rewritten; the same object if there are none."""
+    if not rewrites:
         return graph
     taken = {value.name for node in graph.nodes() for value in node.results}
     taken |= {param.value.name for param in graph.params}
     taken |= {value.name for block in graph.blocks for value in block.params}
     blocks = list(graph.blocks)
-    for number in {each.block for each in changed}:
-        inside = [each for each in changed if each.block == number]
-        blocks[number] = _rewritten(blocks[number], inside, taken)
+    for number in {prompt.block for prompt, _ in rewrites}:
+        inside = [each for each in rewrites if each[0].block == number]
+        gone = {place for prompt, _ in inside for place in prompt.places}
+        # By the last of its nodes all that a prompt appends is there.
+        made = {prompt.places[-1]: _nodes(prompt, order, taken) for prompt, order in inside}
+        nodes: list[Node] = []
+        for place, node in enumerate(blocks[number].nodes):
+            nodes += made.get(place, ()) if place in gone else (node,)
+        blocks[number] = replace(blocks[number], nodes=tuple(nodes))
     return replace(graph, blocks=tuple(blocks))
 
 
-def _rewritten(block: Block, rewrites: Sequence[Rewrite], taken: set[str]) -> Block:
-    gone = {place for each in rewrites for place in each.segment.places}
-    # By then all that it appends is there.
-    made = {each.segment.places[-1]: _nodes(each, taken) for each in rewrites}
+def _nodes(prompt: Prompt, order: Order, taken: set[str]) -> list[Node]:
+    old = prompt.nodes
+    parts = [part for part in re.split(f"({SLOT})", reordered(prompt, order)) if part]
+    last = old[-1].results[0].name
+    names = [node.results[0].name for node in old[:-1]][: len(parts) - 1]
+    number = 0
+    while len(names) < len(parts) - 1:
+        number += 1
+        if f"{last}.{number}" not in taken:
+            names.append(f"{last}.{number}")
+            taken.add(names[-1])
+    appends = iter(node for node in old if node.op == "append")
+    stream = old[0].get("stream")
     nodes: list[Node] = []
-    for place, node in enumerate(block.nodes):
-        nodes += made.get(place, ()) if place in gone else (node,)
-    return replace(block, nodes=tuple(nodes))
-
-
-def spans(segment: Segment, pieces: Sequence[Piece], order: Sequence[int]) -> Spans:
-    """The new text: stretches of the old one, and white space."""
-    found: Spans = [(0, pieces[0].start)]
-    for i, number in enumerate(order):
-        if i:
-            found.append(_gap(segment.text, pieces, order[i - 1], number))
-        found.append((pieces[number].start, pieces[number].end))
-    return [*found, (pieces[-1].end, len(segment.text))]
-
-
-def _gap(text: str, pieces: Sequence[Piece], left: int, right: int) -> str:
-    def after(number: int) -> str:
-        if not 0 <= number < len(pieces) - 1:
-            return ""
-        return text[pieces[number].end : pieces[number + 1].start]
-
-    if right == left + 1:
-        return after(left)
-    # Of a piece that went forward, also what stood in front of it.
-    beside = [after(left), after(right - 1)] + ([after(left - 1)] if left > right else [])
-    return max(beside, key=lambda gap: (gap.count("\n"), len(gap))) or "\n"
-
-
-def _nodes(rewrite: Rewrite, taken: set[str]) -> list[Node]:
-    segment = rewrite.segment
-    bodies = list(_bodies(segment, spans(segment, rewrite.pieces, rewrite.order)))
-    old = [node.results[0].name for node in segment.nodes]
-    fresh = _fresh(old[-1], len(bodies) - len(old), taken)
-    names = [*old[:-1][: len(bodies) - 1], *fresh, old[-1]]
-    stream = segment.nodes[0].get("stream")
-    nodes: list[Node] = []
-    for node, name in zip(bodies, names, strict=True):
+    for part, name in zip(parts, [*names, last], strict=True):
         value = Value(name, STREAM)
+        node = next(appends) if part == SLOT else _const(part, value, old)
         nodes.append(replace(node.with_fields(stream=stream), results=(value,)))
         stream = Ref(name)
     return nodes
 
 
-def _bodies(segment: Segment, text: Spans) -> Iterator[Node]:
-    """Nodes in their new order; constants that meet are one, of the line where it begins."""
-    held = ""
-    origin: Node | None = None
-    for span in text:
-        if isinstance(span, str):
-            held += span
-            continue
-        for i in range(*span):
-            if i in segment.slots:
-                if held:
-                    yield _const(held, origin or segment.nodes[0])
-                held, origin = "", None
-                yield segment.node_at(i)
-            else:
-                held += segment.text[i]
-                if origin is None:
-                    origin = segment.node_at(i)
-    if held:
-        yield _const(held, origin or segment.nodes[0])
+def _const(text: str, value: Value, old: Sequence[Node]) -> Node:
+    return make_node("const", (value,), _loc(text, old), stream=Lit(None), text=Lit(text))
 
 
-def _const(text: str, origin: Node) -> Node:
-    value = Value("", STREAM)
-    return make_node("const", (value,), origin.loc, stream=Lit(None), text=Lit(text))
-
-
-def _fresh(stem: str, n: int, taken: set[str]) -> list[str]:
-    names: list[str] = []
-    number = 0
-    while len(names) < n:
-        number += 1
-        name = f"{stem}.{number}"
-        if name not in taken:
-            taken.add(name)
-            names.append(name)
-    return names
+def _loc(text: str, old: Sequence[Node]) -> Loc | None:
+    """The line where the first words of a text stood."""
+    start = text.strip()[:20]
+    holding = [node for node in old if node.op == "const" and start in node.text("text")]
+    return (holding or old)[0].loc

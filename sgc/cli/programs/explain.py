@@ -35,6 +35,7 @@ from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
 from sgc.programs.explain import findings
 from sgc.programs.program import Program
+from sgc.proposer.suggestion import suggestions
 from sgc.tracing.paths.explore import Report
 
 
@@ -65,8 +66,9 @@ def explain_program(
     after_run: Path | None,
     **options: Any,
 ) -> None:
-    """Prints what there is to point out, a finding at a time, what a run may cost, and the
-    receipts of the passes; with rows, what these are predicted to use.
+    """Prints what there is to point out, a finding at a time, which instructions could stand in
+    front of the arguments, what a run may cost, and the receipts of the passes; with rows, what
+    these are predicted to use.
     """
     asked = Asked(Given.read(json_args, single_args, rows), after_run, **options)
     report = Report()
@@ -76,9 +78,11 @@ def explain_program(
     made, steps = steps_of(graph, level) if is_source(program) else (graph, ())
     told = _predicted(graph, made, steps, level, asked, bound) if asked.is_prediction else None
     if asked.as_json:
-        click.echo(json.dumps(_json(graph, made, told), ensure_ascii=False))
+        click.echo(json.dumps(_json(graph, made, told, _file(program)), ensure_ascii=False))
         return
     click.echo("\n".join(map(str, findings(graph))) or "nothing to point out")
+    for each in suggestions(graph, _file(program)):
+        click.echo(each)
     click.echo("\n".join(_summary(graph, report)))
     lines = list(receipts(made.receipts, told.gains if told is not None else ()))
     if told is not None:
@@ -126,12 +130,22 @@ def _predicted(
         )
 
 
-def _json(graph: Graph, made: Graph, told: _Told | None) -> dict[str, Any]:
+def _file(program: str) -> Path | None:
+    """The source of a program that is named by it."""
+    path, colon, _ = program.partition(".py:")
+    return Path(f"{path}.py" if colon else program) if is_source(program) else None
+
+
+def _json(graph: Graph, made: Graph, told: _Told | None, source: Path | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "program": graph.name,
         "findings": [
             {"line": str(each.loc or ""), "what": each.what, "advice": each.advice}
             for each in findings(graph)
+        ],
+        "suggestions": [
+            {"line": str(each.loc or ""), "characters": each.n_chars, "diff": each.diff}
+            for each in suggestions(graph, source)
         ],
         "receipts": [asdict(receipt) for receipt in made.receipts],
     }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -13,8 +12,8 @@ from sgc.errors import UsageError
 from sgc.ir.graph import Graph
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.changing.hoist_prefix import DOC, NAME
-from sgc.passes.changing.movement import Outcome, by_rules, lines, move
-from sgc.proposer.validation import Validation, validate
+from sgc.passes.changing.movement.move import by_rule, lines, move
+from sgc.proposer.validation import validate
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import connect, resolve_backend
 from sgc.runs.rows_file import InputRow, read_rows
@@ -48,19 +47,19 @@ class Hoisting:
 
     def decided(self, graph: Graph) -> Pass:
         """The pass as it was decided for this program; says how on stderr."""
-        rows = read_rows(self.rows) if self.rows is not None else []
-        with _endpoint(self.engine) as endpoint:
-            if self.proposer == "model":
-                from sgc.proposer.model import by_model
+        from sgc.proposer.model import by_model
 
-                proposer = by_model(endpoint)
-            else:
-                proposer = by_rules
+        rows = read_rows(self.rows) if self.rows is not None else []
+        # The default engine outlives this.
+        opened = connect(self.engine) if self.engine else nullcontext(resolve_backend(None))
+        with opened as endpoint:
+            proposer = by_model(endpoint) if self.proposer == "model" else by_rule
             outcomes = {id(each): move(each, proposer) for each in (graph, *graph.called)}
-            is_kept = not rows or self._stands(graph, outcomes, rows, endpoint)
-        for outcome in outcomes.values():
-            for line in lines(outcome):
-                click.echo(line if is_kept else f"not done: {line}", err=True)
+            called = tuple(outcomes[id(each)].graph for each in graph.called)
+            after = replace(outcomes[id(graph)].graph, called=called)
+            is_kept = not rows or after == graph or self._stands(graph, after, rows, endpoint)
+        for line in (line for outcome in outcomes.values() for line in lines(outcome)):
+            click.echo(line if is_kept else f"not done: {line}", err=True)
 
         def run(each: Graph) -> Graph:
             return outcomes[id(each)].graph if is_kept else each
@@ -70,46 +69,21 @@ class Hoisting:
 
         return Pass(NAME, Preserves.NOTHING, run, DOC, explain)
 
-    def _stands(
-        self,
-        graph: Graph,
-        outcomes: dict[int, Outcome],
-        rows: list[InputRow],
-        endpoint: Endpoint,
-    ) -> bool:
-        """Whether enough rows give the same with all moves done."""
-        from dataclasses import replace
-
-        called = tuple(outcomes[id(each)].graph for each in graph.called)
-        after = replace(outcomes[id(graph)].graph, called=called)
-        if after == graph:
-            return True
+    def _stands(self, graph: Graph, after: Graph, rows: list[InputRow], endpoint: Endpoint) -> bool:
+        """Whether enough rows return the same with all moves done."""
         found = validate(graph, after, rows, endpoint)
-        is_enough = found.share_equal >= self.min_equal
-        _say(found, is_enough, self.min_equal)
-        return is_enough
-
-
-def _say(found: Validation, is_enough: bool, least: float) -> None:
-    verdict = "the move is kept" if is_enough else f"the move is rejected (--min-equal {least:g})"
-    click.echo(f"validated: {found.n_equal} of {found.n_rows} rows equal; {verdict}", err=True)
-    for each in found.differences[:MAX_SHOWN]:
+        n_equal = len(rows) - len({difference.key for difference in found})
+        is_enough = n_equal >= self.min_equal * len(rows)
+        verdict = "kept" if is_enough else f"rejected (--min-equal {self.min_equal:g})"
         click.echo(
-            f"  row {each.key}: {each.name} was {_cut(each.before)}, is {_cut(each.after)}",
-            err=True,
+            f"validated: {n_equal} of {len(rows)} rows equal; the move is {verdict}", err=True
         )
+        for each in found[:MAX_SHOWN]:
+            was, now = _cut(each.before), _cut(each.after)
+            click.echo(f"  row {each.key}: {each.name} was {was}, is {now}", err=True)
+        return is_enough
 
 
 def _cut(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-@contextlib.contextmanager
-def _endpoint(uri: str | None) -> Iterator[Endpoint]:
-    """The named engine; else the default one, which outlives this."""
-    if uri is None:
-        yield resolve_backend(None)
-    else:
-        with connect(uri) as endpoint:
-            yield endpoint

@@ -16,7 +16,7 @@ from sgc.ir.graph import Graph
 from sgc.ir.text.printer import to_text
 from sgc.passes.base import Pass
 from sgc.passes.changing import hoist_prefix
-from sgc.passes.changing.movement import report
+from sgc.passes.changing.movement.move import report
 from sgc.passes.facts.kept_results import keep
 from sgc.passes.pipeline import optimize
 from sgc.runs.cache_rules import passes_for
