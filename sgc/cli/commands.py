@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sgc.cli.main import cli, debug_option
+from sgc.cli.main import debug_option
 from sgc.runtime.engine.names import CACHES, DEFAULT_CACHE, DEFAULT_POLICY, DTYPES, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
@@ -28,7 +28,7 @@ rows_option = click.option(
 )  # fmt: skip
 
 
-@cli.command("compile")
+@click.command("compile")
 @click.argument("source", metavar=_TARGET)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.sgir",
               help="Where to write the program. Without it nothing is written.")  # fmt: skip
@@ -75,7 +75,7 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@cli.command("run", cls=RunCommand)
+@click.command("run", cls=RunCommand)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.argument("script_args", metavar="", nargs=-1, type=click.UNPROCESSED)
 @click.option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang, run unmodified "
@@ -159,7 +159,7 @@ def run_command(**options: Any) -> None:
     run_program(**options)
 
 
-@cli.command("replay")
+@click.command("replay")
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--row", metavar="KEY", help="Only this row. Without it all of them.")
@@ -178,7 +178,7 @@ def replay_command(**options: Any) -> None:
     replay(**options)
 
 
-@cli.command("trace")
+@click.command("trace")
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", required=True,
               help="Where to write it.")  # fmt: skip
@@ -190,7 +190,7 @@ def trace_command(log: Path, output: Path) -> None:
     trace(log, output)
 
 
-@cli.command("dump")
+@click.command("dump")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]),
               default="text", show_default=True)  # fmt: skip
@@ -202,7 +202,7 @@ def dump_command(path: Path, form: str) -> None:
     dump_program(path, form)
 
 
-@cli.command("opt")
+@click.command("opt")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="OUT.sgir", type=click.Path(path_type=Path),
               help="Where to write it. Without it, prints the text form.")  # fmt: skip
@@ -237,7 +237,7 @@ def opt_command(**options: Any) -> None:
     opt_program(**options)
 
 
-@cli.command("explain")
+@click.command("explain")
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while tracing. Repeatable.")  # fmt: skip
@@ -270,7 +270,7 @@ def explain_command(**options: Any) -> None:
     explain_program(**options)
 
 
-@cli.command("estimate")
+@click.command("estimate")
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
@@ -303,7 +303,7 @@ def estimate_command(**options: Any) -> None:
     estimate(**options)
 
 
-@cli.command("verify")
+@click.command("verify")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @debug_option
 def verify_command(path: Path) -> None:
@@ -313,7 +313,7 @@ def verify_command(path: Path) -> None:
     verify_program(path)
 
 
-@cli.command("serve")
+@click.command("serve")
 @click.option("--model", metavar="ID_OR_PATH", help="A Hugging Face folder or id, or `fake`. "
               "Without it the default model.")  # fmt: skip
 @click.option("--listen", metavar="ADDR", default="127.0.0.1:30100", show_default=True,
@@ -353,7 +353,7 @@ def serve_command(**options: Any) -> None:
     serve(**options)
 
 
-@cli.command("top")
+@click.command("top")
 @click.option("--engine", metavar="URI", default="grpc://127.0.0.1:30100", show_default=True,
               help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH; token: SGC_TOKEN.")  # fmt: skip
 @click.option("--interval", metavar="SECONDS", type=click.FloatRange(min=0.05), default=1.0,
@@ -368,7 +368,7 @@ def top_command(**options: Any) -> None:
     top(**options)
 
 
-@cli.command("version")
+@click.command("version")
 def version_command() -> None:
     """Prints the versions of sgc and its formats."""
     from sgc import __version__

@@ -21,7 +21,7 @@ from sgc.cli.programs.asked_rows import (
     run_options,
 )
 from sgc.cli.programs.loading import Given, load_program
-from sgc.predict.bounds.requests import Cost
+from sgc.predict.bounds.cost import Cost
 from sgc.predict.dry.totals import Key, Total, Totals
 from sgc.predict.predict import Expecting, at_most, expected
 from sgc.predict.targets import ProviderTarget
@@ -125,6 +125,7 @@ def _key_json(key: Key) -> dict[str, str]:
 def _most_json(most: Cost) -> dict[str, Any]:
     """None where there is no bound, which `why` tells the reason of."""
     told = asdict(most)
+    del told["mapped"]  # lists are known here
     return {
         name: None if isinstance(value, float) and math.isinf(value) else value
         for name, value in told.items()

@@ -16,6 +16,7 @@ from typing import Any
 from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Kind
+from sgc.predict.bounds.cost import product
 from sgc.runtime.executor.interface.limits import LimitExceeded
 from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.ops.functions import evaluate, failure
@@ -164,7 +165,7 @@ def _padded(args: Sequence[Bound]) -> float:
 
 
 def _repeated(args: Sequence[Bound]) -> float:
-    return args[0].tokens * max(_whole(args, 1), 0.0)
+    return product(args[0].tokens, max(_whole(args, 1), 0.0))
 
 
 def _whole(args: Sequence[Bound], at: int) -> float:
@@ -175,7 +176,7 @@ def _whole(args: Sequence[Bound], at: int) -> float:
 
 def _replaced(args: Sequence[Bound]) -> float:
     """At most once for each character, and before the first."""
-    return args[0].changed + (args[0].changed + 1) * args[2].tokens
+    return args[0].changed + product(args[0].changed + 1, args[2].tokens)
 
 
 def _substituted(args: Sequence[Bound]) -> float:
@@ -183,12 +184,11 @@ def _substituted(args: Sequence[Bound]) -> float:
     text, put = args[2], args[3]
     if put.known is None or "\\" in str(put.known[0]):
         return math.inf
-    return text.changed + (text.changed + 1) * put.tokens
+    return text.changed + product(text.changed + 1, put.tokens)
 
 
 def _joined(args: Sequence[Bound]) -> float:
-    n = args[1].n_items
-    return args[1].tokens + (args[0].tokens * n if args[0].tokens else 0.0)
+    return args[1].tokens + product(args[0].tokens, args[1].n_items)
 
 
 def _formatted(args: Sequence[Bound]) -> float:

@@ -1,4 +1,4 @@
-"""What each op gives and costs at most, from the bounds of its operands; one handler an op."""
+"""What each op returns and costs at most, from the bounds of its operands; one handler an op."""
 
 from __future__ import annotations
 
@@ -6,38 +6,66 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from sgc.errors import UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.sampling import SAMPLING
+from sgc.ir.text.printer import operand_text
+from sgc.predict.bounds.cost import FREE, Cost, product
+from sgc.predict.bounds.flow import Flow
 from sgc.predict.bounds.lengths import Bound, attempted, computed, gathered, known
-from sgc.predict.bounds.requests import Asking, Cost
-from sgc.predict.bounds.states import Made, Stream, Value, joined
+from sgc.predict.bounds.requests import Asking
+from sgc.predict.bounds.states import Made, Result, Stream, Value, anything, joined
+from sgc.runtime.executor.interface.backend import Sampling
+from sgc.runtime.executor.interface.limits import MAX_TEXT
 from sgc.runtime.executor.ops.handlers import as_text
 from sgc.runtime.executor.run.options import RunOptions, decide_sampling
-
-if TYPE_CHECKING:
-    from sgc.predict.bounds.ceiling import Result
 
 _SAMPLING = frozenset(row.name for row in SAMPLING)
 
 
-RunCalled = Callable[[int, Mapping[str, Value], Value], "Result"]
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a bound is for. tool_tokens: that a tool's result has at most. is_for_any: for any
+    arguments: what a map over a list of unknown length costs is kept apart, and tokens are counted
+    of generations with a literal `max_tokens` alone.
+    """
+
+    asking: Asking
+    options: RunOptions
+    tool_tokens: float
+    is_for_any: bool = False
+
+
+class Calls(Protocol):
+    """Runs the programs that a program calls."""
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether there is no time left to follow each path by itself."""
+        ...
+
+    def name(self, number: int) -> str: ...
+
+    def run(self, number: int, fixed: Mapping[str, Value], item: Value) -> Result: ...
+
+    def for_any(self, number: int) -> Result:
+        """Of a run with any arguments."""
+        ...
 
 
 class Nodes:
     """The values of one program, by name, as they are made."""
 
-    def __init__(
-        self, asking: Asking, options: RunOptions, tool_tokens: float, run_called: RunCalled
-    ) -> None:
+    def __init__(self, terms: Terms, flow: Flow, calls: Calls) -> None:
         self.values: dict[str, Value] = {}
-        self._asking = asking
-        self._options = options
-        self._tool_tokens = tool_tokens
-        self._run_called = run_called
+        self._terms = terms
+        self._asking = terms.asking
+        self._options = terms.options
+        self._flow = flow
+        self._calls = calls
         self._peaks: list[dict[str, Value]] = []
 
     @contextmanager
@@ -59,10 +87,17 @@ class Nodes:
 
     def of(self, operand: Operand) -> Value:
         if isinstance(operand, Ref):
-            return self.values[operand.name]
+            value = self.values.get(operand.name)
+            return self.anything(operand.name) if value is None else value
         if isinstance(operand, Lit):
             return known(operand.value)
         return gathered([self._bound(item) for item in operand])
+
+    def anything(self, name: str) -> Value:
+        """A value of a path that is not followed by itself."""
+        found = self._flow.definitions[name]
+        where = found.place.node.loc if found.place.node is not None else None
+        return anything(found.value.type, f"{where or name}: it may be of any length")
 
     def _bound(self, operand: Operand) -> Bound:
         value = self.of(operand)
@@ -80,7 +115,7 @@ class Nodes:
         return [self._bound(item) for item in operand] if isinstance(operand, tuple) else []
 
     def run(self, node: Node) -> Made:
-        """Follows a node and keeps what it gives."""
+        """Follows a node and keeps its results."""
         handler = _HANDLERS.get(node.op)
         made = handler(self, node) if handler is not None else self._any(node)
         for result, value in zip(node.results, made.values, strict=True):
@@ -88,7 +123,7 @@ class Nodes:
         return made
 
     def _any(self, node: Node) -> Made:
-        """An op that is not looked at: it gives no more than it gets, all of it together."""
+        """An op that is not looked into: its results are no longer than its operands together."""
         operands = [self._bound(operand) for _, operand in node.fields]
         total = sum(operand.tokens for operand in operands)
         why = next((operand.why for operand in operands if operand.why), "")
@@ -131,7 +166,7 @@ class Nodes:
     def _fork(self, node: Node) -> Made:
         stream = self._stream(node)
         n_states = len(node.results)
-        cost = Cost()
+        cost = FREE
         if n_states > 2 and stream.tokens:
             cost = replace(self._asking.commit(stream.asked()), why=stream.why)
         return Made((stream,) * n_states, cost)
@@ -168,7 +203,10 @@ class Nodes:
         return Made((self._bound(node.get("value")),))
 
     def _winner_values(self, node: Node) -> Made:
-        return Made((replace(gathered(self._items(node, "items")), items=None, known=None),))
+        items = self._items(node, "items")
+        most = max((item.tokens for item in items), default=0.0)
+        why = next((item.why for item in items if item.why), "")
+        return Made((gathered([Bound(most, why=why)] * len(items)),))
 
     def _first(self, node: Node) -> Made:
         n = len(self._items(node, "entries"))
@@ -186,10 +224,11 @@ class Nodes:
 
     def _concat(self, node: Node) -> Made:
         parts = self._items(node, "parts")
-        if all(part.known is not None for part in parts):
+        tokens = sum(part.tokens for part in parts)
+        if all(part.known is not None for part in parts) and tokens <= MAX_TEXT:
             return Made((known("".join(as_text(p.known[0]) for p in parts if p.known)),))
         why = next((part.why for part in parts if part.why), "")
-        return Made((Bound(sum(part.tokens for part in parts), why=why),))
+        return Made((Bound(tokens, why=why),))
 
     def _format(self, node: Node) -> Made:
         args = [self._bound(node.get("value")), known(node.text("spec"))]
@@ -226,7 +265,7 @@ class Nodes:
 
     def _tool(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
-        tokens, why = self._tool_tokens, ""
+        tokens, why = self._terms.tool_tokens, ""
         if math.isinf(tokens):
             why = f"{where}: what the tool {node.text('name')!r} gives may be of any length"
         given = node.get("on_error")
@@ -237,32 +276,54 @@ class Nodes:
     def _outcome(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
         why = f"{where}: what the error of a tool says may be of any length"
-        text = Bound(self._tool_tokens, why=why if math.isinf(self._tool_tokens) else "")
+        text = Bound(
+            self._terms.tool_tokens, why=why if math.isinf(self._terms.tool_tokens) else ""
+        )
         return Made((Bound(), text, text, text))
 
     # -- asking ---------------------------------------------------------------------------
 
     def _gen(self, node: Node) -> Made:
-        n = 1 if self.of(node.get("single")) == known(True) else self._options.n
-        if node.op == "gen_n":
-            n = int(self._known(node, "n"))
-        stream, given = self._stream(node), dict[str, Any]()
-        for name in (name for name, _ in node.fields if name in _SAMPLING):
-            operand = node.get(name)
-            items = operand if isinstance(operand, tuple) else None
-            value = self._known(node, name)
-            given[name] = tuple(value) if items is not None else value
-        capabilities = self._asking.capabilities
-        sampling = decide_sampling(given, self._options, capabilities.chat.stop)
-        ahead = self._known(node, "ahead") if node.op == "gen" else 0
-        ahead = ahead if capabilities.speculates else 0
+        stream = self._stream(node)
+        try:
+            n, sampling, ahead = self._decided(node)
+        except UsageError:
+            if not (self._calls.is_rough or self._terms.is_for_any):
+                raise
+            why = f"{node.loc or 'a line unknown'}: how much is generated is not known"
+            value = Bound(math.inf, length=math.inf, why=why)
+            return Made((stream.plus(math.inf, why=why), value), Cost.unbounded(why))
         cost = self._asking.generate(stream.asked(), sampling, n, ahead)
         kept = max((known(stop).tokens for stop in sampling.stop), default=0.0)
-        tokens = sampling.max_tokens + (kept if given.get("keep_stop") else 0.0)
+        is_kept = self.of(node.get("keep_stop")) not in (known(None), known(False))
+        tokens = sampling.max_tokens + (kept if is_kept else 0.0)
         value = Bound(float(tokens))
         if n > 1 or node.op == "gen_n":
             value = gathered([value] * n)
-        return Made((stream.plus(tokens), value), replace(cost, why=cost.why or stream.why))
+        return Made(
+            (stream.plus(tokens, why=value.why), value), replace(cost, why=cost.why or stream.why)
+        )
+
+    def _decided(self, node: Node) -> tuple[int, Sampling, int]:
+        """How many are generated, how, and how many tokens ahead of their use. Raises UsageError
+        where only a run can tell.
+        """
+        if node.op == "gen_n":
+            n = int(self._known(node, "n"))
+        else:
+            n = 1 if self.of(node.get("single")) == known(True) else self._options.n
+        if self._terms.is_for_any:
+            given = node.get("max_tokens")
+            limit = given.value if isinstance(given, Lit) else None
+            return n, Sampling(max_tokens=limit if isinstance(limit, int) else 0), 0
+        asked = dict[str, Any]()
+        for name in (name for name, _ in node.fields if name in _SAMPLING):
+            value = self._known(node, name)
+            asked[name] = tuple(value) if isinstance(node.get(name), tuple) else value
+        capabilities = self._asking.capabilities
+        sampling = decide_sampling(asked, self._options, capabilities.chat.stop)
+        is_ahead = node.op == "gen" and capabilities.speculates
+        return n, sampling, self._known(node, "ahead") if is_ahead else 0
 
     def _known(self, node: Node, name: str) -> Any:
         """A parameter of a generation; raises UsageError for one that only a run can tell."""
@@ -288,46 +349,65 @@ class Nodes:
     def _map(self, node: Node) -> Made:
         names = [str(each.known[0]) for each in self._items(node, "keys") if each.known]
         fixed = dict(zip(names, self._items(node, "args"), strict=True))
-        number = int(self._known(node, "program"))
+        number, place = int(self._known(node, "program")), self._flow.maps[id(node)]
         items = self._bound(node.get("items"))
-        results = [self._run_called(number, fixed, item) for item in _each(items)]
-        times = 1.0
+        runs = list(self._runs(number, fixed, items))
+        cost, n_items = FREE, sum(n for _, n in runs)
+        why = f"{node.loc or 'a line unknown'}: the list may be of any length"
+        why = why if math.isinf(n_items) else ""
+        is_apart = self._terms.is_for_any and items.known is None and items.items is None
+        for result, n in runs:
+            if is_apart:
+                text = operand_text(node.get("items"))
+                cost = cost.plus(result.cost.for_each(place, self._calls.name(number), text))
+            else:
+                cost = cost.plus(result.cost.of_map(place).times(n))
+        return Made(tuple(self._lists(node, items, runs, why)), replace(cost, why=cost.why or why))
+
+    def _runs(
+        self, number: int, fixed: Mapping[str, Value], items: Bound
+    ) -> Iterator[tuple[Result, float]]:
+        """The runs of a map, each with how often it is made."""
         if items.known is None and items.items is None:
-            times = items.n_items
-        cost, why = Cost(), f"{node.loc or 'a line unknown'}: the list may be of any length"
-        for result in results:
-            cost = cost.plus(result.cost.times(times))
-        if math.isinf(times):
-            cost = replace(cost, why=cost.why or why)
-        return Made(tuple(self._lists(node, results, times, why)), cost)
+            one = Bound(items.tokens, why=items.why)
+            yield self._calls.run(number, fixed, one), items.n_items
+            return
+        each = _each(items)
+        for place, item in enumerate(each):
+            if self._calls.is_rough:
+                yield self._calls.for_any(number), float(len(each) - place)
+                return
+            yield self._calls.run(number, fixed, item), 1.0
 
     def _lists(
-        self, node: Node, results: Sequence[Result], times: float, why: str
+        self, node: Node, items: Bound, runs: Sequence[tuple[Result, float]], why: str
     ) -> Iterator[Value]:
         wanted: list[list[Value]] = [
-            [result.variables.get(str(name.known[0]), Bound()) for result in results]
+            [result.variables.get(str(name.known[0]), Bound()) for result, _ in runs]
             for name in self._items(node, "names")
             if name.known is not None
         ]
         if node.get("returns") == Lit(True):
-            wanted.append([result.returned for result in results])
+            wanted.append([result.returned for result, _ in runs])
         if node.get("texts") == Lit(True):
-            wanted.append([result.text for result in results])
+            wanted.append([result.text for result, _ in runs])
+        times = [n for _, n in runs]
         for values in wanted:
             bounds = [v if isinstance(v, Bound) else Bound(v.tokens, why=v.why) for v in values]
-            if times == 1.0:
-                yield gathered(bounds)
+            if items.known is not None or items.items is not None:
+                each = ([bound] * int(n) for bound, n in zip(bounds, times, strict=True))
+                yield gathered([bound for same in each for bound in same])
             else:
-                tokens = (bounds[0].tokens + 4) * times + 2 if bounds else 2.0
-                yield Bound(tokens, length=times, why=why if math.isinf(times) else "")
+                whole = (product(b.tokens + 4, n) for b, n in zip(bounds, times, strict=True))
+                yield Bound(sum(whole) + 2, length=sum(times), why=why)
 
 
 def _each(items: Bound) -> Sequence[Bound]:
-    """The items of a list; one that stands for all, where they are not known."""
-    if items.known is not None:
-        value = items.known[0]
-        return [known(item) for item in value] if isinstance(value, (list, tuple)) else []
-    return items.items if items.items is not None else [Bound(items.tokens, why=items.why)]
+    """The items of a list that is known, or of which each item has a bound of its own."""
+    if items.known is None:
+        return items.items or ()
+    value = items.known[0]
+    return [known(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
 Handler = Callable[[Nodes, Node], Made]
