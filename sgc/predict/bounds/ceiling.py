@@ -16,10 +16,11 @@ from typing import Any
 
 from sgc.ir.graph import Graph, Lit, Node, Operand
 from sgc.ir.limits import MAX_NESTING
+from sgc.predict.bounds.asks import Nodes
 from sgc.predict.bounds.cost import FREE, Cost
 from sgc.predict.bounds.flow import Counter, Flow
 from sgc.predict.bounds.lengths import Bound, known
-from sgc.predict.bounds.nodes import Nodes, Terms
+from sgc.predict.bounds.nodes import Terms
 from sgc.predict.bounds.requests import Asking, EngineAsking
 from sgc.predict.bounds.states import Result, Value, anything, covers, joined
 from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat

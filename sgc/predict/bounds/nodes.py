@@ -1,27 +1,27 @@
-"""What each op returns and costs at most, from the bounds of its operands; one handler an op."""
+"""What ops that ask nobody return at most, from the bounds of their operands; one handler an op.
+
+A fork is among them: it may have its prompt kept. Ops that ask are in `asks.py`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
-from sgc.errors import UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.sampling import SAMPLING
-from sgc.ir.text.printer import operand_text
-from sgc.predict.bounds.cost import FREE, Cost, product
+from sgc.predict.bounds.cost import FREE
 from sgc.predict.bounds.flow import Flow
 from sgc.predict.bounds.lengths import Bound, attempted, computed, gathered, known
 from sgc.predict.bounds.requests import Asking
-from sgc.predict.bounds.states import Made, Result, Stream, Value, anything, joined
-from sgc.runtime.executor.interface.backend import Sampling
+from sgc.predict.bounds.states import Made, Stream, Value, anything, joined
 from sgc.runtime.executor.interface.limits import MAX_TEXT
 from sgc.runtime.executor.ops.handlers import as_text
-from sgc.runtime.executor.run.options import RunOptions, decide_sampling
+from sgc.runtime.executor.run.options import RunOptions
 
 _SAMPLING = frozenset(row.name for row in SAMPLING)
 
@@ -39,33 +39,16 @@ class Terms:
     is_for_any: bool = False
 
 
-class Calls(Protocol):
-    """Runs the programs that a program calls."""
+class PlainNodes:
+    """The values of one program, by name, as they are made by what asks nobody."""
 
-    @property
-    def is_rough(self) -> bool:
-        """Whether there is no time left to follow each path by itself."""
-        ...
+    handlers: ClassVar[Mapping[str, Callable[[Any, Node], Made]]] = {}
 
-    def name(self, number: int) -> str: ...
-
-    def run(self, number: int, fixed: Mapping[str, Value], item: Value) -> Result: ...
-
-    def for_any(self, number: int) -> Result:
-        """Of a run with any arguments."""
-        ...
-
-
-class Nodes:
-    """The values of one program, by name, as they are made."""
-
-    def __init__(self, terms: Terms, flow: Flow, calls: Calls) -> None:
+    def __init__(self, terms: Terms, flow: Flow) -> None:
         self.values: dict[str, Value] = {}
         self._terms = terms
         self._asking = terms.asking
-        self._options = terms.options
         self._flow = flow
-        self._calls = calls
         self._peaks: list[dict[str, Value]] = []
 
     @contextmanager
@@ -116,7 +99,7 @@ class Nodes:
 
     def run(self, node: Node) -> Made:
         """Follows a node and keeps its results."""
-        handler = _HANDLERS.get(node.op)
+        handler = self.handlers.get(node.op)
         made = handler(self, node) if handler is not None else self._any(node)
         for result, value in zip(node.results, made.values, strict=True):
             self.set(result.name, value)
@@ -281,170 +264,37 @@ class Nodes:
         )
         return Made((Bound(), text, text, text))
 
-    # -- asking ---------------------------------------------------------------------------
 
-    def _gen(self, node: Node) -> Made:
-        stream = self._stream(node)
-        try:
-            n, sampling, ahead = self._decided(node)
-        except UsageError:
-            if not (self._calls.is_rough or self._terms.is_for_any):
-                raise
-            why = f"{node.loc or 'a line unknown'}: how much is generated is not known"
-            value = Bound(math.inf, length=math.inf, why=why)
-            return Made((stream.plus(math.inf, why=why), value), Cost.unbounded(why))
-        cost = self._asking.generate(stream.asked(), sampling, n, ahead)
-        kept = max((known(stop).tokens for stop in sampling.stop), default=0.0)
-        is_kept = self.of(node.get("keep_stop")) not in (known(None), known(False))
-        tokens = sampling.max_tokens + (kept if is_kept else 0.0)
-        value = Bound(float(tokens))
-        if n > 1 or node.op == "gen_n":
-            value = gathered([value] * n)
-        return Made(
-            (stream.plus(tokens, why=value.why), value), replace(cost, why=cost.why or stream.why)
-        )
-
-    def _decided(self, node: Node) -> tuple[int, Sampling, int]:
-        """How many are generated, how, and how many tokens ahead of their use. Raises UsageError
-        where only a run can tell.
-        """
-        if node.op == "gen_n":
-            n = int(self._known(node, "n"))
-        else:
-            n = 1 if self.of(node.get("single")) == known(True) else self._options.n
-        if self._terms.is_for_any:
-            given = node.get("max_tokens")
-            limit = given.value if isinstance(given, Lit) else None
-            return n, Sampling(max_tokens=limit if isinstance(limit, int) else 0), 0
-        asked = dict[str, Any]()
-        for name in (name for name, _ in node.fields if name in _SAMPLING):
-            value = self._known(node, name)
-            asked[name] = tuple(value) if isinstance(node.get(name), tuple) else value
-        capabilities = self._asking.capabilities
-        sampling = decide_sampling(asked, self._options, capabilities.chat.stop)
-        is_ahead = node.op == "gen" and capabilities.speculates
-        return n, sampling, self._known(node, "ahead") if is_ahead else 0
-
-    def _known(self, node: Node, name: str) -> Any:
-        """A parameter of a generation; raises UsageError for one that only a run can tell."""
-        value = self._bound(node.get(name))
-        if value.known is None:
-            raise UsageError(
-                f"{name} is decided by what is generated, so that nothing can be said of its cost",
-                where=str(node.loc or ""),
-                hint="take it from an argument or a constant",
-            )
-        return value.known[0]
-
-    def _select(self, node: Node) -> Made:
-        stream, choices = self._stream(node), self._items(node, "choices")
-        method = self._bound(node.get("method")).known
-        unconditional = method is not None and "unconditional" in str(method[0])
-        cost = self._asking.select(stream.asked(), choices, unconditional)
-        tokens = max(choice.tokens for choice in choices)
-        why = next((choice.why for choice in choices if choice.why), "")
-        stream = stream.plus(tokens, why=why)
-        return Made((stream, Bound(tokens, why=why)), replace(cost, why=cost.why or stream.why))
-
-    def _map(self, node: Node) -> Made:
-        names = [str(each.known[0]) for each in self._items(node, "keys") if each.known]
-        fixed = dict(zip(names, self._items(node, "args"), strict=True))
-        number, place = int(self._known(node, "program")), self._flow.maps[id(node)]
-        items = self._bound(node.get("items"))
-        runs = list(self._runs(number, fixed, items))
-        cost, n_items = FREE, sum(n for _, n in runs)
-        why = f"{node.loc or 'a line unknown'}: the list may be of any length"
-        why = why if math.isinf(n_items) else ""
-        is_apart = self._terms.is_for_any and items.known is None and items.items is None
-        for result, n in runs:
-            if is_apart:
-                text = operand_text(node.get("items"))
-                cost = cost.plus(result.cost.for_each(place, self._calls.name(number), text))
-            else:
-                cost = cost.plus(result.cost.of_map(place).times(n))
-        return Made(tuple(self._lists(node, items, runs, why)), replace(cost, why=cost.why or why))
-
-    def _runs(
-        self, number: int, fixed: Mapping[str, Value], items: Bound
-    ) -> Iterator[tuple[Result, float]]:
-        """The runs of a map, each with how often it is made."""
-        if items.known is None and items.items is None:
-            one = Bound(items.tokens, why=items.why)
-            yield self._calls.run(number, fixed, one), items.n_items
-            return
-        each = _each(items)
-        for place, item in enumerate(each):
-            if self._calls.is_rough:
-                yield self._calls.for_any(number), float(len(each) - place)
-                return
-            yield self._calls.run(number, fixed, item), 1.0
-
-    def _lists(
-        self, node: Node, items: Bound, runs: Sequence[tuple[Result, float]], why: str
-    ) -> Iterator[Value]:
-        wanted: list[list[Value]] = [
-            [result.variables.get(str(name.known[0]), Bound()) for result, _ in runs]
-            for name in self._items(node, "names")
-            if name.known is not None
-        ]
-        if node.get("returns") == Lit(True):
-            wanted.append([result.returned for result, _ in runs])
-        if node.get("texts") == Lit(True):
-            wanted.append([result.text for result, _ in runs])
-        times = [n for _, n in runs]
-        for values in wanted:
-            bounds = [v if isinstance(v, Bound) else Bound(v.tokens, why=v.why) for v in values]
-            if items.known is not None or items.items is not None:
-                each = ([bound] * int(n) for bound, n in zip(bounds, times, strict=True))
-                yield gathered([bound for same in each for bound in same])
-            else:
-                whole = (product(b.tokens + 4, n) for b, n in zip(bounds, times, strict=True))
-                yield Bound(sum(whole) + 2, length=sum(times), why=why)
-
-
-def _each(items: Bound) -> Sequence[Bound]:
-    """The items of a list that is known, or of which each item has a bound of its own."""
-    if items.known is None:
-        return items.items or ()
-    value = items.known[0]
-    return [known(item) for item in value] if isinstance(value, (list, tuple)) else []
-
-
-Handler = Callable[[Nodes, Node], Made]
-_HANDLERS: dict[str, Handler] = {
-    "stream": Nodes._begin,
-    "const": Nodes._const,
-    "append": Nodes._append,
-    "role_begin": Nodes._role_begin,
-    "role_end": Nodes._same,
-    "cache": Nodes._same,
+PlainNodes.handlers = {
+    "stream": PlainNodes._begin,
+    "const": PlainNodes._const,
+    "append": PlainNodes._append,
+    "role_begin": PlainNodes._role_begin,
+    "role_end": PlainNodes._same,
+    "cache": PlainNodes._same,
     "prefetch": lambda nodes, node: Made(),
-    "fork": Nodes._fork,
-    "image": Nodes._image,
-    "video": Nodes._image,
-    "append_span": Nodes._append_span,
-    "span": Nodes._span,
-    "text_of": Nodes._text_of,
-    "separate_reasoning": Nodes._separate,
-    "share": Nodes._share,
-    "winner": Nodes._same,
-    "winner_value": Nodes._winner_value,
-    "winner_values": Nodes._winner_values,
-    "join_first": Nodes._first,
-    "ended": Nodes._ended,
-    "publish": Nodes._publish,
-    "concat": Nodes._concat,
-    "format": Nodes._format,
-    "list": Nodes._list,
-    "record": Nodes._record,
-    "compute": Nodes._compute,
-    "attempt": Nodes._attempt,
-    "unset": Nodes._unset,
-    "media": Nodes._media,
-    "tool": Nodes._tool,
-    "outcome": Nodes._outcome,
-    "gen": Nodes._gen,
-    "gen_n": Nodes._gen,
-    "select": Nodes._select,
-    "map": Nodes._map,
+    "fork": PlainNodes._fork,
+    "image": PlainNodes._image,
+    "video": PlainNodes._image,
+    "append_span": PlainNodes._append_span,
+    "span": PlainNodes._span,
+    "text_of": PlainNodes._text_of,
+    "separate_reasoning": PlainNodes._separate,
+    "share": PlainNodes._share,
+    "winner": PlainNodes._same,
+    "winner_value": PlainNodes._winner_value,
+    "winner_values": PlainNodes._winner_values,
+    "join_first": PlainNodes._first,
+    "ended": PlainNodes._ended,
+    "publish": PlainNodes._publish,
+    "concat": PlainNodes._concat,
+    "format": PlainNodes._format,
+    "list": PlainNodes._list,
+    "record": PlainNodes._record,
+    "compute": PlainNodes._compute,
+    "attempt": PlainNodes._attempt,
+    "unset": PlainNodes._unset,
+    "media": PlainNodes._media,
+    "tool": PlainNodes._tool,
+    "outcome": PlainNodes._outcome,
 }
