@@ -37,20 +37,20 @@ rows_option = click.option(
 @click.option("--passes", metavar="A,B", help="Run these passes instead of the level's.")
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while compiling. Repeatable.")  # fmt: skip
-@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments of a run: their types "
-              "are those of parameters that nothing else gives one.")  # fmt: skip
+@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments of a run; they "
+              "decide the types of parameters without an annotation.")  # fmt: skip
 @click.option("--print-after", metavar="PASS|all",
               help="Print the program to stdout after a pass, or after each.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("--full-graph", is_flag=True,
-              help="Leave no way through to the interpreter; too many are an error.")  # fmt: skip
+              help="Leave no path to the interpreter; too many paths are an error.")  # fmt: skip
 @click.option("--allow-ambient", is_flag=True, help="Keep what the program reads of clocks, "
               "random numbers, the environment and files, instead of refusing it.")  # fmt: skip
 @click.option("--as-sglang", is_flag=True,
               help="PROG.py is written for SGLang: `import sglang` is sgc.")  # fmt: skip
 @click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
-              help="What the program gives beside its return value: its streams, the main one or "
-              "none. What nothing needs then is dropped.")  # fmt: skip
+              help="What a run returns beside the return value: all streams, the main one or "
+              "none. Passes drop what nothing needs.")  # fmt: skip
 @click.option("--allow-no-request", is_flag=True, help="Write the file also where all that was "
               "compiled ends in the interpreter before it asks a model for anything.")  # fmt: skip
 @for_option
@@ -215,8 +215,8 @@ def dump_command(path: Path, form: str) -> None:
 @click.option("--dump", "folder", metavar="FOLDER", type=click.Path(path_type=Path),
               help="Write the program after each pass there.")  # fmt: skip
 @click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
-              help="What the program gives beside its return value: its streams, the main one or "
-              "none. What nothing needs then is dropped.")  # fmt: skip
+              help="What a run returns beside the return value: all streams, the main one or "
+              "none. Passes drop what nothing needs.")  # fmt: skip
 @click.option("--proposer", type=click.Choice(["rules", "model"]), default="rules",
               show_default=True, help="Of -p hoist_prefix: who says what may move.")  # fmt: skip
 @click.option("--validate", "validate_rows", type=click.Path(path_type=Path), metavar="ROWS.jsonl",
@@ -242,7 +242,7 @@ def opt_command(**options: Any) -> None:
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while tracing. Repeatable.")  # fmt: skip
 @click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
-              help="Whose passes are told of, for a PROG.py.")  # fmt: skip
+              help="Optimization level for a PROG.py, whose passes are explained.")  # fmt: skip
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Predict a run with these "
               "arguments.")  # fmt: skip
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
@@ -290,7 +290,7 @@ def explain_command(**options: Any) -> None:
 @click.option("--temperature", type=float, help="Default of generations that name none.")
 @click.option("--max-tokens", type=int, help="Default of generations that name none.")
 @click.option("--tool-tokens", type=click.IntRange(min=0), metavar="N",
-              help="What a tool gives is taken to have no more, at most.")  # fmt: skip
+              help="Most tokens that a result of a tool may have.")  # fmt: skip
 @click.option("--pool-tokens", type=click.IntRange(min=1), metavar="N",
               help="Tokens that our engine has room for. Without it for all.")  # fmt: skip
 @click.option("--warm", "is_warm", is_flag=True, help="As after a run of the same rows.")

@@ -131,7 +131,7 @@ def test_max_tokens_that_a_reply_decides_are_refused() -> None:
         s += "a" + sgc.gen("n", regex="[1-9]", max_tokens=1)
         s += sgc.gen("x", max_tokens=int(s["n"]))
 
-    with pytest.raises(UsageError, match="max_tokens is decided by what is generated"):
+    with pytest.raises(UsageError, match="max_tokens is decided by a generated text"):
         most(program)
 
 

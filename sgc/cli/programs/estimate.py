@@ -105,7 +105,7 @@ def _rows(found: Total, most: Cost, is_billed: bool) -> Iterator[tuple[str, str,
 
 def _hint(why: str) -> str:
     if "tool" in why:
-        return "--tool-tokens N: what a tool gives has no more"
+        return "--tool-tokens N: a result of a tool has no more"
     if "loop" in why:
         return "sgc.turns(N), or max_turns=N of its @sgc.function, is a bound"
     return "a max_tokens of generations, and lists of a known length, are bounds"
@@ -123,7 +123,7 @@ def _key_json(key: Key) -> dict[str, str]:
 
 
 def _most_json(most: Cost) -> dict[str, Any]:
-    """None where there is no bound, which `why` tells the reason of."""
+    """None stands for a sum without a bound; `why` says the reason."""
     told = asdict(most)
     del told["mapped"]  # lists are known here
     return {

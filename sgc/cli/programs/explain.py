@@ -147,13 +147,13 @@ def _json(graph: Graph, made: Graph, told: _Told | None) -> dict[str, Any]:
 
 
 def _summary(graph: Graph, report: Report) -> Iterator[str]:
-    """The ways through the program, and what the dearest one costs."""
+    """The paths through the program, and what the dearest one costs."""
     most, flow = ceiling_for_any(graph), Flow(graph)
     if len(graph.blocks) > 1:
         n_paths, n_loops = flow.n_paths(), flow.n_loops()
         loops = f", {n_loops} loops" if n_loops else ""
         least = "at least " if n_paths == MAX_PATHS else ""
-        yield f"{least}{n_paths} ways through {len(graph.blocks)} blocks{loops}"
+        yield f"{least}{n_paths} paths through {len(graph.blocks)} blocks{loops}"
     yield from (f"known without asking: {test}" for test in report.pruned)
     n_unlimited = sum(map(_is_unlimited, graph.all_nodes()))
     extra = f", and those of {n_unlimited} generations without max_tokens"

@@ -94,7 +94,7 @@ class Nodes(PlainNodes):
         value = self._bound(node.get(name))
         if value.known is None:
             raise UsageError(
-                f"{name} is decided by what is generated, so that nothing can be said of its cost",
+                f"{name} is decided by a generated text, so that its cost cannot be predicted",
                 where=str(node.loc or ""),
                 hint="take it from an argument or a constant",
             )

@@ -190,8 +190,8 @@ class _Walk:
         return exits  # where a bounded loop is not left by now, the next turn is an error
 
     def _turns(self, part: set[int], entries: Mapping[int, _Arrival]) -> tuple[int, float]:
-        """A block of a loop, and through how many parts of its way a run comes at most, the block
-        being at the end of each but the last; other loops in it have turns of their own.
+        """A block of a loop, and how many turns a run makes at most, if each turn but the last ends
+        with this block. Loops inside have turns of their own.
         """
         counters = self._flow.counters(part)
         for counter in counters:
@@ -353,7 +353,7 @@ class _Walk:
 
 
 _NO_BOUND = "the loop has no bound that is known"
-_NOT_COMPILED = "what is left to the interpreter has no bound"
+_NOT_COMPILED = "the part left to the interpreter has no bound"
 
 
 def _whole(value: Value) -> int | None:

@@ -2,7 +2,7 @@
 
 A value that is known is known as it is, and counts a token a byte. A generated text counts as many
 tokens as it may have been generated with, wherever it goes unchanged; where its letters are changed
-each of its tokens counts as `TOKEN_BYTES`. What a function gives is bounded by what it does.
+each of its tokens counts as `TOKEN_BYTES`. A function bounds its result.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def gathered(items: Sequence[Bound]) -> Bound:
 
 
 def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
-    """What a function of the table gives; known, if its arguments are."""
+    """The result of a function of the table; known if its arguments are."""
     values = _values(args)
     if values is not None:
         try:
             return known(evaluate(fn, *values))
         except LimitExceeded:
             return Bound(math.inf, why=f"{where}: {fn} of these values is too long")
-        except Exception:  # Python's own: this way ends there, and costs nothing more
+        except Exception:  # Python's own: this path ends there, and costs nothing more
             return Bound(0.0)
     if fn == "item" and args[0].items is not None and args[1].known is not None:
         return _item(args[0].items, args[1].known[0])
@@ -97,10 +97,10 @@ def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
         return Bound(5.0)
     rule = _RULES.get(fn)
     if rule is None:
-        return Bound(math.inf, why=f"{where}: what {fn} gives may be of any length")
+        return Bound(math.inf, why=f"{where}: the result of {fn} may be of any length")
     tokens = rule(args)
     length = args[0].changed + 1 if kind is Kind.LIST and args else math.inf
-    why = _why(args) or f"{where}: what {fn} gives may be of any length"
+    why = _why(args) or f"{where}: the result of {fn} may be of any length"
     return Bound(tokens, length=length, why="" if math.isfinite(tokens) else why)
 
 

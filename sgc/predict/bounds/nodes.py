@@ -250,7 +250,7 @@ class PlainNodes:
         where = str(node.loc or "a line unknown")
         tokens, why = self._terms.tool_tokens, ""
         if math.isinf(tokens):
-            why = f"{where}: what the tool {node.text('name')!r} gives may be of any length"
+            why = f"{where}: the result of the tool {node.text('name')!r} may be of any length"
         given = node.get("on_error")
         if isinstance(given, Lit) and isinstance(given.value, str):
             tokens = max(tokens, known(json.loads(given.value)).tokens)
@@ -258,7 +258,7 @@ class PlainNodes:
 
     def _outcome(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
-        why = f"{where}: what the error of a tool says may be of any length"
+        why = f"{where}: the error of a tool may be of any length"
         text = Bound(
             self._terms.tool_tokens, why=why if math.isinf(self._terms.tool_tokens) else ""
         )

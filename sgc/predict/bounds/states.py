@@ -114,7 +114,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a node gives, in order, and costs; variables, text: of a stream that is published."""
+    """A node's results, in order, and its cost; variables, text: of a stream that is published."""
 
     values: tuple[Value, ...] = ()
     cost: Cost = FREE
