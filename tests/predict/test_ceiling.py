@@ -14,7 +14,7 @@ import sgc
 from sgc.errors import SgcError, TraceError, UnknownVariable, UsageError
 from sgc.ir.text.parser import parse
 from sgc.lang.tools import resolve_tools, tools_in
-from sgc.predict.bounds.ceiling import ceiling_of
+from sgc.predict.bounds.ceiling import ceiling_for_any, ceiling_of
 from sgc.predict.bounds.cost import Cost
 from sgc.predict.bounds.lengths import Bound, computed, known
 from sgc.predict.bounds.requests import EngineAsking
@@ -236,6 +236,7 @@ def check_random(seed: int) -> bool:
     except (TraceError, UnknownVariable):
         return False
     tools = resolve_tools(tools_in(module))
+    of_any = ceiling_for_any(graph)
     for number, arguments in enumerate(ARGUMENTS):
         asking = EngineAsking(CAPABILITIES, n_first=0)
         found = ceiling_of(graph, arguments, asking, RunOptions(), tool_tokens=8)
@@ -245,6 +246,7 @@ def check_random(seed: int) -> bool:
             with contextlib.suppress(SgcError):  # it fails with these; until then it has asked
                 Program(graph).run_once(arguments, RunOptions(allow_tools=tools), endpoint)
             assert seen.requests <= found.requests
+            assert seen.requests <= of_any.requests or of_any.mapped
             assert seen.prompt <= found.prompt_tokens
             assert seen.generated <= found.completion_tokens
             assert math.isfinite(found.requests) or found.why
