@@ -5,10 +5,7 @@ An error says what was expected, what was found, the user's line, and what to do
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sgc.ir.graph import Graph
+from typing import Any
 
 
 class SgcError(Exception):
@@ -52,10 +49,10 @@ class VerifyError(SgcError):
 class PassFailed(SgcError):
     """A pass failed, or made a program that is not sound: a fault of sgc, not of the program.
 
-    pass_name: which; graph: what it was given.
+    pass_name: which; graph: the `Graph` that it was given.
     """
 
-    def __init__(self, pass_name: str, graph: Graph, why: str) -> None:
+    def __init__(self, pass_name: str, graph: Any, why: str) -> None:
         super().__init__(
             f"the pass {pass_name} failed: {why}",
             hint="run without it (-p or a lower -O), and please report it",

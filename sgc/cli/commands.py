@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sgc.cli.main import cli, debug_option
+from sgc.cli.main import debug_option
 from sgc.runtime.engine.names import DEFAULT_POLICY, DTYPES, POLICIES
 
 _TARGET = "PROG.py[:FUNCTION]"
@@ -28,7 +28,7 @@ rows_option = click.option(
 )  # fmt: skip
 
 
-@cli.command("compile")
+@click.command("compile")
 @click.argument("source", metavar=_TARGET)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="OUT.sgir",
               help="Where to write the program. Without it nothing is written.")  # fmt: skip
@@ -37,20 +37,20 @@ rows_option = click.option(
 @click.option("--passes", metavar="A,B", help="Run these passes instead of the level's.")
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while compiling. Repeatable.")  # fmt: skip
-@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments of a run: their types "
-              "are those of parameters that nothing else gives one.")  # fmt: skip
+@click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments of a run; they "
+              "decide the types of parameters without an annotation.")  # fmt: skip
 @click.option("--print-after", metavar="PASS|all",
               help="Print the program to stdout after a pass, or after each.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
 @click.option("--full-graph", is_flag=True,
-              help="Leave no path through to the interpreter; too many are an error.")  # fmt: skip
+              help="Leave no path to the interpreter; too many paths are an error.")  # fmt: skip
 @click.option("--allow-ambient", is_flag=True, help="Keep what the program reads of clocks, "
               "random numbers, the environment and files, instead of refusing it.")  # fmt: skip
 @click.option("--as-sglang", is_flag=True,
               help="PROG.py is written for SGLang: `import sglang` is sgc.")  # fmt: skip
 @click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
-              help="What the program gives beside its return value: its streams, the main one or "
-              "none. What nothing needs then is dropped.")  # fmt: skip
+              help="What a run returns beside the return value: all streams, the main one or "
+              "none. Passes drop what nothing needs.")  # fmt: skip
 @click.option("--allow-no-request", is_flag=True, help="Write the file also where all that was "
               "compiled ends in the interpreter before it asks a model for anything.")  # fmt: skip
 @for_option
@@ -75,7 +75,7 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@cli.command("run", cls=RunCommand)
+@click.command("run", cls=RunCommand)
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.argument("script_args", metavar="", nargs=-1, type=click.UNPROCESSED)
 @click.option("--as-sglang", is_flag=True, help="PROG.py is a script for SGLang, run unmodified "
@@ -159,7 +159,7 @@ def run_command(**options: Any) -> None:
     run_program(**options)
 
 
-@cli.command("replay")
+@click.command("replay")
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--row", metavar="KEY", help="Only this row. Without it all of them.")
@@ -178,7 +178,7 @@ def replay_command(**options: Any) -> None:
     replay(**options)
 
 
-@cli.command("trace")
+@click.command("trace")
 @click.argument("log", metavar="LOG", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", required=True,
               help="Where to write it.")  # fmt: skip
@@ -190,7 +190,7 @@ def trace_command(log: Path, output: Path) -> None:
     trace(log, output)
 
 
-@cli.command("dump")
+@click.command("dump")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]),
               default="text", show_default=True)  # fmt: skip
@@ -202,7 +202,7 @@ def dump_command(path: Path, form: str) -> None:
     dump_program(path, form)
 
 
-@cli.command("opt")
+@click.command("opt")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="OUT.sgir", type=click.Path(path_type=Path),
               help="Where to write it. Without it, prints the text form.")  # fmt: skip
@@ -215,8 +215,8 @@ def dump_command(path: Path, form: str) -> None:
 @click.option("--dump", "folder", metavar="FOLDER", type=click.Path(path_type=Path),
               help="Write the program after each pass there.")  # fmt: skip
 @click.option("--keep", "kept", type=click.Choice(KEEPS), default="all", show_default=True,
-              help="What the program gives beside its return value: its streams, the main one or "
-              "none. What nothing needs then is dropped.")  # fmt: skip
+              help="What a run returns beside the return value: all streams, the main one or "
+              "none. Passes drop what nothing needs.")  # fmt: skip
 @click.option("--proposer", type=click.Choice(["rules", "model"]), default="rules",
               show_default=True, help="Of -p hoist_prefix: who says what moves, the rule or a "
               "model.")  # fmt: skip
@@ -238,12 +238,12 @@ def opt_command(**options: Any) -> None:
     opt_program(**options)
 
 
-@cli.command("explain")
+@click.command("explain")
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--bind", "bindings", multiple=True, metavar="NAME=VALUE",
               help="Fix an argument to a value while tracing. Repeatable.")  # fmt: skip
 @click.option("-O", "level", type=click.IntRange(0, 3), default=1, show_default=True,
-              help="Whose passes are told of, for a PROG.py.")  # fmt: skip
+              help="Optimization level for a PROG.py, whose passes are explained.")  # fmt: skip
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Predict a run with these "
               "arguments.")  # fmt: skip
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
@@ -271,7 +271,7 @@ def explain_command(**options: Any) -> None:
     explain_program(**options)
 
 
-@cli.command("estimate")
+@click.command("estimate")
 @click.argument("program", metavar="PROG.sgir|" + _TARGET)
 @click.option("--args", "json_args", metavar="JSON|@FILE", help="Arguments as a JSON object.")
 @click.option("--arg", "single_args", multiple=True, metavar="NAME=VALUE",
@@ -291,7 +291,7 @@ def explain_command(**options: Any) -> None:
 @click.option("--temperature", type=float, help="Default of generations that name none.")
 @click.option("--max-tokens", type=int, help="Default of generations that name none.")
 @click.option("--tool-tokens", type=click.IntRange(min=0), metavar="N",
-              help="What a tool gives is taken to have no more, at most.")  # fmt: skip
+              help="Most tokens that a result of a tool may have.")  # fmt: skip
 @click.option("--pool-tokens", type=click.IntRange(min=1), metavar="N",
               help="Tokens that our engine has room for. Without it for all.")  # fmt: skip
 @click.option("--warm", "is_warm", is_flag=True, help="As after a run of the same rows.")
@@ -304,7 +304,7 @@ def estimate_command(**options: Any) -> None:
     estimate(**options)
 
 
-@cli.command("verify")
+@click.command("verify")
 @click.argument("path", metavar="PROG.sgir", type=click.Path(path_type=Path))
 @debug_option
 def verify_command(path: Path) -> None:
@@ -314,7 +314,7 @@ def verify_command(path: Path) -> None:
     verify_program(path)
 
 
-@cli.command("serve")
+@click.command("serve")
 @click.option("--model", metavar="ID_OR_PATH", help="A Hugging Face folder or id, or `fake`. "
               "Without it the default model.")  # fmt: skip
 @click.option("--listen", metavar="ADDR", default="127.0.0.1:30100", show_default=True,
@@ -352,7 +352,7 @@ def serve_command(**options: Any) -> None:
     serve(**options)
 
 
-@cli.command("top")
+@click.command("top")
 @click.option("--engine", metavar="URI", default="grpc://127.0.0.1:30100", show_default=True,
               help="grpc://HOST:PORT, grpcs:// (TLS) or unix:PATH; token: SGC_TOKEN.")  # fmt: skip
 @click.option("--interval", metavar="SECONDS", type=click.FloatRange(min=0.05), default=1.0,
@@ -367,7 +367,7 @@ def top_command(**options: Any) -> None:
     top(**options)
 
 
-@cli.command("version")
+@click.command("version")
 def version_command() -> None:
     """Prints the versions of sgc and its formats."""
     from sgc import __version__

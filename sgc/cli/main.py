@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -46,7 +47,35 @@ def debug_option(command: F) -> F:
     return option(command)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands by name, each `module:function`, imported when it is asked for."""
+
+    def __init__(self, *args: Any, by_name: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._by_name = by_name
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._by_name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._by_name:
+            return None
+        module, _, function = self._by_name[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), function)
+        return command
+
+
+_NAMES = (
+    "compile", "dump", "estimate", "explain", "opt", "replay", "run", "serve", "top", "trace",
+    "verify", "version",
+)  # fmt: skip
+
+
+@click.group(
+    cls=Commands,
+    by_name={name: f"sgc.cli.commands:{name}_command" for name in _NAMES},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -68,8 +97,6 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code."""
-    from sgc.cli import commands  # noqa: F401  (registers the commands)
-
     for stream in (sys.stdout, sys.stderr):
         # Text from a model may hold what the terminal's encoding does not.
         if stream is not None:

@@ -33,7 +33,7 @@ class Gain:
 
 
 def steps_of(graph: Graph, level: int) -> tuple[Graph, tuple[Step, ...]]:
-    """The program that a level makes, and the passes that did something on the way."""
+    """The program that a level makes, and the passes that changed it."""
     steps: list[Step] = []
 
     def observe(row: Pass, before: Graph, after: Graph, seconds: float) -> None:

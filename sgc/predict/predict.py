@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sgc.errors import SgcError
 from sgc.ir.graph import Graph
 from sgc.predict.bounds.ceiling import ceiling_of
-from sgc.predict.bounds.requests import Cost
+from sgc.predict.bounds.cost import Cost
 from sgc.predict.dry.dry_run import Row, dry_run, of_row
 from sgc.predict.dry.replies import AssumedReplies
 from sgc.predict.dry.samples import Samples

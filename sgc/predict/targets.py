@@ -149,7 +149,8 @@ class ProviderTarget:
 
         if samples is None or not self.is_exact(samples):
             return ProviderMeter(self.facts)
-        return ProviderMeter(self.facts, rates_of(graph, self, options, samples))
+        rates = rates_of(graph, self.facts, self.capabilities, self.writer(), options, samples)
+        return ProviderMeter(self.facts, rates)
 
     def asking(self, graph: Graph) -> Asking:
         from sgc.predict.bounds.requests import ProviderAsking

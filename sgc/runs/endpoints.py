@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgc.core.session import current_session
@@ -218,6 +218,18 @@ def get_server_info(backend: Any = None) -> dict[str, Any]:
     return resolve_backend(backend).get_server_info()
 
 
+_Adapter = Callable[[Any], Endpoint | None]
+_adapters: list[_Adapter] = []
+
+
+def take_also(adapt: _Adapter) -> _Adapter:
+    """Lets `as_endpoint` take what another package has endpoints for; `adapt` returns None for
+    any other object.
+    """
+    _adapters.append(adapt)
+    return adapt
+
+
 def as_endpoint(given: Any) -> Endpoint:
     """An endpoint; of a wrapper its `.endpoint`, and a backend written for SGLang is wrapped.
 
@@ -229,10 +241,10 @@ def as_endpoint(given: Any) -> Endpoint:
         given = given.endpoint
     if isinstance(given, Endpoint):
         return given.as_asked()
-    if all(callable(getattr(given, name, None)) for name in ("generate", "get_chat_template")):
-        from sgc.compat.sglang.backends.own_backends import adapted
-
-        return adapted(given)
+    for adapt in _adapters:
+        found = adapt(given)
+        if found is not None:
+            return found
     raise UsageError(
         f"backend must be an endpoint, found {given!r}",
         hint='e.g. sgc.RuntimeEndpoint("http://127.0.0.1:30000"), sgc.Runtime(model), or an object '

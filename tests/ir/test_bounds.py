@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hostile_programs import FAMILIES
 from random_graphs import random_graph
 
 from sgc.errors import LoadError, UsageError, VerifyError
-from sgc.ir.analysis.ceiling import MAX_LOOPS, MAX_WAYS, ceiling
 from sgc.ir.file import sgir as sgir
 from sgc.ir.graph import Block, Graph, Lit, Operand, Ref, Value, make_node
 from sgc.ir.limits import MAX_BLOCKS, max_chars
@@ -213,22 +211,3 @@ def test_arms_of_a_loop_may_both_use_a_state_made_anew(after_one: str, told: str
     """What passes the definition again is another state; what does not is the same one."""
     breaches = find_breaches(parse(LOOPED.format(after_one=after_one)))
     assert [breach.rule[:2] for breach in breaches] == ([told] if told else [])
-
-
-# -- what a run may cost --
-
-
-def test_more_ways_than_can_be_printed_are_not_counted() -> None:
-    assert ceiling(parse(FAMILIES["diamonds"](40))).ways == MAX_WAYS
-    assert ceiling(parse(FAMILIES["diamonds"](9))).ways == 2**10
-
-
-@pytest.mark.parametrize("n", [2, MAX_LOOPS - 2, MAX_LOOPS + 3])
-def test_loops_are_looked_into_so_far(n: int) -> None:
-    found = ceiling(parse(FAMILIES["loops"](n))).requests
-    assert found == (4**n if n <= MAX_LOOPS else math.inf)
-
-
-def test_maps_of_maps_in_a_long_chain() -> None:
-    assert len(ceiling(parse(FAMILIES["map_chain"](40))).mapped) == 40
-    assert math.isinf(ceiling(parse(FAMILIES["map_chain"](1500))).requests)

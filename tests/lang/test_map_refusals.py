@@ -13,7 +13,6 @@ from lang.map_programs import TEXTS, counts, note, over_argument
 
 import sgc
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
-from sgc.ir.analysis.ceiling import ceiling
 from sgc.runs.endpoint import Endpoint
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.run.options import RunOptions
@@ -132,20 +131,6 @@ def test_a_call_is_over():
             run()
 
 
-def test_the_ceiling_counts_known_lists_and_names_others():
-    @sgc.function
-    def main(s, xs: list[str]):
-        s += sgc.gen("many", n=3, max_tokens=2)
-        sgc.map(note, s["many"])
-        sgc.map(note, xs)
-
-    most = ceiling(main.compile().graph)
-    assert (most.requests, most.tokens) == (3 + 3, 3 * 2 + 3 * 4)
-    assert [(m.program, m.lists, m.requests, m.tokens) for m in most.mapped] == [
-        ("note", ("%xs",), 1, 4)
-    ]
-
-
 @sgc.function
 def wordy(s, x):
     s += "one "
@@ -171,7 +156,7 @@ def test_passes_rewrite_what_is_called():
 def test_explain_and_dump_show_what_is_called(tmp_path: Path):
     from click.testing import CliRunner
 
-    from sgc.cli.commands import cli
+    from sgc.cli.main import cli
 
     path = tmp_path / "p.sgir"
     over_argument.compile().save(path)

@@ -12,10 +12,12 @@ from random_control_runs import ARGUMENTS, BUDGET, load
 
 import sgc
 from sgc.errors import SgcError, TraceError, UnknownVariable, UsageError
+from sgc.ir.text.parser import parse
 from sgc.lang.tools import resolve_tools, tools_in
-from sgc.predict.bounds.ceiling import ceiling_of
+from sgc.predict.bounds.ceiling import ceiling_for_any, ceiling_of
+from sgc.predict.bounds.cost import Cost
 from sgc.predict.bounds.lengths import Bound, computed, known
-from sgc.predict.bounds.requests import Cost, EngineAsking
+from sgc.predict.bounds.requests import EngineAsking
 from sgc.programs.function import Function
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
@@ -129,8 +131,61 @@ def test_max_tokens_that_a_reply_decides_are_refused() -> None:
         s += "a" + sgc.gen("n", regex="[1-9]", max_tokens=1)
         s += sgc.gen("x", max_tokens=int(s["n"]))
 
-    with pytest.raises(UsageError, match="max_tokens is decided by what is generated"):
+    with pytest.raises(UsageError, match="max_tokens is decided by a generated text"):
         most(program)
+
+
+def test_a_program_that_fails_has_asked_before() -> None:
+    """A loop that is only left by an error at its bound."""
+    graph = parse("""sgir 1
+program @p() {
+  %s = stream "p"
+  jump "b" args=[%s]
+^b(%t: stream):
+  %a, %y = gen %t max_tokens=2
+  jump "b" args=[%a] bound=2
+}
+""")
+    asking = EngineAsking(CAPABILITIES, n_first=0)
+    assert ceiling_of(graph, {}, asking, RunOptions(), 0).requests == 3
+
+
+def test_loops_that_take_too_long_to_follow_have_a_bound_and_go_on() -> None:
+    """What a block after them uses may be of a path that was not followed."""
+
+    @sgc.function
+    def program(s, parts: list[str]):
+        for part in parts:
+            s += part + sgc.gen("x", max_tokens=2)
+            while len(s["x"]) > 3:
+                s += sgc.gen("x", max_tokens=2)
+        s += s["x"] + sgc.gen("y", max_tokens=1)
+
+    parts = ["a"] * 20_000
+    found = most(program, parts=parts)
+    assert math.isinf(found.requests)
+    assert "loop" in found.why
+
+    @sgc.function
+    def counted(s, parts: list[str]):
+        for part in parts:
+            s += part + sgc.gen("x", max_tokens=2)
+
+    assert most(counted, parts=parts).completion_tokens == 40_000
+
+
+def test_several_generations_of_one_prompt_count_each() -> None:
+    @sgc.function
+    def program(s):
+        s += "a" + sgc.gen("x", n=3, max_tokens=2)
+
+    assert most(program).completion_tokens == 6
+
+
+def test_nothing_times_anything_is_nothing() -> None:
+    endless = Bound(math.inf, why="p.py:1: long")
+    assert computed("replace", [endless, known("a"), known("")], "p.py:1").tokens == math.inf
+    assert computed("repeat", [known(""), Bound(3)], "p.py:1").tokens == 0.0
 
 
 @pytest.mark.parametrize(
@@ -181,6 +236,7 @@ def check_random(seed: int) -> bool:
     except (TraceError, UnknownVariable):
         return False
     tools = resolve_tools(tools_in(module))
+    of_any = ceiling_for_any(graph)
     for number, arguments in enumerate(ARGUMENTS):
         asking = EngineAsking(CAPABILITIES, n_first=0)
         found = ceiling_of(graph, arguments, asking, RunOptions(), tool_tokens=8)
@@ -190,6 +246,7 @@ def check_random(seed: int) -> bool:
             with contextlib.suppress(SgcError):  # it fails with these; until then it has asked
                 Program(graph).run_once(arguments, RunOptions(allow_tools=tools), endpoint)
             assert seen.requests <= found.requests
+            assert seen.requests <= of_any.requests or of_any.mapped
             assert seen.prompt <= found.prompt_tokens
             assert seen.generated <= found.completion_tokens
             assert math.isfinite(found.requests) or found.why

@@ -7,9 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.loading import Given
-from sgc.cli.programs.source import check_texts
-from sgc.cli.running.rows import checked
 from sgc.errors import UsageError
 from sgc.ir.graph import Graph
 from sgc.predict.dry.dry_run import Row

@@ -21,7 +21,7 @@ from sgc.cli.programs.asked_rows import (
     run_options,
 )
 from sgc.cli.programs.loading import Given, load_program
-from sgc.predict.bounds.requests import Cost
+from sgc.predict.bounds.cost import Cost
 from sgc.predict.dry.totals import Key, Total, Totals
 from sgc.predict.predict import Expecting, at_most, expected
 from sgc.predict.targets import ProviderTarget
@@ -105,7 +105,7 @@ def _rows(found: Total, most: Cost, is_billed: bool) -> Iterator[tuple[str, str,
 
 def _hint(why: str) -> str:
     if "tool" in why:
-        return "--tool-tokens N: what a tool gives has no more"
+        return "--tool-tokens N: a result of a tool has no more"
     if "loop" in why:
         return "sgc.turns(N), or max_turns=N of its @sgc.function, is a bound"
     return "a max_tokens of generations, and lists of a known length, are bounds"
@@ -123,8 +123,9 @@ def _key_json(key: Key) -> dict[str, str]:
 
 
 def _most_json(most: Cost) -> dict[str, Any]:
-    """None where there is no bound, which `why` tells the reason of."""
+    """None stands for a sum without a bound; `why` says the reason."""
     told = asdict(most)
+    del told["mapped"]  # lists are known here
     return {
         name: None if isinstance(value, float) and math.isinf(value) else value
         for name, value in told.items()

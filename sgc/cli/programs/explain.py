@@ -26,10 +26,13 @@ from sgc.cli.programs.loading import Given, known_of
 from sgc.cli.programs.receipts import receipts, totals
 from sgc.cli.programs.source import is_source, load_function
 from sgc.errors import UsageError
-from sgc.ir.analysis.ceiling import MAX_WAYS, Mapped, ceiling
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.file.sgir import load
-from sgc.ir.graph import Graph
+from sgc.ir.graph import Graph, Lit, Node, Ref
+from sgc.ir.op_specs import Flag
+from sgc.predict.bounds.ceiling import ceiling_for_any
+from sgc.predict.bounds.cost import Cost, Mapped
+from sgc.predict.bounds.flow import MAX_PATHS, Flow
 from sgc.predict.dry.totals import Totals, measured
 from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
@@ -160,24 +163,35 @@ def _json(graph: Graph, made: Graph, told: _Told | None, source: Path | None) ->
 
 def _summary(graph: Graph, report: Report) -> Iterator[str]:
     """The paths through the program, and what the dearest one costs."""
-    most = ceiling(graph)
+    most, flow = ceiling_for_any(graph), Flow(graph)
     if len(graph.blocks) > 1:
-        loops = f", {most.loops} loops" if most.loops else ""
-        least = "at least " if most.ways == MAX_WAYS else ""
-        yield f"{least}{most.ways} ways through {len(graph.blocks)} blocks{loops}"
+        n_paths, n_loops = flow.n_paths(), flow.n_loops()
+        loops = f", {n_loops} loops" if n_loops else ""
+        least = "at least " if n_paths == MAX_PATHS else ""
+        yield f"{least}{n_paths} paths through {len(graph.blocks)} blocks{loops}"
     yield from (f"known without asking: {test}" for test in report.pruned)
-    extra = f", and those of {most.n_unlimited} generations without max_tokens"
-    tokens = f"{_count(most.tokens)} generated tokens" + (extra if most.n_unlimited else "")
+    n_unlimited = sum(map(_is_unlimited, graph.all_nodes()))
+    extra = f", and those of {n_unlimited} generations without max_tokens"
     compiled = "" if left_of(graph) is None else "in what is compiled, "
-    yield f"{compiled}at most {_count(most.requests)} requests, {tokens}"
-    yield from map(_mapped, most.mapped)
+    yield f"{compiled}at most {_sums(most)}{extra if n_unlimited else ''}"
+    yield from (_mapped(each, cost) for each, cost in sorted(most.mapped.items()) if each.lists)
 
 
-def _mapped(each: Mapped) -> str:
+def _is_unlimited(node: Node) -> bool:
+    if Flag.GENERATES not in node.flags:
+        return False
+    limit = node.get("max_tokens")
+    return isinstance(limit, Ref) or limit == Lit(None)
+
+
+def _sums(cost: Cost) -> str:
+    return f"{_count(cost.requests)} requests, {_count(cost.completion_tokens)} generated tokens"
+
+
+def _mapped(each: Mapped, cost: Cost) -> str:
     """What a map adds for each item of lists whose length is not known."""
     lengths = " and ".join(f"the length of {name}" for name in each.lists)
-    cost = f"{_count(each.requests)} requests, {_count(each.tokens)} generated tokens"
-    return f"and for {each.program}, times {lengths}: {cost}"
+    return f"and for {each.program}, times {lengths}: {_sums(cost)}"
 
 
 def _count(number: float) -> str:

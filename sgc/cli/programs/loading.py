@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
-from sgc.cli.running.rows import checked
 from sgc.core.stops import INTERPRET
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
 from sgc.ir.types import JSON, Type

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from sgc.cli.output.results import check_writable, show_text, summary, to_json
 from sgc.cli.programs.loading import load_program
-from sgc.cli.running.run import check_writable, show_text, summary, to_json
 from sgc.errors import RunLogError, UsageError
 from sgc.programs.function import Function
 from sgc.programs.program import Program

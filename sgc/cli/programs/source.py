@@ -178,18 +178,6 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def check_texts(arguments: Mapping[str, Any]) -> None:
-    """Raises UsageError for a text that cannot be written as UTF-8."""
-    for name, value in arguments.items():
-        try:
-            json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"argument {name!r} is not valid Unicode: {error.reason}",
-                hint="it holds half of a surrogate pair; write the whole character",
-            ) from error
-
-
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

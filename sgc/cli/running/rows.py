@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 import click
 
 from sgc.cli.main import EXIT_ERROR
-from sgc.cli.programs.source import check_texts
-from sgc.errors import SgcError, UsageError
 from sgc.interpreter.calls import Canceller, run_eager
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.function import Function
@@ -26,7 +24,6 @@ from sgc.runs.planned_batch import make_batch
 from sgc.runs.row_iterator import run_each
 from sgc.runs.rows_file import InputRow
 from sgc.runs.run import RunState
-from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.loop import shared
 from sgc.runtime.executor.run.options import RunOptions
@@ -54,30 +51,6 @@ class RowsAsked:
             order=self.order or default,
             reorder_fields=self.reorder_fields,
         )
-
-
-def checked(
-    inputs: Sequence[InputRow], path: Path, loaded: Program | Function, bound: Sequence[str] = ()
-) -> list[InputRow]:
-    """Rows of a file that the program takes; raises, naming the line, for others.
-
-    bound: arguments that it was compiled for, which it takes no more.
-    """
-    rows = [
-        replace(row, arguments={n: v for n, v in row.arguments.items() if n not in bound})
-        for row in inputs
-    ]
-    for row in rows:
-        try:
-            check_texts(row.arguments)
-            if isinstance(loaded, Program):
-                bind_arguments(loaded.graph, row.arguments)
-            else:
-                loaded.signature.check_types(loaded.signature.bind((), row.arguments))
-        except SgcError as error:
-            place = f"{path}:{row.line}"
-            raise UsageError(f"{place}: {error.message}", hint=error.hint) from error
-    return rows
 
 
 def run_rows(

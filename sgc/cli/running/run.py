@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sgc.cli.output.results import StreamPrinter, check_writable, show_text, summary, to_json
+from sgc.cli.programs.arguments import check_texts, checked
 from sgc.cli.programs.loading import Given, Loaded, load_to_run, signature_types
-from sgc.cli.programs.source import check_texts, load_tools
+from sgc.cli.programs.source import load_tools
 from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
-from sgc.cli.running.rows import RowsAsked, checked, run_rows
+from sgc.cli.running.rows import RowsAsked, run_rows
 from sgc.errors import UsageError
-from sgc.ir.graph import Node
 from sgc.ir.types import Type
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.function import Function
@@ -31,7 +30,7 @@ from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import chrome_trace
 from sgc.runtime.executor.run.options import RunOptions
-from sgc.runtime.executor.run.record import Request, RunResult
+from sgc.runtime.executor.run.record import RunResult
 
 
 def run_program(
@@ -121,7 +120,7 @@ def run_program(
     if out is not None:
         _refuse_input(out, rows, Path(program))
         check_writable(out, "--out")
-    printer = _StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
+    printer = StreamPrinter(loaded.name, sys.stderr if as_json else sys.stdout) if stream else None
     with ExitStack() as held:
         run_log = open_log(log, resume, retry_effect, skip_effect)
         if run_log is not None:
@@ -184,15 +183,6 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
     given = [name for name, value in options.items() if not any(value is x for x in absent)]
     if given:
         raise UsageError(f"{given[0]} {why}")
-
-
-def check_writable(path: Path, option: str) -> None:
-    """Finds out before the run, not after it, that its timeline has no place."""
-    try:
-        with path.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from error
 
 
 def _refuse_input(out: Path, *read: Path | None) -> None:
@@ -261,106 +251,7 @@ def _run(
     endpoint: Endpoint,
     arguments: Mapping[str, Any],
     options: RunOptions,
-    printer: _StreamPrinter | None,
+    printer: StreamPrinter | None,
 ) -> RunResult:
     on_text = printer.show if printer is not None else None
     return loaded.run_once(arguments, options, endpoint, on_text)
-
-
-class _StreamPrinter:
-    """Writes the main stream's text as it appears."""
-
-    def __init__(self, main: str, out: Any) -> None:
-        self._main = main
-        self._out = out
-        self._style = _style(out)
-
-        self._broken: BrokenPipeError | None = None
-
-    def show(self, node: Node, path: str, text: str) -> None:
-        """Called from the run; a reader that has gone is no error of the program."""
-        if path == self._main and self._broken is None:
-            try:
-                self._out.write(self._style(text, node.op in ("gen", "select", "share")))
-                self._out.flush()
-            except BrokenPipeError as error:
-                self._broken = error
-
-    def end(self) -> None:
-        """Ends the line; raises what kept text from being written."""
-        if self._broken is not None:
-            raise self._broken
-        self._out.write("\n")
-        self._out.flush()
-
-
-def show_text(result: RunResult) -> None:
-    if not result.streams:  # compiled with --keep returns
-        click.echo(json.dumps(result.ret_value, ensure_ascii=False, default=repr))
-        return
-    style = _style(sys.stdout)
-    shown = (style(text, kind in ("generated", "chosen")) for kind, text in result.main.pieces)
-    click.echo("".join(shown), color=True)
-
-
-def _style(out: Any) -> Any:
-    """Sets generated text off from the prompt's own, where that can be seen."""
-    if not out.isatty() or "NO_COLOR" in os.environ:
-        return lambda text, is_generated: text
-    return lambda text, is_generated: (
-        click.style(text, fg="green", bold=True) if is_generated else text
-    )
-
-
-def to_json(result: RunResult) -> dict[str, Any]:
-    """The object that `--json` prints."""
-    return {
-        "program": result.program,
-        "text": result.text(),
-        "variables": dict(result.variables),
-        "return": result.ret_value,
-        "streams": [
-            {"name": stream.name, "text": stream.text, "variables": dict(stream.variables)}
-            for stream in result.streams
-        ],
-        "stats": {
-            **asdict(result.stats),
-            "hit_rate": round(result.stats.hit_rate, 4),
-            "seed": result.seed,
-            "by_request": [_timing(request) for request in result.requests],
-        },
-    }
-
-
-def _timing(request: Request) -> dict[str, Any]:
-    """What one request took: `wall_s` here, the other times in the engine."""
-    return {
-        "kind": request.kind,
-        "name": request.name,
-        "stream": request.path,
-        "line": str(request.loc or ""),
-        "wall_s": request.end_s - request.start_s,
-        **asdict(request.usage),
-    }
-
-
-def summary(result: RunResult) -> str:
-    """One line on what the run took."""
-    stats = result.stats
-    noun = "request" if stats.requests == 1 else "requests"
-    forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
-    reasoned = f" ({stats.reasoning_tokens} of them reasoning)" if stats.reasoning_tokens else ""
-    cost = "" if stats.cost_usd is None else f"${stats.cost_usd:.4g}, "
-    ahead = f" ({stats.answered_ahead} more answered ahead)" if stats.answered_ahead else ""
-    ahead += f" ({stats.shared_requests} more shared)" if stats.shared_requests else ""
-    ahead += f" ({stats.cached_requests} from the cache)" if stats.cached_requests else ""
-    logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""
-    n_written = stats.cache_written_tokens
-    written = f"{n_written} written to the cache, " if n_written else ""
-    return (
-        f"{stats.requests} {noun}{logged}{ahead}, {stats.prompt_tokens} prompt tokens "
-        f"({stats.cached_tokens} cached, {written}{stats.computed_tokens} computed, "
-        f"{stats.hit_rate:.0%} hit), "
-        f"{stats.completion_tokens} generated{forced}{reasoned}, {cost}{stats.wall_s:.2f} s, "
-        f"seed {result.seed}"
-    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import sgc
 from sgc.compat.sglang import expressions, interpreter, programs, test_utils, utils
-from sgc.compat.sglang.backends import providers, usage
+from sgc.compat.sglang.backends import base_backend, providers, usage
 from sgc.compat.sglang.backends import runtime_endpoint as backends
 from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
 from sgc.compat.sglang.server import arguments as server_args
@@ -132,7 +132,7 @@ def _ir() -> Names:
 def _backends() -> dict[str, Names]:
     runtime = {"RuntimeEndpoint": backends.RuntimeEndpoint, "Runtime": backends.Runtime}
     found: dict[str, Names] = {
-        "base_backend": {"BaseBackend": backends.BaseBackend},
+        "base_backend": {"BaseBackend": base_backend.BaseBackend},
         "runtime_endpoint": runtime,
         **{name.lower(): {name: provider} for name, provider in _PROVIDERS.items()},
     }

@@ -1,124 +1,163 @@
-"""What a run can cost at most, whichever way it goes and whatever comes back.
+"""What a run can cost at most, whichever path it takes and whatever comes back.
 
-The program is followed on bounds of its values (`lengths.py`): a test whose value is known goes one
-way, any other goes both, and of ways that meet the dearer counts. A loop is followed turn by turn,
-as its prompts grow, up to its bound (`ir.analysis`). What has no bound makes the sums infinite,
-and is named.
+A program is followed on bounds of its values (`lengths.py`). A test whose value is known goes one
+way, any other goes both, and where paths meet the dearer counts. A loop is followed turn by turn,
+as its prompts grow. Where that would take too long, or nothing says when the loop ends, one turn on
+values that may be of any turn stands for all of them, as often as the loop can turn
+(`flow.py`). What has no bound makes the sums infinite, and is named.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import networkx as nx
-
-from sgc.ir.analysis.ceiling import turns_of
-from sgc.ir.analysis.dependencies import flow_graph
 from sgc.ir.graph import Graph, Lit, Node, Operand
+from sgc.ir.limits import MAX_NESTING
+from sgc.predict.bounds.asks import Nodes
+from sgc.predict.bounds.cost import FREE, Cost
+from sgc.predict.bounds.flow import Counter, Flow
 from sgc.predict.bounds.lengths import Bound, known
-from sgc.predict.bounds.nodes import Nodes
-from sgc.predict.bounds.requests import Asking, Cost
-from sgc.predict.bounds.states import Made, Value, joined
+from sgc.predict.bounds.nodes import Terms
+from sgc.predict.bounds.requests import Asking, EngineAsking
+from sgc.predict.bounds.states import Result, Value, anything, covers, joined
+from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat
+from sgc.runtime.executor.run.options import RunOptions
 
-MAX_BLOCKS = 8_000  # that are followed; then a loop counts as one without a bound
+MAX_BLOCKS = 8_000  # that are followed path by path
+MAX_BLOCKS_FOR_ANY = 1_000  # with arguments that are not known, which decide few of the tests
+NODES_A_BLOCK = 50  # that are followed at most, on the average
 MAX_TURNS = 64  # of a loop without a bound that may still be seen to end
+MAX_LOOPS = 32  # in each other, that are looked into
+MAX_COUNTED = 10**15  # turns; more are any number
 
-Flow = Any  # a networkx graph of blocks by number
-Parts = Sequence[tuple[set[int], bool]]
+
+def ceiling_of(
+    graph: Graph,
+    arguments: Mapping[str, Any],
+    asking: Asking,
+    options: RunOptions,
+    tool_tokens: float,
+) -> Cost:
+    """Of one run with these arguments. tool_tokens: that a tool's result has at most."""
+    given = {name: known(value) for name, value in arguments.items()}
+    shared = _Shared(graph, Terms(asking, options, tool_tokens), MAX_BLOCKS)
+    return _Walk(graph, given, shared).run_all().cost
+
+
+def ceiling_for_any(graph: Graph) -> Cost:
+    """Of a run on our engine with any arguments, but for the prompts' tokens. Generations without
+    a `max_tokens` of their own count no tokens, and what is left to the interpreter counts nothing.
+    """
+    asking = EngineAsking(Capabilities("", ChatFormat({}), max_context=0), n_first=0)
+    terms = Terms(asking, RunOptions(max_tokens=0), math.inf, is_for_any=True)
+    shared = _Shared(graph, terms, MAX_BLOCKS_FOR_ANY)
+    return _Walk(graph, _any_arguments(graph), shared).run_all().cost
+
+
+def _any_arguments(graph: Graph) -> dict[str, Value]:
+    why = "an argument may be of any length"
+    return {param.value.name: anything(param.value.type, why) for param in graph.params}
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """At a block: what the way there costs, and what it hands on."""
+class _Arrival:
+    """At a block: what the path there costs, and what it hands on."""
 
     cost: Cost
     params: tuple[Value, ...] = ()
 
-    def joined(self, other: Arrival) -> Arrival:
+    def joined(self, other: _Arrival) -> _Arrival:
         pairs = zip(self.params, other.params, strict=True)
-        return Arrival(self.cost.or_else(other.cost), tuple(joined(a, b) for a, b in pairs))
+        return _Arrival(self.cost.or_else(other.cost), tuple(joined(a, b) for a, b in pairs))
 
 
-@dataclass(slots=True)
-class Result:
-    """cost: of the dearest way. returned, variables, text: what any way gives, at most."""
-
-    cost: Cost = field(default_factory=Cost)
-    returned: Value = field(default_factory=Bound)
-    variables: dict[str, Value] = field(default_factory=dict)
-    text: Bound = field(default_factory=Bound)
+_Arrivals = dict[int, _Arrival]
 
 
-class Budget:
-    """How many blocks may still be followed, in a program and those that it calls."""
+class _Shared:
+    """What a program and those that it calls have together: terms, and time to follow paths."""
 
-    def __init__(self, n_blocks: int = MAX_BLOCKS) -> None:
-        self.n_left = n_blocks
+    def __init__(self, graph: Graph, terms: Terms, n_blocks: int) -> None:
+        self.called = graph.called
+        self.terms = terms
+        self._flows: dict[int, Flow] = {}
+        self._for_any: list[Result] = []
+        self._n_blocks, self._n_nodes = n_blocks, n_blocks * NODES_A_BLOCK
 
-    def take(self) -> bool:
-        self.n_left -= 1
-        return self.n_left >= 0
+    def flow(self, graph: Graph) -> Flow:
+        return self._flows.setdefault(id(graph), Flow(graph))
 
+    def spend(self, n_nodes: int, n_blocks: int = 1) -> None:
+        self._n_blocks -= n_blocks
+        self._n_nodes -= n_nodes
 
-def ceiling_of(
-    graph: Graph, arguments: Mapping[str, Any], asking: Asking, options: Any, tool_tokens: float
-) -> Cost:
-    """Of one run with these arguments. tool_tokens: that a tool's result has at most."""
-    bounds = {name: known(value) for name, value in arguments.items()}
-    return _Walk(graph, graph.called, bounds, asking, options, tool_tokens, Budget()).run().cost
+    @property
+    def is_spent(self) -> bool:
+        return self._n_blocks < 0 or self._n_nodes < 0
+
+    def for_any(self, number: int) -> Result:
+        while len(self._for_any) <= number:  # each calls those before it
+            graph = self.called[len(self._for_any)]
+            found = _Walk(graph, _any_arguments(graph), self, depth=MAX_NESTING + 1).run_all()
+            self._for_any.append(found)
+        return self._for_any[number]
 
 
 class _Walk:
-    """Through one program."""
+    """Through one program; the `Calls` of its nodes. depth: of the programs that call it."""
 
     def __init__(
-        self,
-        graph: Graph,
-        called: Sequence[Graph],
-        arguments: Mapping[str, Value],
-        asking: Asking,
-        options: Any,
-        tool_tokens: float,
-        budget: Budget,
+        self, graph: Graph, arguments: Mapping[str, Value], shared: _Shared, depth: int = 0
     ) -> None:
         self._graph = graph
-        self._context = (called, asking, options, tool_tokens, budget)
-        self._budget = budget
-        self._flow: Flow = flow_graph(graph)
-        self._numbers = {block.name: number for number, block in enumerate(graph.blocks)}
-        self._known_parts: dict[tuple[frozenset[int], int | None], Parts] = {}
+        self._shared = shared
+        self._depth = depth
+        self._n_around = 0  # loops
+        self._flow = shared.flow(graph)
         self._result = Result()
-        self._nodes = Nodes(asking, options, tool_tokens, self._run_called)
+        self._nodes = Nodes(shared.terms, self._flow, self)
         for param in graph.params:
             name = param.value.name
             default = self._nodes.of(param.default) if param.default is not None else Bound()
             self._nodes.values[name] = arguments.get(name, default)
 
-    def run(self) -> Result:
+    def run_all(self) -> Result:
         everything = set(range(len(self._graph.blocks)))
-        self._region(everything, {0: Arrival(Cost())}, barrier=None)
+        self._region(everything, {0: _Arrival(FREE)}, barrier=None)
         return self._result
 
-    def _run_called(self, number: int, fixed: Mapping[str, Value], item: Value) -> Result:
-        called, asking, options, tool_tokens, budget = self._context
-        graph = called[number]
-        (element,) = (p.value.name for p in graph.params if p.value.name not in fixed)
-        arguments = {**fixed, element: item}
-        return _Walk(graph, called, arguments, asking, options, tool_tokens, budget).run()
+    # -- called programs ------------------------------------------------------------------
 
-    # -- ways -----------------------------------------------------------------------------
+    @property
+    def is_rough(self) -> bool:
+        return self._shared.is_spent or self._depth > MAX_NESTING
+
+    def name(self, number: int) -> str:
+        return self._shared.called[number].name
+
+    def run(self, number: int, fixed: Mapping[str, Value], item: Value) -> Result:
+        if self.is_rough:
+            return self.for_any(number)
+        graph = self._shared.called[number]
+        (element,) = (p.value.name for p in graph.params if p.value.name not in fixed)
+        return _Walk(graph, {**fixed, element: item}, self._shared, self._depth + 1).run_all()
+
+    def for_any(self, number: int) -> Result:
+        return self._shared.for_any(number)
+
+    # -- paths ----------------------------------------------------------------------------
 
     def _region(
-        self, blocks: set[int], entries: Mapping[int, Arrival], barrier: int | None
-    ) -> dict[int, Arrival]:
-        """Follows part of the program once, and nothing beyond the barrier; gives where it is
+        self, blocks: set[int], entries: Mapping[int, _Arrival], barrier: int | None
+    ) -> _Arrivals:
+        """Follows part of the program once, and nothing beyond the barrier; returns where it is
         left for, loops that lead back among it.
         """
-        waiting, left = dict(entries), dict[int, Arrival]()
-        for members, is_loop in self._parts(frozenset(blocks), barrier):
+        waiting, left = dict(entries), _Arrivals()
+        for members, is_loop in self._flow.parts(frozenset(blocks), barrier):
             arrived = {number: waiting.pop(number) for number in members if number in waiting}
             if not arrived:
                 continue
@@ -128,67 +167,136 @@ class _Walk:
                 _arrive(waiting if stays else left, target, arrival)
         return left
 
-    def _parts(self, blocks: frozenset[int], barrier: int | None) -> Parts:
-        """Loops and blocks in none of a part of the program, in an order in which they may run; and
-        which of the two they are. Nothing goes on from the barrier.
-        """
-        key = (blocks, barrier)
-        if key not in self._known_parts:
-            inside = self._flow.subgraph(blocks).copy()
-            if barrier is not None:
-                inside.remove_edges_from(list(inside.out_edges(barrier)))
-            condensed = nx.condensation(inside)
-            found = [condensed.nodes[part]["members"] for part in nx.topological_sort(condensed)]
-            self._known_parts[key] = [
-                (members, len(members) > 1 or inside.has_edge(*(min(members),) * 2))
-                for members in found
-            ]
-        return self._known_parts[key]
-
-    def _loop(self, part: set[int], entries: Mapping[int, Arrival]) -> dict[int, Arrival]:
+    def _loop(self, part: set[int], entries: Mapping[int, _Arrival]) -> _Arrivals:
         """All turns of a loop."""
-        bounded = turns_of(self._graph, part)
-        barrier, n_turns = bounded or (min(part), MAX_TURNS)
-        exits: dict[int, Arrival] = {}
-        current = dict(entries)
-        n_done = 0
+        if self._n_around == MAX_LOOPS:
+            return self._not_followed(part, entries)
+        barrier, n_turns = self._turns(part, entries)
+        exits, seen, current = _Arrivals(), _Arrivals(), dict(entries)
+        n_left = n_turns if math.isfinite(n_turns) else MAX_TURNS
+        self._n_around += 1
         with self._nodes.peaks():
-            while current and n_done < n_turns and self._budget.n_left > 0:
-                n_done += 1
+            while current and n_left and not self.is_rough:
+                n_left -= 1
+                for target, arrival in current.items():
+                    _arrive(seen, target, arrival)
                 found = self._region(part, current, barrier)
                 current = {}
                 for target, arrival in found.items():
                     _arrive(current if target in part else exits, target, arrival)
-        if current and (bounded is None or n_done < n_turns):  # else the next turn is an error
-            return self._endless(part, exits, current)
-        return exits
+        if current and (self.is_rough or math.isinf(n_turns)):
+            exits = self._at_once(part, entries, seen, barrier, n_turns)
+        self._n_around -= 1
+        return exits  # where a bounded loop is not left by now, the next turn is an error
 
-    def _endless(
-        self, part: set[int], exits: dict[int, Arrival], current: Mapping[int, Arrival]
-    ) -> dict[int, Arrival]:
-        """A loop whose turns nobody counts: what is asked in it may be asked any number of times,
-        and what it hands on may be of any length.
+    def _turns(self, part: set[int], entries: Mapping[int, _Arrival]) -> tuple[int, float]:
+        """A block of a loop, and how many turns a run makes at most, if each turn but the last ends
+        with this block. Loops inside have turns of their own.
         """
-        where = self._where(part)
-        asks = any(
-            node.op in ("gen", "gen_n", "select", "map")
-            for number in part
-            for node in self._graph.blocks[number].nodes
-        )
-        more = Cost()
-        if asks:
-            why = f"{where}: the loop has no bound that is known"
-            more = Cost(*(math.inf,) * 4, why)
-        targets = {t for number in part for t in self._flow.successors(number)} - part
-        for target in targets:
-            n_params = len(self._graph.blocks[target].params)
-            endless = Bound(math.inf, why=f"{where}: it grows in a loop without a bound")
-            worst = max(current.values(), key=lambda arrival: arrival.cost.money)
-            arrival = exits.get(target, Arrival(worst.cost, (endless,) * n_params))
-            exits[target] = replace(arrival, cost=arrival.cost.plus(more))
-        if not targets:
-            self._result.cost = self._result.cost.or_else(more)
-        return exits
+        counters = self._flow.counters(part)
+        for counter in counters:
+            if isinstance(counter.limit, Lit) and (n_turns := self._counted(counter, entries)):
+                return counter.block, n_turns
+        jump = self._flow.bounded_jump(part)
+        if jump is not None:
+            return jump[0], jump[1] + 1
+        for counter in counters:
+            if n_turns := self._counted(counter, entries):
+                return counter.block, n_turns
+        return min(part), math.inf
+
+    def _counted(self, counter: Counter, entries: Mapping[int, _Arrival]) -> int | None:
+        """How many turns a counter allows; None where its limit, or what it begins with, is not
+        known.
+        """
+        begins: list[int | None] = []
+        for number, arrival in entries.items():
+            params = self._graph.blocks[number].params
+            for param, value in zip(params, arrival.params, strict=True):
+                if param.name in counter.begins:
+                    least = 0 if param.name in self._flow.from_zero else None
+                    whole = _whole(value)
+                    begins.append(least if whole is None else whole)
+        limit = _whole(self._nodes.of(counter.limit))
+        known = [number for number in begins if number is not None]
+        if limit is None or not known or len(known) < len(begins):
+            return None
+        n_turns = max(limit - min(known), 1)
+        return n_turns if n_turns < MAX_COUNTED else None
+
+    def _at_once(
+        self, part: set[int], entries: Mapping[int, _Arrival], seen: Mapping[int, _Arrival],
+        barrier: int, n_turns: float,
+    ) -> _Arrivals:  # fmt: skip
+        """All turns of a loop as one, on values that may be of any of them."""
+        before = self._result.cost
+        starts = {target: replace(arrival, cost=FREE) for target, arrival in seen.items()}
+        is_any = False
+        while True:
+            if self.is_rough and not is_any:
+                starts = self._starts_of_any(part, entries, barrier)
+                is_any = True
+            self._result.cost = FREE
+            found = self._region(part, starts, barrier)
+            again = {target: found.pop(target) for target in part if target in found}
+            if is_any or not self._widen(part, starts, again):
+                break
+        turn = FREE
+        for arrival in again.values():
+            turn = turn.or_else(arrival.cost)
+        cost = FREE
+        for arrival in entries.values():
+            cost = cost.or_else(arrival.cost)
+        turn = turn.times(n_turns - 1)
+        if math.isinf(n_turns) and turn != FREE:
+            turn = replace(turn, why=turn.why or f"{self._where(part)}: {_NO_BOUND}")
+        cost = cost.plus(turn)
+        self._result.cost = before.or_else(cost.plus(self._result.cost))
+        return {t: replace(arrival, cost=cost.plus(arrival.cost)) for t, arrival in found.items()}
+
+    def _starts_of_any(
+        self, part: set[int], entries: Mapping[int, _Arrival], barrier: int
+    ) -> _Arrivals:
+        """Where turns may begin, with any values."""
+        why = f"{self._where(part)}: the loop has too many turns to follow"
+        numbers = {*entries, *self._flow.after(barrier) & part}
+        return {number: self._any(number, FREE, why) for number in numbers}
+
+    def _any(self, number: int, cost: Cost, why: str) -> _Arrival:
+        params = self._graph.blocks[number].params
+        return _Arrival(cost, tuple(anything(param.type, why) for param in params))
+
+    def _widen(self, part: set[int], starts: _Arrivals, again: Mapping[int, _Arrival]) -> bool:
+        """Whether values that come back are not among those that a turn began with; now they are,
+        whatever comes back next.
+        """
+        is_wider = False
+        why = f"{self._where(part)}: it grows in a loop without a bound"
+        for target, arrival in again.items():
+            before = starts.get(target)
+            if before is None:
+                starts[target], is_wider = replace(arrival, cost=FREE), True
+                continue
+            any_ = self._any(target, FREE, why)
+            pairs = zip(before.params, arrival.params, any_.params, strict=True)
+            params = tuple(old if covers(old, new) else most for old, new, most in pairs)
+            if any(a is not b for a, b in zip(params, before.params, strict=True)):
+                starts[target], is_wider = _Arrival(FREE, params), True
+        return is_wider
+
+    def _not_followed(self, part: set[int], entries: Mapping[int, _Arrival]) -> _Arrivals:
+        """A loop in too many others."""
+        why = f"{self._where(part)}: the loop lies in too many others"
+        cost = FREE
+        for arrival in entries.values():
+            cost = cost.or_else(arrival.cost)
+        nodes = [node for number in part for node in self._graph.blocks[number].nodes]
+        self._shared.spend(len(nodes), len(part))
+        if any(node.op in ("gen", "gen_n", "select", "fork", "map") for node in nodes):
+            cost = cost.plus(Cost.unbounded(why))
+        self._result.cost = self._result.cost.or_else(cost)
+        targets = set().union(*map(self._flow.after, part)) - part
+        return {target: self._any(target, cost, why) for target in targets}
 
     def _where(self, part: set[int]) -> str:
         locs = [node.loc for n in sorted(part) for node in self._graph.blocks[n].nodes if node.loc]
@@ -196,43 +304,31 @@ class _Walk:
 
     # -- blocks ---------------------------------------------------------------------------
 
-    def _block(self, number: int, arrival: Arrival) -> dict[int, Arrival]:
-        """Follows one block; gives where it goes on to."""
+    def _block(self, number: int, arrival: _Arrival) -> _Arrivals:
+        """Follows one block; returns where it goes on to."""
         block = self._graph.blocks[number]
         for param, value in zip(block.params, arrival.params, strict=True):
             self._nodes.set(param.name, value)
         cost = arrival.cost
         for node in block.nodes[:-1]:
             made = self._nodes.run(node)
-            cost = cost.plus(made.cost)
-            self._take(made)
-        if not self._budget.take():
-            why = f"{self._where({number})}: there are too many turns to follow"
-            self._result.cost = self._result.cost.or_else(Cost(*(math.inf,) * 4, why))
-            return {}
+            if made.cost is not FREE:
+                cost = cost.plus(made.cost)
+            self._result.take(made)
+        self._shared.spend(len(block.nodes))
         last = block.nodes[-1]
-        found = {}
-        for target, args in self._targets(last):
-            found[self._numbers[target]] = Arrival(cost, tuple(map(self._nodes.of, args)))
-        if not found:
-            self._end(last, cost)
-        return found
-
-    def _take(self, made: Made) -> None:
-        for name, value in made.variables.items():
-            before = self._result.variables.get(name)
-            self._result.variables[name] = value if before is None else joined(before, value)
-        if made.text is not None:
-            self._result.text = self._result.text.joined(made.text)
-
-    def _end(self, last: Node, cost: Cost) -> None:
         if last.op == "return":
             value = self._nodes.of(last.get("value"))
             self._result.returned = joined(self._result.returned, value)
-        elif last.op == "deopt":
-            why = f"{last.loc or 'a line unknown'}: what is left to the interpreter has no bound"
-            cost = cost.plus(Cost(*(math.inf,) * 4, why))
+        elif last.op == "deopt" and not self._shared.terms.is_for_any:
+            where = last.loc or "a line unknown"
+            cost = cost.plus(Cost.unbounded(f"{where}: {_NOT_COMPILED}"))
+        # A run may end here with an error.
         self._result.cost = self._result.cost.or_else(cost)
+        return {
+            self._flow.numbers[target]: _Arrival(cost, tuple(map(self._nodes.of, args)))
+            for target, args in self._targets(last)
+        }
 
     def _targets(self, last: Node) -> Iterator[tuple[str, Sequence[Operand]]]:
         """The blocks that a terminator may go on with, and what it hands on."""
@@ -256,11 +352,22 @@ class _Walk:
         return list(dict.fromkeys([*targets, *([default] if default else [])]))
 
 
+_NO_BOUND = "the loop has no bound that is known"
+_NOT_COMPILED = "the part left to the interpreter has no bound"
+
+
+def _whole(value: Value) -> int | None:
+    """A whole number, if it is known."""
+    if not isinstance(value, Bound) or value.known is None or type(value.known[0]) is not int:
+        return None
+    return int(value.known[0])
+
+
 def _literals(operand: Operand) -> list[Any]:
     assert isinstance(operand, tuple)
     return [item.value for item in operand if isinstance(item, Lit)]
 
 
-def _arrive(at: dict[int, Arrival], target: int, arrival: Arrival) -> None:
+def _arrive(at: _Arrivals, target: int, arrival: _Arrival) -> None:
     before = at.get(target)
     at[target] = arrival if before is None else before.joined(arrival)

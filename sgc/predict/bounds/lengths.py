@@ -2,7 +2,7 @@
 
 A value that is known is known as it is, and counts a token a byte. A generated text counts as many
 tokens as it may have been generated with, wherever it goes unchanged; where its letters are changed
-each of its tokens counts as `TOKEN_BYTES`. What a function gives is bounded by what it does.
+each of its tokens counts as `TOKEN_BYTES`. A function bounds its result.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Kind
+from sgc.predict.bounds.cost import product
 from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.ops.functions import evaluate, failure
@@ -80,14 +81,14 @@ def gathered(items: Sequence[Bound]) -> Bound:
 
 
 def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
-    """What a function of the table gives; known, if its arguments are."""
+    """The result of a function of the table; known if its arguments are."""
     values = _values(args)
     if values is not None:
         try:
             return known(evaluate(fn, *values))
         except LimitExceeded:
             return Bound(math.inf, why=f"{where}: {fn} of these values is too long")
-        except Exception:  # Python's own: this way ends there, and costs nothing more
+        except Exception:  # Python's own: this path ends there, and costs nothing more
             return Bound(0.0)
     if fn == "item" and args[0].items is not None and args[1].known is not None:
         return _item(args[0].items, args[1].known[0])
@@ -96,10 +97,10 @@ def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
         return Bound(5.0)
     rule = _RULES.get(fn)
     if rule is None:
-        return Bound(math.inf, why=f"{where}: what {fn} gives may be of any length")
+        return Bound(math.inf, why=f"{where}: the result of {fn} may be of any length")
     tokens = rule(args)
     length = args[0].changed + 1 if kind is Kind.LIST and args else math.inf
-    why = _why(args) or f"{where}: what {fn} gives may be of any length"
+    why = _why(args) or f"{where}: the result of {fn} may be of any length"
     return Bound(tokens, length=length, why="" if math.isfinite(tokens) else why)
 
 
@@ -164,7 +165,7 @@ def _padded(args: Sequence[Bound]) -> float:
 
 
 def _repeated(args: Sequence[Bound]) -> float:
-    return args[0].tokens * max(_whole(args, 1), 0.0)
+    return product(args[0].tokens, max(_whole(args, 1), 0.0))
 
 
 def _whole(args: Sequence[Bound], at: int) -> float:
@@ -175,7 +176,7 @@ def _whole(args: Sequence[Bound], at: int) -> float:
 
 def _replaced(args: Sequence[Bound]) -> float:
     """At most once for each character, and before the first."""
-    return args[0].changed + (args[0].changed + 1) * args[2].tokens
+    return args[0].changed + product(args[0].changed + 1, args[2].tokens)
 
 
 def _substituted(args: Sequence[Bound]) -> float:
@@ -183,12 +184,11 @@ def _substituted(args: Sequence[Bound]) -> float:
     text, put = args[2], args[3]
     if put.known is None or "\\" in str(put.known[0]):
         return math.inf
-    return text.changed + (text.changed + 1) * put.tokens
+    return text.changed + product(text.changed + 1, put.tokens)
 
 
 def _joined(args: Sequence[Bound]) -> float:
-    n = args[1].n_items
-    return args[1].tokens + (args[0].tokens * n if args[0].tokens else 0.0)
+    return args[1].tokens + product(args[0].tokens, args[1].n_items)
 
 
 def _formatted(args: Sequence[Bound]) -> float:

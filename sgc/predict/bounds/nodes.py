@@ -1,43 +1,54 @@
-"""What each op gives and costs at most, from the bounds of its operands; one handler an op."""
+"""What ops that ask nobody return at most, from the bounds of their operands; one handler an op.
+
+A fork is among them: it may have its prompt kept. Ops that ask are in `asks.py`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from sgc.errors import UsageError
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.sampling import SAMPLING
+from sgc.predict.bounds.cost import FREE
+from sgc.predict.bounds.flow import Flow
 from sgc.predict.bounds.lengths import Bound, attempted, computed, gathered, known
-from sgc.predict.bounds.requests import Asking, Cost
-from sgc.predict.bounds.states import Made, Stream, Value, joined
+from sgc.predict.bounds.requests import Asking
+from sgc.predict.bounds.states import Made, Stream, Value, anything, joined
+from sgc.runtime.executor.interface.limits import MAX_TEXT
 from sgc.runtime.executor.ops.handlers import as_text
-from sgc.runtime.executor.run.options import RunOptions, decide_sampling
-
-if TYPE_CHECKING:
-    from sgc.predict.bounds.ceiling import Result
+from sgc.runtime.executor.run.options import RunOptions
 
 _SAMPLING = frozenset(row.name for row in SAMPLING)
 
 
-RunCalled = Callable[[int, Mapping[str, Value], Value], "Result"]
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a bound is for. tool_tokens: that a tool's result has at most. is_for_any: for any
+    arguments: what a map over a list of unknown length costs is kept apart, and tokens are counted
+    of generations with a literal `max_tokens` alone.
+    """
+
+    asking: Asking
+    options: RunOptions
+    tool_tokens: float
+    is_for_any: bool = False
 
 
-class Nodes:
-    """The values of one program, by name, as they are made."""
+class PlainNodes:
+    """The values of one program, by name, as they are made by what asks nobody."""
 
-    def __init__(
-        self, asking: Asking, options: RunOptions, tool_tokens: float, run_called: RunCalled
-    ) -> None:
+    handlers: ClassVar[Mapping[str, Callable[[Any, Node], Made]]] = {}
+
+    def __init__(self, terms: Terms, flow: Flow) -> None:
         self.values: dict[str, Value] = {}
-        self._asking = asking
-        self._options = options
-        self._tool_tokens = tool_tokens
-        self._run_called = run_called
+        self._terms = terms
+        self._asking = terms.asking
+        self._flow = flow
         self._peaks: list[dict[str, Value]] = []
 
     @contextmanager
@@ -59,10 +70,17 @@ class Nodes:
 
     def of(self, operand: Operand) -> Value:
         if isinstance(operand, Ref):
-            return self.values[operand.name]
+            value = self.values.get(operand.name)
+            return self.anything(operand.name) if value is None else value
         if isinstance(operand, Lit):
             return known(operand.value)
         return gathered([self._bound(item) for item in operand])
+
+    def anything(self, name: str) -> Value:
+        """A value of a path that is not followed by itself."""
+        found = self._flow.definitions[name]
+        where = found.place.node.loc if found.place.node is not None else None
+        return anything(found.value.type, f"{where or name}: it may be of any length")
 
     def _bound(self, operand: Operand) -> Bound:
         value = self.of(operand)
@@ -80,15 +98,15 @@ class Nodes:
         return [self._bound(item) for item in operand] if isinstance(operand, tuple) else []
 
     def run(self, node: Node) -> Made:
-        """Follows a node and keeps what it gives."""
-        handler = _HANDLERS.get(node.op)
+        """Follows a node and keeps its results."""
+        handler = self.handlers.get(node.op)
         made = handler(self, node) if handler is not None else self._any(node)
         for result, value in zip(node.results, made.values, strict=True):
             self.set(result.name, value)
         return made
 
     def _any(self, node: Node) -> Made:
-        """An op that is not looked at: it gives no more than it gets, all of it together."""
+        """An op that is not looked into: its results are no longer than its operands together."""
         operands = [self._bound(operand) for _, operand in node.fields]
         total = sum(operand.tokens for operand in operands)
         why = next((operand.why for operand in operands if operand.why), "")
@@ -131,7 +149,7 @@ class Nodes:
     def _fork(self, node: Node) -> Made:
         stream = self._stream(node)
         n_states = len(node.results)
-        cost = Cost()
+        cost = FREE
         if n_states > 2 and stream.tokens:
             cost = replace(self._asking.commit(stream.asked()), why=stream.why)
         return Made((stream,) * n_states, cost)
@@ -168,7 +186,10 @@ class Nodes:
         return Made((self._bound(node.get("value")),))
 
     def _winner_values(self, node: Node) -> Made:
-        return Made((replace(gathered(self._items(node, "items")), items=None, known=None),))
+        items = self._items(node, "items")
+        most = max((item.tokens for item in items), default=0.0)
+        why = next((item.why for item in items if item.why), "")
+        return Made((gathered([Bound(most, why=why)] * len(items)),))
 
     def _first(self, node: Node) -> Made:
         n = len(self._items(node, "entries"))
@@ -186,10 +207,11 @@ class Nodes:
 
     def _concat(self, node: Node) -> Made:
         parts = self._items(node, "parts")
-        if all(part.known is not None for part in parts):
+        tokens = sum(part.tokens for part in parts)
+        if all(part.known is not None for part in parts) and tokens <= MAX_TEXT:
             return Made((known("".join(as_text(p.known[0]) for p in parts if p.known)),))
         why = next((part.why for part in parts if part.why), "")
-        return Made((Bound(sum(part.tokens for part in parts), why=why),))
+        return Made((Bound(tokens, why=why),))
 
     def _format(self, node: Node) -> Made:
         args = [self._bound(node.get("value")), known(node.text("spec"))]
@@ -226,9 +248,9 @@ class Nodes:
 
     def _tool(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
-        tokens, why = self._tool_tokens, ""
+        tokens, why = self._terms.tool_tokens, ""
         if math.isinf(tokens):
-            why = f"{where}: what the tool {node.text('name')!r} gives may be of any length"
+            why = f"{where}: the result of the tool {node.text('name')!r} may be of any length"
         given = node.get("on_error")
         if isinstance(given, Lit) and isinstance(given.value, str):
             tokens = max(tokens, known(json.loads(given.value)).tokens)
@@ -236,135 +258,43 @@ class Nodes:
 
     def _outcome(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
-        why = f"{where}: what the error of a tool says may be of any length"
-        text = Bound(self._tool_tokens, why=why if math.isinf(self._tool_tokens) else "")
+        why = f"{where}: the error of a tool may be of any length"
+        text = Bound(
+            self._terms.tool_tokens, why=why if math.isinf(self._terms.tool_tokens) else ""
+        )
         return Made((Bound(), text, text, text))
 
-    # -- asking ---------------------------------------------------------------------------
 
-    def _gen(self, node: Node) -> Made:
-        n = 1 if self.of(node.get("single")) == known(True) else self._options.n
-        if node.op == "gen_n":
-            n = int(self._known(node, "n"))
-        stream, given = self._stream(node), dict[str, Any]()
-        for name in (name for name, _ in node.fields if name in _SAMPLING):
-            operand = node.get(name)
-            items = operand if isinstance(operand, tuple) else None
-            value = self._known(node, name)
-            given[name] = tuple(value) if items is not None else value
-        capabilities = self._asking.capabilities
-        sampling = decide_sampling(given, self._options, capabilities.chat.stop)
-        ahead = self._known(node, "ahead") if node.op == "gen" else 0
-        ahead = ahead if capabilities.speculates else 0
-        cost = self._asking.generate(stream.asked(), sampling, n, ahead)
-        kept = max((known(stop).tokens for stop in sampling.stop), default=0.0)
-        tokens = sampling.max_tokens + (kept if given.get("keep_stop") else 0.0)
-        value = Bound(float(tokens))
-        if n > 1 or node.op == "gen_n":
-            value = gathered([value] * n)
-        return Made((stream.plus(tokens), value), replace(cost, why=cost.why or stream.why))
-
-    def _known(self, node: Node, name: str) -> Any:
-        """A parameter of a generation; raises UsageError for one that only a run can tell."""
-        value = self._bound(node.get(name))
-        if value.known is None:
-            raise UsageError(
-                f"{name} is decided by what is generated, so that nothing can be said of its cost",
-                where=str(node.loc or ""),
-                hint="take it from an argument or a constant",
-            )
-        return value.known[0]
-
-    def _select(self, node: Node) -> Made:
-        stream, choices = self._stream(node), self._items(node, "choices")
-        method = self._bound(node.get("method")).known
-        unconditional = method is not None and "unconditional" in str(method[0])
-        cost = self._asking.select(stream.asked(), choices, unconditional)
-        tokens = max(choice.tokens for choice in choices)
-        why = next((choice.why for choice in choices if choice.why), "")
-        stream = stream.plus(tokens, why=why)
-        return Made((stream, Bound(tokens, why=why)), replace(cost, why=cost.why or stream.why))
-
-    def _map(self, node: Node) -> Made:
-        names = [str(each.known[0]) for each in self._items(node, "keys") if each.known]
-        fixed = dict(zip(names, self._items(node, "args"), strict=True))
-        number = int(self._known(node, "program"))
-        items = self._bound(node.get("items"))
-        results = [self._run_called(number, fixed, item) for item in _each(items)]
-        times = 1.0
-        if items.known is None and items.items is None:
-            times = items.n_items
-        cost, why = Cost(), f"{node.loc or 'a line unknown'}: the list may be of any length"
-        for result in results:
-            cost = cost.plus(result.cost.times(times))
-        if math.isinf(times):
-            cost = replace(cost, why=cost.why or why)
-        return Made(tuple(self._lists(node, results, times, why)), cost)
-
-    def _lists(
-        self, node: Node, results: Sequence[Result], times: float, why: str
-    ) -> Iterator[Value]:
-        wanted: list[list[Value]] = [
-            [result.variables.get(str(name.known[0]), Bound()) for result in results]
-            for name in self._items(node, "names")
-            if name.known is not None
-        ]
-        if node.get("returns") == Lit(True):
-            wanted.append([result.returned for result in results])
-        if node.get("texts") == Lit(True):
-            wanted.append([result.text for result in results])
-        for values in wanted:
-            bounds = [v if isinstance(v, Bound) else Bound(v.tokens, why=v.why) for v in values]
-            if times == 1.0:
-                yield gathered(bounds)
-            else:
-                tokens = (bounds[0].tokens + 4) * times + 2 if bounds else 2.0
-                yield Bound(tokens, length=times, why=why if math.isinf(times) else "")
-
-
-def _each(items: Bound) -> Sequence[Bound]:
-    """The items of a list; one that stands for all, where they are not known."""
-    if items.known is not None:
-        value = items.known[0]
-        return [known(item) for item in value] if isinstance(value, (list, tuple)) else []
-    return items.items if items.items is not None else [Bound(items.tokens, why=items.why)]
-
-
-Handler = Callable[[Nodes, Node], Made]
-_HANDLERS: dict[str, Handler] = {
-    "stream": Nodes._begin,
-    "const": Nodes._const,
-    "append": Nodes._append,
-    "role_begin": Nodes._role_begin,
-    "role_end": Nodes._same,
-    "cache": Nodes._same,
+PlainNodes.handlers = {
+    "stream": PlainNodes._begin,
+    "const": PlainNodes._const,
+    "append": PlainNodes._append,
+    "role_begin": PlainNodes._role_begin,
+    "role_end": PlainNodes._same,
+    "cache": PlainNodes._same,
     "prefetch": lambda nodes, node: Made(),
-    "fork": Nodes._fork,
-    "image": Nodes._image,
-    "video": Nodes._image,
-    "append_span": Nodes._append_span,
-    "span": Nodes._span,
-    "text_of": Nodes._text_of,
-    "separate_reasoning": Nodes._separate,
-    "share": Nodes._share,
-    "winner": Nodes._same,
-    "winner_value": Nodes._winner_value,
-    "winner_values": Nodes._winner_values,
-    "join_first": Nodes._first,
-    "ended": Nodes._ended,
-    "publish": Nodes._publish,
-    "concat": Nodes._concat,
-    "format": Nodes._format,
-    "list": Nodes._list,
-    "record": Nodes._record,
-    "compute": Nodes._compute,
-    "attempt": Nodes._attempt,
-    "unset": Nodes._unset,
-    "media": Nodes._media,
-    "tool": Nodes._tool,
-    "outcome": Nodes._outcome,
-    "gen": Nodes._gen,
-    "gen_n": Nodes._gen,
-    "select": Nodes._select,
-    "map": Nodes._map,
+    "fork": PlainNodes._fork,
+    "image": PlainNodes._image,
+    "video": PlainNodes._image,
+    "append_span": PlainNodes._append_span,
+    "span": PlainNodes._span,
+    "text_of": PlainNodes._text_of,
+    "separate_reasoning": PlainNodes._separate,
+    "share": PlainNodes._share,
+    "winner": PlainNodes._same,
+    "winner_value": PlainNodes._winner_value,
+    "winner_values": PlainNodes._winner_values,
+    "join_first": PlainNodes._first,
+    "ended": PlainNodes._ended,
+    "publish": PlainNodes._publish,
+    "concat": PlainNodes._concat,
+    "format": PlainNodes._format,
+    "list": PlainNodes._list,
+    "record": PlainNodes._record,
+    "compute": PlainNodes._compute,
+    "attempt": PlainNodes._attempt,
+    "unset": PlainNodes._unset,
+    "media": PlainNodes._media,
+    "tool": PlainNodes._tool,
+    "outcome": PlainNodes._outcome,
 }

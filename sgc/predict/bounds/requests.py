@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sgc.predict.bounds.cost import Cost
 from sgc.predict.bounds.lengths import Bound
 from sgc.runtime.executor.backends.providers.backend import TOKENS_A_MESSAGE
 from sgc.runtime.executor.backends.providers.choose import ROOM_TO_REASON
@@ -25,48 +26,6 @@ from sgc.runtime.executor.interface.backend import Capabilities, Sampling
 from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, plan_constraint
 
 INSTRUCTION = 96  # bytes of what tells a model to take one of some choices, beside them
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """At most. money: US dollars, 0 where none is asked. why: what makes any of it unbounded."""
-
-    requests: float = 0.0
-    prompt_tokens: float = 0.0
-    completion_tokens: float = 0.0
-    money: float = 0.0
-    why: str = ""
-
-    def plus(self, other: Cost) -> Cost:
-        return Cost(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.money + other.money,
-            self.why or other.why,
-        )
-
-    def or_else(self, other: Cost) -> Cost:
-        """Of the dearer of two ways, each sum by itself."""
-        return Cost(
-            max(self.requests, other.requests),
-            max(self.prompt_tokens, other.prompt_tokens),
-            max(self.completion_tokens, other.completion_tokens),
-            max(self.money, other.money),
-            self.why or other.why,
-        )
-
-    def times(self, n: float) -> Cost:
-        def each(cost: float) -> float:
-            return cost * n if cost and n else 0.0
-
-        return Cost(
-            each(self.requests),
-            each(self.prompt_tokens),
-            each(self.completion_tokens),
-            each(self.money),
-            self.why,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,14 @@ A stream is kept as what was appended to it, so that what stands between two sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sgc.ir.types import Kind, Type
+from sgc.predict.bounds.cost import FREE, Cost
 from sgc.predict.bounds.lengths import Bound
-from sgc.predict.bounds.requests import Asked, Cost
+from sgc.predict.bounds.requests import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,53 @@ def joined(one: Value, other: Value) -> Value:
     )
 
 
+def covers(one: Value, other: Value) -> bool:
+    """Whether all that a value may be is within the bounds of another."""
+    if one is other:
+        return True
+    if isinstance(one, Bound) and isinstance(other, Bound):
+        if one.known is not None or one.items is not None:
+            return one.joined(other) is one
+        return one.tokens >= other.tokens and one.length >= other.n_items
+    assert isinstance(one, Stream)
+    assert isinstance(other, Stream)
+    return (
+        one.prev is None  # else what stands between two of its states may differ
+        and one.tokens >= other.tokens
+        and one.n_messages >= other.n_messages
+        and one.n_images >= other.n_images
+    )
+
+
+def anything(type_: Type, why: str) -> Value:
+    """A value of which only the type is known."""
+    if type_.is_stream:
+        return Stream(math.inf, why=why)
+    return Bound(5.0) if type_.kind is Kind.BOOL else Bound(math.inf, why=why)
+
+
+@dataclass(slots=True)
+class Result:
+    """What running a program costs and what it makes, on any path, at most."""
+
+    cost: Cost = FREE
+    returned: Value = field(default_factory=Bound)
+    variables: dict[str, Value] = field(default_factory=dict)
+    text: Bound = field(default_factory=Bound)
+
+    def take(self, made: Made) -> None:
+        for name, value in made.variables.items():
+            before = self.variables.get(name)
+            self.variables[name] = value if before is None else joined(before, value)
+        if made.text is not None:
+            self.text = self.text.joined(made.text)
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a node gives, in order, and costs; variables, text: of a stream that is published."""
+    """A node's results, in order, and its cost; variables, text: of a stream that is published."""
 
     values: tuple[Value, ...] = ()
-    cost: Cost = field(default_factory=Cost)
+    cost: Cost = FREE
     variables: Mapping[str, Value] = field(default_factory=dict)
     text: Bound | None = None

@@ -117,7 +117,7 @@ class EngineMeter:
         return replace(usage, completion_tokens=len(reply), forced_tokens=forced.n_in_all)
 
     def _run(self, ids: Sequence[int], n_matchable: int, n_fed: int) -> int:
-        """Puts what is run of a sequence into the tree; gives how much was there."""
+        """Puts what is run of a sequence into the tree; returns how much was there."""
         tokens = np.fromiter(ids, np.int64, len(ids))
         root = self._tree.root()
         match = self._tree.match(tokens[:n_matchable], root)

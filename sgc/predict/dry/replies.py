@@ -42,7 +42,7 @@ class Writer(Protocol):
 
     def ids(self, request: str, text: str, n_tokens: int) -> tuple[int, ...]:
         """Of a text that nobody has generated yet, the same for equal requests; none where a model
-        gives no ids.
+        returns no ids.
         """
         ...
 

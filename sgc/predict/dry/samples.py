@@ -1,7 +1,7 @@
 """Replies and results of a run's log, for dry runs of the same program to be answered with.
 
 A row that is in the log with the same arguments is answered as it was. Any other is given the part
-of a row of the log, each in turn, and so goes the ways that those rows went; what that row did not
+of a row of the log, each in turn, and so takes the paths of those rows; what that row did not
 come to is answered from any draw of the same generation, each in turn.
 """
 

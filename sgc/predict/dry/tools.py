@@ -22,8 +22,8 @@ _EMPTY: dict[Kind, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class AssumedTools:
-    """Stands for every tool of one row: a `ToolSource`. Gives what the log has for the arguments,
-    else the result of another call of it, else what it gives on an error, else some value of its
+    """Stands for every tool of one row: a `ToolSource`. Returns what the log has for the arguments,
+    else the result of another call of it, else its `on_error`, else some value of its
     type; text: the text of that.
     """
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+from sgc.compat.sglang.backends.own_backends import adapted
 from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
 from sgc.compat.sglang.backends.streams import prompt_of, sampling_of
 from sgc.lang.choices import ChoicesDecision, method_of
@@ -28,8 +29,6 @@ class Hooks(Endpoint):
         """Itself or, where a subclass has a hook of its own, an endpoint that asks the hooks."""
         if all(getattr(type(self), name) is getattr(Hooks, name) for name in HOOKS):
             return self
-        from sgc.compat.sglang.backends.own_backends import adapted
-
         return adapted(self)
 
     def generate(self, s: Any, sampling_params: SglSamplingParams) -> tuple[Any, Any]:

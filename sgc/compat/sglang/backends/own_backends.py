@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from sgc.compat.sglang.backends.base_backend import BaseBackend
 from sgc.compat.sglang.backends.streams import AskedStream, params_of
 from sgc.compat.sglang.settings.config import global_config
 from sgc.core.threads import in_thread
@@ -23,6 +24,7 @@ from sgc.errors import BackendError, SgcWarning, TraceError
 from sgc.ir.graph import Node
 from sgc.lang import choices as choice_methods
 from sgc.runs.endpoint import Endpoint
+from sgc.runs.endpoints import take_also
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
@@ -309,6 +311,12 @@ def adapted(own: Any) -> OwnEndpoint:
     return OwnEndpoint(own)
 
 
+@take_also
+def _adapted(given: Any) -> OwnEndpoint | None:
+    has_hooks = all(callable(getattr(given, n, None)) for n in ("generate", "get_chat_template"))
+    return adapted(given) if has_hooks else None
+
+
 def _is_of(path: str, other: str) -> bool:
     """Whether a stream is the other one, or a child of it."""
     return path == other or path.startswith(other + "/:")
@@ -327,8 +335,6 @@ def _generated(text: str, meta: Any) -> Generated:
 
 def _has_own(own: Any, hook: str) -> bool:
     """Whether an object has a hook that SGLang's base class does not give it."""
-    from sgc.compat.sglang.backends.runtime_endpoint import BaseBackend
-
     found = getattr(type(own), hook, None) or getattr(own, hook, None)
     return callable(found) and found is not getattr(BaseBackend, hook)
 

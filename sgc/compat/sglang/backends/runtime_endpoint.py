@@ -9,25 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from sgc.compat.sglang.backends.hooks import Hooks
-from sgc.compat.sglang.backends.sampling_params import SglSamplingParams
 from sgc.compat.sglang.backends.usage import CountingBackend, TokenUsage
 from sgc.compat.sglang.server.arguments import ServerArgs
 from sgc.compat.sglang.settings import chat_template as templates
 from sgc.compat.sglang.settings.chat_template import ChatTemplate
 from sgc.errors import UsageError
-from sgc.lang.choices import ChoicesDecision
 from sgc.runs import endpoints
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import SCHEMES
-from sgc.runtime.executor.prompts.chat_templates import DEFAULT
-
-
-class _EveryEndpoint(type):
-    """`isinstance(x, BaseBackend)` is true of every endpoint."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        is_base = cls.__name__ == "BaseBackend"
-        return isinstance(instance, Endpoint) if is_base else type.__instancecheck__(cls, instance)
 
 
 class NamedEndpoint(Hooks):
@@ -104,75 +93,6 @@ class Engine:
             "sglang.Engine is the offline engine: it is no backend of programs and is not here",
             hint="sgl.Runtime(model_path=…) starts an engine that programs run on",
         )
-
-
-class BaseBackend(metaclass=_EveryEndpoint):
-    """Every backend's base class: one's own needs `generate` besides, and has what hooks it wants.
-
-    `s` is the stream that asks: `text_`, `messages_`, `images_`, `sid` and the like.
-    """
-
-    def __init__(self) -> None:
-        self.support_concate_and_append = False
-        self.chat_template = _template_named(DEFAULT)
-
-    def get_model_name(self) -> str:
-        raise NotImplementedError
-
-    def get_chat_template(self) -> ChatTemplate:
-        return self.chat_template
-
-    def cache_prefix(self, prefix_str: str) -> None:
-        """Before a batch, and by `f.cache()`: a text that all runs begin with."""
-
-    def uncache_prefix(self, rid: str) -> None:
-        """Nobody calls it; so it is in SGLang, with those that say so here."""
-
-    def end_request(self, rid: str | list[str]) -> None:
-        """Nobody calls it."""
-
-    def begin_program(self, s: Any) -> None:
-        """Nobody calls it."""
-
-    def end_program(self, s: Any) -> None:
-        """When a run is over, of each stream that asked something."""
-
-    def commit_lazy_operations(self, s: Any) -> None:
-        """Before a fork of several."""
-
-    def fork_program(
-        self, src: Any, dst: list[Any], position_ids_offset: list[int] | None = None
-    ) -> None:
-        """Nobody calls it."""
-
-    def fill_image(self, s: Any) -> None:
-        """Nobody calls it."""
-
-    def generate(self, s: Any, sampling_params: SglSamplingParams) -> Any:
-        """A text and its meta info; with n above 1 a list of texts."""
-        raise NotImplementedError
-
-    def generate_stream(self, s: Any, sampling_params: SglSamplingParams) -> Any:
-        """Pieces of text, each with the meta info so far."""
-        raise NotImplementedError
-
-    def select(
-        self, s: Any, choices: list[str], temperature: float, choices_method: Any = None
-    ) -> ChoicesDecision:
-        raise NotImplementedError
-
-    def concatenate_and_append(self, src_rids: list[str], dst_rid: str) -> None:
-        """Nobody calls it: joins append texts."""
-        raise NotImplementedError
-
-    def shutdown(self) -> None:
-        """Its author's affair."""
-
-    def flush_cache(self) -> Any:
-        """Its author's affair."""
-
-    def get_server_info(self) -> Any:
-        """Its author's affair."""
 
 
 def _template_named(name: str) -> ChatTemplate:

@@ -1,0 +1,49 @@
+"""The names that programs import: none is lost or renamed without saying so here."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import sgc
+
+PUBLIC = """
+Anthropic BatchFailed ChoicesDecision ChoicesSamplingMethod Function MappedStates OpenAI Program
+ProgramState ProgramStateGroup RemoteEngine RunLog RunResult RunState Runtime RuntimeEndpoint
+SgcError StreamedText Tool ToolError assistant assistant_begin assistant_end cached connect
+flush_cache function gen gen_int gen_string get_server_info greedy_token_selection image join joint
+load record replay role select separate_reasoning set_default_backend system system_begin
+system_end table token_length_normalized tool turns unconditional_likelihood_normalized user
+user_begin user_end video
+"""
+ERRORS = """
+ArgumentError BackendError BudgetExceeded CacheError ContextExceeded CutOff DeoptReached
+EngineUnavailable GuardError JoinFailed LoadError NonDeterministicProgram NotRecorded Overloaded
+ParseError PassFailed ProgramError ProgramRaised RunLogError SgcError SgcWarning ToolError
+TraceError TurnsExceeded UnknownOutcome UnknownVariable UnsupportedParameter UsageError VerifyError
+"""
+SGLANG = """
+sglang sglang.api sglang.backend.anthropic sglang.backend.base_backend sglang.backend.openai
+sglang.backend.runtime_endpoint sglang.global_config sglang.lang.api
+sglang.lang.backend.base_backend sglang.lang.backend.openai sglang.lang.backend.runtime_endpoint
+sglang.lang.chat_template sglang.lang.choices sglang.lang.compiler sglang.lang.interpreter
+sglang.lang.ir sglang.lang.tracer sglang.srt.server_args sglang.srt.utils sglang.test.test_utils
+sglang.utils
+"""
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(sgc.__all__) == sorted(PUBLIC.split())
+    assert all(hasattr(sgc, name) for name in (*PUBLIC.split(), "map"))
+
+
+@pytest.mark.parametrize("name", ERRORS.split())
+def test_errors_are_where_programs_look_for_them(name: str) -> None:
+    assert issubclass(getattr(importlib.import_module("sgc.errors"), name), (Exception, Warning))
+
+
+def test_sglang_has_the_modules_that_its_programs_import() -> None:
+    assert callable(importlib.import_module("sgc.compat.sglang").install)
+    found = importlib.import_module("sgc.compat.sglang.modules").all_modules()
+    assert set(SGLANG.split()) <= set(found)
