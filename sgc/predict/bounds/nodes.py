@@ -19,7 +19,7 @@ from sgc.predict.bounds.flow import Flow
 from sgc.predict.bounds.lengths import Bound, attempted, computed, gathered, known
 from sgc.predict.bounds.requests import Asking
 from sgc.predict.bounds.states import Made, Stream, Value, anything, joined
-from sgc.runtime.executor.interface.limits import MAX_TEXT
+from sgc.runtime.executor.interface.value_limits import MAX_TEXT
 from sgc.runtime.executor.ops.handlers import as_text
 from sgc.runtime.executor.run.options import RunOptions
 
