@@ -116,3 +116,19 @@ program @p(%x: text) {{
 def test_maps_of_maps_in_a_long_chain() -> None:
     assert len(ceiling_for_any(parse(FAMILIES["map_chain"](40))).mapped) == 40
     assert math.isinf(ceiling_for_any(parse(FAMILIES["map_chain"](1500))).requests)
+
+
+def test_what_no_run_can_take_is_no_error_of_the_ceiling() -> None:
+    """A file may hold literals that its ops cannot take."""
+    graph = parse(
+        """sgir 1
+program @p(%x: text) {
+  %s = stream "p"
+  %t: text = tool "t" effect="pure" on_error="}"
+  %a, %y = gen_n %s 1000000000000 max_tokens=-1
+  %f = format %x "%WIDTH"
+  return
+}
+""".replace("%WIDTH", "9" * 5000)
+    )
+    assert ceiling_for_any(graph).requests == math.inf

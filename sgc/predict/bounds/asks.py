@@ -17,7 +17,7 @@ from sgc.predict.bounds.lengths import Bound, gathered, known
 from sgc.predict.bounds.nodes import PlainNodes, Terms
 from sgc.predict.bounds.states import Made, Result, Value
 from sgc.runtime.executor.interface.backend import Sampling
-from sgc.runtime.executor.run.options import decide_sampling
+from sgc.runtime.executor.run.options import check_parameter, decide_sampling
 
 _SAMPLING = frozenset(row.name for row in SAMPLING)
 
@@ -73,13 +73,14 @@ class Nodes(PlainNodes):
         where only a run can tell.
         """
         if node.op == "gen_n":
-            n = int(self._known(node, "n"))
+            n = self._known(node, "n")
+            check_parameter("n", n)
         else:
             n = 1 if self.of(node.get("single")) == known(True) else self._options.n
         if self._terms.is_for_any:
             given = node.get("max_tokens")
             limit = given.value if isinstance(given, Lit) else None
-            return n, Sampling(max_tokens=limit if isinstance(limit, int) else 0), 0
+            return n, Sampling(max_tokens=max(limit, 0) if isinstance(limit, int) else 0), 0
         asked = dict[str, Any]()
         for name in (name for name, _ in node.fields if name in _SAMPLING):
             value = self._known(node, name)

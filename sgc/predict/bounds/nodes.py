@@ -99,8 +99,10 @@ class PlainNodes:
 
     def run(self, node: Node) -> Made:
         """Follows a node and keeps its results."""
-        handler = self.handlers.get(node.op)
-        made = handler(self, node) if handler is not None else self._any(node)
+        try:
+            made = self.handlers.get(node.op, type(self)._any)(self, node)
+        except (ValueError, OverflowError):  # a literal that no run can take: it ends here
+            made = self._any(node)
         for result, value in zip(node.results, made.values, strict=True):
             self.set(result.name, value)
         return made
