@@ -31,9 +31,10 @@ from sgc.passes.base import Preserves
 from sgc.passes.pipeline import PASSES, optimize
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
-from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS
+from sgc.runtime.executor.ops.run import Run
+from sgc.runtime.executor.ops.showing import extend
 from sgc.runtime.executor.run.record import RunResult
 from sgc.runtime.executor.run.stream import Piece, PieceKind, pass_gate
 
@@ -75,22 +76,22 @@ ROWS = (
 # -- the handlers ----------------------------------------------------------------------------
 
 
-async def answer(run: Instance, node: Node) -> tuple[Any, ...]:
+async def answer(run: Run, node: Node) -> tuple[Any, ...]:
     state = run.field(node, "stream")
     await pass_gate(state)
-    prompt = run.prompt(state)
-    backend = run.backend_of(node, state.path, state.n_draws)
+    prompt = run.context.prompt(state)
+    backend = run.asking.backend_of(run, node, state.path, state.n_draws)
     reply = await backend.generate(prompt, Sampling(max_tokens=8, temperature=0.0))
     piece = Piece(PieceKind.GENERATED, reply.text, ids=reply.kept_ids)
-    return state.draw([piece], prompt, run.special), reply.text
+    return state.draw([piece], prompt, run.context.special), reply.text
 
 
-def quote(run: Instance, node: Node) -> tuple[Any, ...]:
+def quote(run: Run, node: Node) -> tuple[Any, ...]:
     text = f'"{run.field(node, "value")}"'
-    return (run.extend(node, run.field(node, "stream"), Piece(PieceKind.VALUE, text)),)
+    return (extend(run, node, run.field(node, "stream"), Piece(PieceKind.VALUE, text)),)
 
 
-def louder(run: Instance, node: Node) -> tuple[Any, ...]:
+def louder(run: Run, node: Node) -> tuple[Any, ...]:
     return (run.field(node, "value").upper(),)
 
 

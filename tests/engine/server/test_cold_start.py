@@ -32,7 +32,7 @@ CLIENT = """
 import sys, sgc
 @sgc.function
 def ask(s):
-    s += "Hello" + sgc.gen("word", max_tokens=2)
+    s += "Hello" + sgc.gen("word", max_tokens=2, temperature=0)
 print(len(ask.run(backend=sgc.Runtime())["word"]), flush=True)
 sys.stdin.read()
 """
