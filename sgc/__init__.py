@@ -43,6 +43,7 @@ from sgc.programs.decorator import function
 from sgc.programs.function import Function
 from sgc.programs.program import Program, load
 from sgc.runs.batch import BatchFailed
+from sgc.runs.endpoint import Endpoint as _Endpoint
 from sgc.runs.endpoints import (
     RemoteEngine,
     Runtime,
@@ -52,6 +53,7 @@ from sgc.runs.endpoints import (
     get_server_info,
     set_default_backend,
 )
+from sgc.runs.endpoints import take_also as _take_also
 from sgc.runs.keeping import cached, record, replay
 from sgc.runs.providers import Anthropic, OpenAI
 from sgc.runs.run import RunState
@@ -60,6 +62,16 @@ from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import RunResult
 
 __version__ = "0.1.0"
+
+
+@_take_also
+def _written_for_sglang(given: object) -> _Endpoint | None:
+    """An endpoint around an object that has SGLang's hooks; what adapts it is imported then."""
+    if not all(callable(getattr(given, n, None)) for n in ("generate", "get_chat_template")):
+        return None
+    from sgc.compat.sglang.backends.own_backends import adapted
+
+    return adapted(given)
 
 
 def __getattr__(name: str) -> object:

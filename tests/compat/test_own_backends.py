@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from types import ModuleType
 from typing import Any
@@ -400,3 +402,17 @@ def test_a_subclass_that_overrides_a_hook_is_asked_by_it(stand_in, provider):
     assert program.run_batch([{}, {}])[1]["a"] == " REPLY 3"
     assert program.run(backend=plain)["a"] == " reply 3"
     assert shouting.token_usage.completion_tokens > 0
+
+
+def test_a_fresh_program_gives_such_a_backend_to_sgc_itself():
+    """Nothing of the stand-in for SGLang has been imported."""
+    code = """
+import sgc
+from sgc.runs.endpoints import as_endpoint
+class Own:
+    def generate(self, s, sampling_params): return "hi", {}
+    def get_chat_template(self): return None
+print(type(as_endpoint(Own())).__name__)
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("OwnEndpoint\n", "")

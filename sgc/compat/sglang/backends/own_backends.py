@@ -24,7 +24,6 @@ from sgc.errors import BackendError, SgcWarning, TraceError
 from sgc.ir.graph import Node
 from sgc.lang import choices as choice_methods
 from sgc.runs.endpoint import Endpoint
-from sgc.runs.endpoints import take_also
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
@@ -309,12 +308,6 @@ class _InRun:
 def adapted(own: Any) -> OwnEndpoint:
     """An endpoint around an object that has SGLang's hooks."""
     return OwnEndpoint(own)
-
-
-@take_also
-def _adapted(given: Any) -> OwnEndpoint | None:
-    has_hooks = all(callable(getattr(given, n, None)) for n in ("generate", "get_chat_template"))
-    return adapted(given) if has_hooks else None
 
 
 def _is_of(path: str, other: str) -> bool:
