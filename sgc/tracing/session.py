@@ -40,7 +40,8 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
-from sgc.tracing.paths.snapshot import Reader, Widening
+from sgc.tracing.paths.snapshot import Widening
+from sgc.tracing.paths.snapshot_reader import Reader
 from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.values.abstract import (
     INTERPRET,

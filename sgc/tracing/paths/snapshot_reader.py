@@ -1,0 +1,321 @@
+"""Takes snapshots of a run that is going on: what the rest of it depends on, value by value."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import struct
+import sys
+import types as pytypes
+from enum import Enum
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.markers import has_marker, split_markers
+from sgc.core.places import innermost_user_loc
+from sgc.core.symbols import Symbol
+from sgc.lang.definition import Definition
+from sgc.tracing.code.bytecode import Slot, info_of
+from sgc.tracing.code.frames import Opaque, called, stack_of
+from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.tool_failures import TOLD, TracedTold
+from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.text_types import Known
+
+if TYPE_CHECKING:
+    from sgc.lang.state import ProgramState
+
+from sgc.tracing.paths.snapshot import Part, Snapshot
+
+MAX_VALUES = 20_000
+_HEAP_TYPE = 1 << 9
+_POINTER = struct.calcsize("P")
+_CONSTANTS = frozenset({
+    type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
+})  # fmt: skip
+
+
+class Reader:
+    """Reads one snapshot."""
+
+    def __init__(self, session: Recorder) -> None:
+        self._session = session
+        self._tokens: list[object] = []
+        self._slots: list[Symbol] = []
+        self._seen: dict[int, int] = {}
+        self._keep: list[Any] = []
+        self._known: list[Any] = []
+        self.states: list[ProgramState] = []
+        self._names: list[dict[str | None, Part]] = []
+        self._starts: set[str] = set()
+
+    # -- the whole ------------------------------------------------------------------------
+
+    def read(self, frames: list[FrameType], loops: Loops, last: Any = None) -> Snapshot:
+        """frames: the user's, innermost first; last: what the program returns, at its end."""
+        session = self._session
+        for state in session.calling:
+            self._value(state)
+        for held in session.scopes:
+            for item in held:
+                self._start(item) if isinstance(item, Symbol) else self._value(item)
+        for index in range(len(frames) - 1, -1, -1):
+            if index + 1 < len(frames):
+                self._closure(frames[index], frames[index + 1])
+            self._frame(frames[index], loops)
+        self._check_exits(frames)
+        self._handled(frames)
+        self._value(last)
+        first = loops.n_states if frames else len(session.states)
+        dead = []
+        for number, state in enumerate(session.states):
+            if id(state) in self._seen or number in session.retired:
+                continue
+            if frames and number < first:
+                self._tokens.append(("kept", number))
+                self._value(state)
+            elif frames:
+                dead.append(number)
+            else:
+                self._value(state)  # at the end all are shown
+        own = tuple(tuple(state._own) for state in self.states)
+        whole = Part(tuple(self._tokens), tuple(self._slots))
+        facts, kept = dict(session.facts), tuple(self._known)
+        return Snapshot(
+            whole, tuple(self._names), own, facts, tuple(dead), kept,
+            starts=frozenset(self._starts), known=self._known_of(whole),
+        )  # fmt: skip
+
+    def _known_of(self, whole: Part) -> dict[str, Known]:
+        known = self._session.known
+        if not known:
+            return {}
+        parts = (whole, *(part for names in self._names for part in names.values()))
+        found = {slot.name for part in parts for slot in part.slots}
+        return {name: known[name] for name in found if name in known}
+
+    def _check_exits(self, frames: list[FrameType]) -> None:
+        """Only our own context managers may be open: what others hold is not known."""
+        n_exits = 0
+        for index, frame in enumerate(frames):
+            stack = stack_of(frame, is_innermost=index == 0)
+            n_exits += sum(slot is Slot.EXIT for slot, _ in stack or ())
+        if n_exits != len(self._session.scopes):
+            raise Opaque
+
+    def _handled(self, frames: list[FrameType]) -> None:
+        """The error that an `except` block handles; of one inside another too little is known."""
+        n_handling = 0
+        for index, frame in enumerate(frames):
+            stack = stack_of(frame, is_innermost=index == 0)
+            n_handling += sum(slot is Slot.HANDLING for slot, _ in stack or ())
+        if n_handling > 1:
+            raise Opaque
+        if n_handling:
+            self._tokens.append("handled")
+            self._value(sys.exc_info()[1])
+
+    def _closure(self, frame: FrameType, caller: FrameType) -> None:
+        """The cells of a function that is called, which others may share."""
+        code = frame.f_code
+        if set(code.co_freevars) <= {"__class__"}:
+            return
+        function = called(caller, code)
+        if not isinstance(function, pytypes.FunctionType):
+            raise Opaque
+        for cell in function.__closure__ or ():
+            self._value(cell)
+
+    def _frame(self, frame: FrameType, loops: Loops) -> None:
+        code = frame.f_code
+        info = info_of(code)
+        is_innermost = frame is loops.frame
+        place = info.before(frame.f_lasti) if is_innermost else info.after(frame.f_lasti)
+        self._tokens.append((code, info.canonical(frame.f_lasti)))
+        local = frame.f_locals
+        cells = code.co_cellvars + code.co_freevars
+        for name in sorted(place.live | set(cells)):
+            if name in local:
+                self._tokens.append(name)
+                self._value(local[name])
+        for slot, offset in stack_of(frame, is_innermost) or ():
+            if slot is Slot.ITERATOR:
+                self._value(loops.describe(frame, info.loops.get(offset, -1)))
+
+    # -- values ---------------------------------------------------------------------------
+
+    def _value(self, value: Any) -> None:
+        if len(self._tokens) > MAX_VALUES:
+            raise Opaque
+        kind = type(value)
+        if isinstance(value, Symbol):
+            self._tokens.append("%")
+            self._slots.append(value)
+        elif isinstance(value, str) and not isinstance(value, Enum):
+            self._text(value)
+        elif kind in _CONSTANTS or isinstance(value, Enum):
+            self._tokens.append((kind, value, repr(value) if kind is float else ""))
+        elif isinstance(value, (type, pytypes.ModuleType)):
+            self._identity(value)
+        elif value is self._session:
+            self._tokens.append("session")
+        elif id(value) in self._seen:
+            self._tokens.append(("again", self._seen[id(value)]))
+        else:
+            self._seen[id(value)] = len(self._seen)
+            self._keep.append(value)
+            self._object(value)
+
+    def _start(self, symbol: Symbol) -> None:
+        """Where something that is going on began: it may be used up, and so is no parameter."""
+        self._tokens.append(("start", symbol.name))
+        self._starts.add(symbol.name)
+
+    def _identity(self, value: Any) -> None:
+        self._tokens.append(("is", id(value)))
+        self._known.append(value)
+
+    def _text(self, text: str) -> None:
+        if type(text) is not str and not self._session.is_abstract(text):
+            raise Opaque  # a class of the user's, whose attributes are not looked at
+        plain = str.__str__(text)
+        if not has_marker(plain):
+            self._tokens.append((str, plain))
+            return
+        self._tokens.append((type(text), "pieces"))
+        for piece in split_markers(plain):
+            if isinstance(piece, str):
+                self._tokens.append(piece)
+            else:
+                self._value(self._session.symbol_of(piece))
+        self._tokens.append("end")
+
+    def _object(self, value: Any) -> None:
+        from sgc.lang.state import ProgramState
+
+        kind = type(value)
+        if kind in (list, tuple):
+            self._tokens.append((kind, len(value)))
+            for item in value:
+                self._value(item)
+        elif kind is dict:
+            self._tokens.append((dict, len(value)))
+            for key, item in value.items():
+                self._value(key)
+                self._value(item)
+        elif kind in (set, frozenset):
+            self._tokens.append((kind, len(value)))
+            for item in sorted(value, key=repr):
+                self._value(item)
+        elif isinstance(value, ProgramState):
+            self._state(value)
+        elif isinstance(value, Definition):
+            self._tokens.append("program")
+            self._value(value.python)
+            self._value(dict(value.bind_arguments))
+        elif isinstance(value, pytypes.FunctionType):
+            self._function(value)
+        elif isinstance(value, pytypes.CellType):
+            self._cell(value)
+        elif isinstance(value, pytypes.BuiltinFunctionType):
+            self._builtin(value)
+        elif isinstance(value, BaseException):
+            self._error(value)
+        elif isinstance(value, pytypes.MethodType):
+            self._tokens.append("method")
+            self._value(value.__func__)
+            self._value(value.__self__)
+        else:
+            self._instance(value)
+
+    def _function(self, value: pytypes.FunctionType) -> None:
+        self._tokens.append(("function", value.__code__))
+        self._value(value.__defaults__)
+        self._value(value.__kwdefaults__)
+        self._value(value.__dict__)
+        for cell in value.__closure__ or ():
+            self._value(cell)
+
+    def _cell(self, cell: pytypes.CellType) -> None:
+        self._tokens.append("cell")
+        try:
+            self._value(cell.cell_contents)
+        except ValueError:
+            self._tokens.append("empty")
+
+    def _builtin(self, value: pytypes.BuiltinFunctionType) -> None:
+        """A function written in C; of a method, what it belongs to."""
+        owner = value.__self__
+        if owner is None or isinstance(owner, (type, pytypes.ModuleType)):
+            self._identity(value)
+        else:
+            self._tokens.append(("method", value.__name__))
+            self._value(owner)
+
+    def _error(self, error: BaseException) -> None:
+        """An error that is being handled or kept: what it says, and the line that raised it."""
+        self._tokens.append(("error", str(innermost_user_loc(error))))
+        if isinstance(error, TracedTold):
+            self._tokens.append(type(error).__bases__)
+            self._value([error.__dict__[name] for name in TOLD])
+            return
+        self._identity(type(error))
+        self._value(error.args)
+        self._value(error.__cause__)
+        self._value(dict(error.__dict__))
+
+    def _instance(self, value: Any) -> None:
+        """An object of a class written in Python, by its attributes."""
+        kind = type(value)
+        if not _is_pythons(kind):
+            raise Opaque
+        self._tokens.append("object")
+        self._identity(kind)
+        for base in kind.__mro__:
+            slots = base.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if name not in ("__dict__", "__weakref__"):
+                    self._attribute(value, name)
+        # Asked of `object` itself: an abstract value refuses what is not known of it.
+        with contextlib.suppress(AttributeError):
+            for name, item in object.__getattribute__(value, "__dict__").items():
+                self._tokens.append(name)
+                self._value(item)
+
+    def _attribute(self, value: Any, name: str) -> None:
+        with contextlib.suppress(AttributeError):
+            item = object.__getattribute__(value, name)
+            self._tokens.append(name)
+            self._value(item)
+
+    def _state(self, state: ProgramState) -> None:
+        """A stream: its present state and what it is; its variables are kept apart."""
+        self.states.append(state)
+        self._tokens.append(("stream", state.function_name, tuple(state.roles), state._is_child))
+        self._value(state.symbol)
+        if state._is_child:
+            self._value(state.start)
+        elif state in self._session.calling:
+            self._start(state.start)
+        self._value(state._ret_value)
+        lone = {}
+        for name, value in state._names.items():
+            if isinstance(value, Symbol):
+                lone[name] = Part(("%",), (value,))
+            else:  # it may be, or hold, what other variables do
+                self._tokens.append(("name", name))
+                self._value(value)
+        self._names.append(lone)
+
+
+def _is_pythons(kind: type) -> bool:
+    """Whether a class is written in Python, so that its objects are their attributes."""
+    n_slots = 0
+    for base in kind.__mro__:
+        if base is not object and not base.__flags__ & _HEAP_TYPE:
+            return False
+        slots = base.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else tuple(slots)
+        n_slots += sum(name not in ("__dict__", "__weakref__") for name in names)
+    n_slots += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER
