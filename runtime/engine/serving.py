@@ -12,12 +12,13 @@ import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sgc.errors import SgcError
 from sgc.runtime.engine.config import Checked
 from sgc.runtime.engine.model.models import ModelSource
-from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.preparing.bounds import ServerLimits, most_frame_bytes
 from sgc.runtime.engine.process import garbage, tuning
 from sgc.runtime.engine.server.listen import bind
 from sgc.runtime.engine.server.server import EngineFacts, EngineServer, info_of
@@ -48,7 +49,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
             return 0
         _warn(chat, tokenizer, ready.vocab_size)
         facts, shared = _assemble(source, ready, chat, tokenizer, link)
-        server = EngineServer(security)
+        server = EngineServer(security, facts.limits)
         target = bind(server.grpc, checked.address, security)
         await server.start(facts, shared)
         async with (
@@ -82,6 +83,8 @@ def _assemble(
     source: ModelSource, ready: Any, chat: Any, tokenizer: Tokenizer, link: WorkerLink
 ) -> tuple[EngineFacts, Shared]:
     limits = ServerLimits(ready.max_context, ready.pool_tokens, ready.vocab_size)
+    most = most_frame_bytes(tokenizer, limits.max_positions)
+    limits = replace(limits, max_frame_bytes=most)
     facts = EngineFacts(source.name, ready, chat, tokenizer, limits)
     return facts, Shared(tokenizer, link, limits)
 

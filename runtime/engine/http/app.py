@@ -34,7 +34,7 @@ async def serving_http(
 ) -> AsyncIterator[str]:
     """Serves in the running event loop until the end of the block; gives the URL."""
     runs, connections = Runs(shared), Connections()
-    most = shared.tokenizer.most_json_bytes(shared.limits.max_positions)
+    most = shared.tokenizer.most_bytes(shared.limits.max_positions, is_json=True)
     if most is not None:
         most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
     bodies = BodyReader(connections, max_string_bytes=most)

@@ -17,9 +17,10 @@ from sgc.runtime.engine.requests.sampling_ranges import (
     problem_with_top_k,
 )
 from sgc.runtime.engine.text.literal import Spans
-from sgc.runtime.engine.text.tokenizer import Ids, Text
+from sgc.runtime.engine.text.tokenizer import Ids, Text, Tokenizer
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+BESIDE_PROMPT_BYTES = 5 * 1024 * 1024  # choices, schemas, and other requests of the frame
 MAX_SEGMENTS = 16_384
 MAX_SPANS = 65_536
 MAX_SALT_BYTES = 64
@@ -47,10 +48,22 @@ class ServerLimits:
     max_sessions_of_token: int = 128  # where there are several tokens
     max_silence_s: float = 300.0  # of a session in which nothing is unfinished
     max_outbox: int = 4096  # unsent replies at which a session's reading pauses
+    max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`
 
     @property
     def max_positions(self) -> int:
         return min(self.max_context, self.pool_tokens) if self.pool_tokens else self.max_context
+
+
+def most_frame_bytes(tokenizer: Tokenizer, n_tokens: int) -> int:
+    """As many bytes as a frame of requests may have whose prompts can be held.
+
+    What is larger is refused by its head: reading it would hold up everybody else.
+    """
+    most_prompt_bytes = tokenizer.most_bytes(n_tokens)
+    if most_prompt_bytes is None:
+        return MAX_MESSAGE_BYTES
+    return min(MAX_MESSAGE_BYTES, BESIDE_PROMPT_BYTES + most_prompt_bytes)
 
 
 class RequestError(Exception):

@@ -33,7 +33,6 @@ from sgc.runtime.engine.worker.link import WorkerDied
 SERVICE = "sgc.engine.v1.Engine"
 STOP_GRACE_S = 1.0
 OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.max_concurrent_streams", 64),
@@ -110,10 +109,11 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
 class EngineServer:
     """The gRPC server around one engine; bind it with `listen.bind`, then start."""
 
-    def __init__(self, security: Security) -> None:
+    def __init__(self, security: Security, limits: ServerLimits) -> None:
         self._tokens = security.tokens
+        options = [*OPTIONS, ("grpc.max_receive_message_length", limits.max_frame_bytes)]
         checks = [TokenCheck(security.tokens)] if security.tokens else []
-        self.grpc = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=OPTIONS)
+        self.grpc = grpc.aio.server(interceptors=[*checks, MessageCheck()], options=options)
         self._health = HealthServicer()
         self._shared: Shared | None = None
         self._sweeping: asyncio.Task[None] | None = None
@@ -165,7 +165,7 @@ def info_of(facts: EngineFacts) -> pb.Info:
         pool_tokens=ready.pool_tokens,
         vocab_size=ready.vocab_size,
         max_in_flight=facts.limits.max_in_flight,
-        max_message_bytes=MAX_MESSAGE_BYTES,
+        max_message_bytes=facts.limits.max_frame_bytes,
         chat=pb.ChatFormat(
             roles=roles,
             default_system=chat.default_system,

@@ -24,6 +24,7 @@ _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u30
 # least: what becomes shortest is a letter of four bytes with a few marks of two each, in two.
 _FOLDED = 8
 _ESCAPED_BYTE, _ESCAPED_CHAR = 6, 12  # in JSON: \\u0061, and \\ud83d\\ude00
+_CHAR_BYTES = 4  # in UTF-8, at most
 _FOLDING = frozenset({"NFC", "NFD", "NFKC", "NFKD", "Lowercase"})
 
 
@@ -44,12 +45,18 @@ class LeastTokens:
             size = max(self._size(ascii_alone), size // _FOLDED)
         return -(-size // self.longest)
 
-    def most_json_bytes(self, n_tokens: int) -> int | None:
-        """The bytes of the longest JSON string of so many tokens; None where there is no bound."""
+    def most_bytes(self, n_tokens: int, is_json: bool = False) -> int | None:
+        """The UTF-8 bytes of the longest text of so many tokens; None where there is no bound.
+
+        is_json: of the longest JSON string that says it.
+        """
         if self.swallows_spaces:
             return None
-        escaped = _ESCAPED_BYTE if self.in_bytes else _ESCAPED_CHAR
-        return n_tokens * self.longest * escaped * (_FOLDED if self.is_folded else 1)
+        if self.in_bytes:
+            width = _ESCAPED_BYTE if is_json else 1
+        else:
+            width = _ESCAPED_CHAR if is_json else _CHAR_BYTES
+        return n_tokens * self.longest * width * (_FOLDED if self.is_folded else 1)
 
     def _size(self, text: str) -> int:
         """Of what must be in tokens."""

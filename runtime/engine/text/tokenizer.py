@@ -114,9 +114,10 @@ class Tokenizer:
         """As many tokens as the text has at least, told without tokenizing it."""
         return 0 if self._least is None else self._least.of(text)
 
-    def most_json_bytes(self, n_tokens: int) -> int | None:
-        """The bytes of the longest JSON string of so many tokens; None where none is known."""
-        return None if self._least is None else self._least.most_json_bytes(n_tokens)
+    def most_bytes(self, n_tokens: int, is_json: bool = False) -> int | None:
+        """The bytes of the longest text of so many tokens, or of the JSON string that says it; None
+        where none is known."""
+        return None if self._least is None else self._least.most_bytes(n_tokens, is_json)
 
     @cached_property
     def eos_ids(self) -> tuple[int, ...]:

@@ -140,8 +140,10 @@ def test_refusals_are_typed(engine: EmbeddedEngine) -> None:
                 await backend.generate((TextRun("a\ud800"),), GREEDY)
             with pytest.raises(BackendError, match="a choice holds a lone surrogate"):
                 await backend.score(HELLO, ("\udcff",))
-            with pytest.raises(BackendError, match="too large"):
+            with pytest.raises(ContextExceeded, match=r"a prompt of \d+ bytes; this engine"):
                 await backend.generate((TextRun("x" * 17_000_000),), GREEDY)
+            with pytest.raises(BackendError, match=r"a request of .* is too large; at most"):
+                await backend.score(HELLO, ("x" * 17_000_000,))
             assert (await backend.generate(HELLO, GREEDY)).ids
 
     asyncio.run(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +20,7 @@ from tokenizers import Tokenizer as Backend
 
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
-from sgc.runtime.engine.preparing.bounds import ServerLimits
+from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES, ServerLimits, most_frame_bytes
 from sgc.runtime.engine.server.lanes import Lane
 from sgc.runtime.engine.server.listen import Security
 from sgc.runtime.engine.server.server import EngineFacts, EngineServer
@@ -59,7 +60,7 @@ async def serving(
 ) -> AsyncIterator[tuple[str, Shared, Link]]:
     link = Link()
     shared = Shared(tokenizer, cast(WorkerLink, link), limits)
-    server = EngineServer(Security())
+    server = EngineServer(Security(), limits)
     port = server.grpc.add_insecure_port("127.0.0.1:0")
     await server.start(EngineFacts("fake", READY, PLAIN, tokenizer, limits), shared)
     try:
@@ -178,6 +179,37 @@ def test_the_clients_of_one_token_have_a_part_of_the_places(shipped: Tokenizer) 
     assert not shared.has_room(b"alpha")
     assert shared.has_room(b"beta")
     shared.close()
+
+
+# Frames.
+
+
+def test_a_frame_larger_than_any_prompt_that_fits_is_not_read(shipped: Tokenizer) -> None:
+    most = most_frame_bytes(shipped, LIMITS.max_positions)
+    assert most < MAX_MESSAGE_BYTES
+
+    async def send(uri: str, n_bytes: int) -> tuple[grpc.StatusCode, list[pb.ServerFrame]]:
+        text = pb.Segment(text=pb.TextRun(text="x" * n_bytes))
+        frame = pb.ClientFrame(requests=[pb.Request(id=1, prompt=pb.Prompt(segments=[text]))])
+        async with grpc.aio.insecure_channel(uri.removeprefix("grpc://")) as channel:
+            call = channel.stream_stream(
+                "/sgc.engine.v1.Engine/Session",
+                request_serializer=pb.ClientFrame.SerializeToString,
+                response_deserializer=pb.ServerFrame.FromString,
+            )(iter([frame]))
+            with contextlib.suppress(grpc.RpcError):
+                return grpc.StatusCode.OK, [reply async for reply in call]
+            return await call.code(), []
+
+    async def main() -> None:
+        async with serving(shipped, replace(LIMITS, max_frame_bytes=most)) as (uri, shared, _):
+            assert await send(uri, most) == (grpc.StatusCode.RESOURCE_EXHAUSTED, [])
+            assert shared.tally.requests == 0
+            code, [frame] = await send(uri, most - 64)
+            assert code is grpc.StatusCode.OK
+            assert frame.replies[0].error.code == pb.ERROR_CODE_CONTEXT_EXCEEDED
+
+    asyncio.run(main())
 
 
 # Texts.

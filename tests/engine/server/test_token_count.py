@@ -76,7 +76,9 @@ def test_no_text_has_fewer(kind: str, text: str) -> None:
     assert least is not None
     n_tokens = len(MADE[kind].encode(text, add_special_tokens=False).ids)
     assert least.of(text) <= n_tokens
-    most = least.most_json_bytes(n_tokens)
+    most = least.most_bytes(n_tokens)
+    assert most is None or len(text.encode("utf-8", "surrogatepass")) <= most
+    most = least.most_bytes(n_tokens, is_json=True)
     assert most is None or len("".join(rf"\u{ord(c):04x}" for c in text if c <= "\uffff")) <= most
     assert most is None or len(json.dumps(text)) - 2 <= most
 

@@ -27,7 +27,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # grpc reads it when it is impo
 import grpc
 import grpc.aio
 
-from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
+from sgc.errors import BackendError, ContextExceeded, EngineUnavailable, Overloaded, UsageError
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor.backends.engine import wire as wire
@@ -197,7 +197,7 @@ class EngineBackend:
         info = self._info or await self.info()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
-            raise BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
+            raise _too_large(request, size, limit)
         n_deltas = 0
 
         def count_delta(text: str) -> None:
@@ -333,6 +333,12 @@ def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
     if place is not None:
         request.reusable.segment, request.reusable.offset = place
     return request
+
+
+def _too_large(request: pb.Request, size: int, limit: int) -> BackendError:
+    if (prompt := request.prompt.ByteSize()) > limit:
+        return ContextExceeded(f"a prompt of {prompt} bytes; this engine holds less than {limit}")
+    return BackendError(f"a request of {size} bytes is too large; at most {limit} are sent")
 
 
 def _expected(reply: pb.Reply, kind: str) -> pb.Reply:
