@@ -23,15 +23,20 @@ from sgc.tracing.tracer import trace
 
 BUDGET = Budget(work=10**9)
 MAX_ASKED = 60
+MAX_ASKED_CHARS = 20_000_000  # of all prompts, those of choices too
 
 
 def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) -> Endpoint:
     """An endpoint whose replies are drawn from some texts by the prompt. asked: is told of what
     each request was made with.
     """
-    n_asked = 0
+    n_asked = n_chars = 0
 
     def note(text: str, what: object) -> None:
+        nonlocal n_chars
+        n_chars += len(text)
+        if n_chars > MAX_ASKED_CHARS:
+            raise SgcError("enough")
         if asked is not None:
             asked[f"{len(text)}/{pick(text, 2**60)}/{what!r}"] += 1
 
