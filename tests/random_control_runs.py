@@ -336,8 +336,8 @@ def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
 def agree(wanted: Run, found: Run, max_turns: int) -> bool:
     """Errors cancel what is in flight, so tools count only where there is none."""
     one, two = wanted.found, found.found
-    if one == "SgcError":  # it was ended, after too many replies: any error may come before
-        return isinstance(two, str)
+    if "SgcError" in (one, two):  # ended after too many replies: any other error may come before
+        return isinstance(one, str) and isinstance(two, str)
     if found.is_bounded:  # interpreted, a loop goes on: it asks for as much, and more
         is_due = two == LimitExceeded.__name__ or wanted.is_mapped or (
             max(wanted.counts.values()) > max_turns
