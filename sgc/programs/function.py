@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +19,14 @@ from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.graph import Graph
 from sgc.lang.definition import Definition
 from sgc.lang.state import ProgramState
+from sgc.programs.batched import Batched
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.jit import Jit
-from sgc.runs.batch import (
-    MAX_CONCURRENCY,
-    Batch,
-    BatchOptions,
-    Row,
-    checked_rows,
-)
+from sgc.runs.batch import Batch, BatchOptions, Row, checked_rows
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import resolve_backend
 from sgc.runs.options import HOW_DEFAULTS, OPTION_NAMES, Given, known_options, make_options
 from sgc.runs.planned_batch import make_batch
-from sgc.runs.row_iterator import arun_each, run_all, run_each
 from sgc.runs.run import RunState
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.keep.single_flight import SingleFlight
@@ -46,7 +39,7 @@ if TYPE_CHECKING:
     from sgc.programs.program import Program
 
 
-class Function(Definition):
+class Function(Definition, Batched):
     """A program. Calling it inside another program opens a new stream of the same run."""
 
     def __init__(
@@ -237,69 +230,13 @@ class Function(Definition):
 
     # -- batches --------------------------------------------------------------------------
 
-    def run_batch(
-        self,
-        batch_kwargs: Any,
-        *,
-        backend: Any = None,
-        num_threads: int | str = "auto",
-        progress_bar: bool = False,
-        generator_style: bool = False,
-        ordered: bool = True,
-        max_errors: int | None = None,
-        max_concurrency: int = MAX_CONCURRENCY,
-        order: str = "plan",
-        reorder_fields: bool = False,
-        **options: Any,
-    ) -> Any:
-        """Runs the program once for each row: a dict of arguments, or a tuple of them.
-
-        Gives their `RunState`s in order; a row that failed raises its cause when it is read.
-        generator_style: an iterator that gives rows as they can be had, in order, or with
-        ordered=False as they end. max_errors: more failed rows end the batch with BatchFailed.
-        num_threads: for rows that are interpreted; max_concurrency: rows under way at a time.
-        order="plan": compiled rows that begin alike start one after another, unless a tool has
-        effects; "given" leaves them. reorder_fields: also moves the fields of prompts that are
-        tables, which changes the prompts (docs/batches.md).
-        Other options are those of `run`. Row i draws as a run with the row key i.
-        """
-        refuse_own_thread(shared.loop)
-        how = BatchOptions(
-            num_threads, max_concurrency, max_errors, progress_bar, order, reorder_fields
-        )
-        batch = self._batch(batch_kwargs, how, backend, options)
-        if generator_style or not ordered:
-            return run_each(batch, ordered)
-        return run_all(batch)
-
-    async def abatch(
-        self,
-        batch_kwargs: Any,
-        *,
-        backend: Any = None,
-        num_threads: int | str = "auto",
-        progress_bar: bool = False,
-        ordered: bool = True,
-        max_errors: int | None = None,
-        max_concurrency: int = MAX_CONCURRENCY,
-        order: str = "plan",
-        reorder_fields: bool = False,
-        **options: Any,
-    ) -> AsyncIterator[RunState]:
-        """The same as an asynchronous iterator; leaving it stops the rows under way."""
-        how = BatchOptions(
-            num_threads, max_concurrency, max_errors, progress_bar, order, reorder_fields
-        )
-        # Making the rows may start an engine, trace and compile: nothing for a loop.
-        batch = await asyncio.to_thread(self._batch, batch_kwargs, how, backend, options)
-        async with aclosing(arun_each(batch, ordered)) as states:
-            async for state in states:
-                yield state
+    @property
+    def default_order(self) -> str:
+        return "plan"
 
     def _batch(
-        self, rows: Any, how: BatchOptions, backend: Any, options: Mapping[str, Any]
+        self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
     ) -> Batch:
-        endpoint = resolve_backend(backend)
         rows = checked_rows(rows)
         chosen = make_options(known_options(options))
         bound = [self.row_arguments(index, row) for index, row in enumerate(rows)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -23,19 +22,13 @@ from sgc.lang.tools import met_tools, resolve_tools
 from sgc.passes.base import Pass
 from sgc.passes.facts.kept_results import keep
 from sgc.passes.pipeline import Observer, optimize
-from sgc.runs.batch import (
-    MAX_CONCURRENCY,
-    Batch,
-    BatchOptions,
-    Row,
-    checked_rows,
-)
+from sgc.programs.batched import Batched
+from sgc.runs.batch import Batch, BatchOptions, Row, checked_rows
 from sgc.runs.cache_rules import with_marks
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import resolve_backend
+from sgc.runs.options import OPTION_NAMES, known_options, make_options
 from sgc.runs.planned_batch import make_batch
-from sgc.runs.row_iterator import arun_each, run_all, run_each
-from sgc.runs.run import RunState
 from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
@@ -51,7 +44,7 @@ from sgc.tracing.watch.ambient import warn_changed
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Batched):
     """A verified graph. tools: those that the Python it was compiled from calls; level: at which
     it was compiled, if it was not loaded."""
 
@@ -88,7 +81,7 @@ class Program:
     ) -> RunResult:
         """Runs with arguments and options kept apart."""
         _refuse_many(options)
-        return shared.run(self._run(arguments, endpoint, options, on_text))
+        return shared.run(self.start(self.sharing(endpoint.backend), arguments, options, on_text))
 
     async def arun(
         self,
@@ -102,63 +95,12 @@ class Program:
         _refuse_many(options)
         # Starting an embedded engine blocks, and the endpoint lives on the shared loop.
         endpoint = await asyncio.to_thread(resolve_backend, backend)
-        work = self._run(arguments, endpoint, options, on_text)
+        work = self.start(self.sharing(endpoint.backend), arguments, options, on_text)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, shared.loop))
-
-    def run_batch(
-        self,
-        batch_kwargs: Any,
-        *,
-        backend: Endpoint | None = None,
-        progress_bar: bool = False,
-        generator_style: bool = False,
-        ordered: bool = True,
-        max_errors: int | None = None,
-        max_concurrency: int = MAX_CONCURRENCY,
-        order: str | None = None,
-        reorder_fields: bool = False,
-        **options: Any,
-    ) -> Any:
-        """Runs the program once for each row; takes and returns what `Function.run_batch` does."""
-        refuse_own_thread(shared.loop)
-        how = BatchOptions(
-            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
-            order=order or self.default_order, reorder_fields=reorder_fields,
-        )  # fmt: skip
-        batch = self._batch(batch_kwargs, how, resolve_backend(backend), options)
-        if generator_style or not ordered:
-            return run_each(batch, ordered)
-        return run_all(batch)
-
-    async def abatch(
-        self,
-        batch_kwargs: Any,
-        *,
-        backend: Endpoint | None = None,
-        progress_bar: bool = False,
-        ordered: bool = True,
-        max_errors: int | None = None,
-        max_concurrency: int = MAX_CONCURRENCY,
-        order: str | None = None,
-        reorder_fields: bool = False,
-        **options: Any,
-    ) -> AsyncIterator[RunState]:
-        """The same as an asynchronous iterator; leaving it stops the rows under way."""
-        how = BatchOptions(
-            max_concurrency=max_concurrency, max_errors=max_errors, progress=progress_bar,
-            order=order or self.default_order, reorder_fields=reorder_fields,
-        )  # fmt: skip
-        endpoint = await asyncio.to_thread(resolve_backend, backend)
-        batch = self._batch(batch_kwargs, how, endpoint, options)
-        async with aclosing(arun_each(batch, ordered)) as states:
-            async for state in states:
-                yield state
 
     def _batch(
         self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
     ) -> Batch:
-        from sgc.runs.options import known_options, make_options
-
         chosen = make_options(known_options(options))
         _refuse_many(chosen)
         names = [param.value.name for param in self.graph.params]
@@ -207,48 +149,27 @@ class Program:
             raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
         return row
 
-    async def _run(
-        self,
-        arguments: Mapping[str, Any],
-        endpoint: Endpoint,
-        options: RunOptions,
-        on_text: OnText | None,
-    ) -> RunResult:
-        return await self.start(self.sharing(endpoint.backend), arguments, options, on_text)
-
     def check_tools(self, options: RunOptions) -> None:
         """Raises ToolError for a tool that a run with these options may not call."""
         tools = Tools(options.allow_tools)
         tools.allow(self.tools)
         tools.check(self.graph.all_nodes())
 
-    def start(
+    async def start(
         self,
         backend: Backend,
         arguments: Mapping[str, Any],
         options: RunOptions,
         on_text: OnText | None = None,
         row: str | None = None,
-    ) -> Coroutine[Any, Any, RunResult]:
-        """One run, for the shared loop; on a provider that keeps prompts, with marks for it."""
-        return self._started(backend, arguments, options, on_text, row)
-
-    async def _started(
-        self,
-        backend: Backend,
-        arguments: Mapping[str, Any],
-        options: RunOptions,
-        on_text: OnText | None,
-        row: str | None,
     ) -> RunResult:
+        """One run, for the shared loop; on a provider that keeps prompts, with marks for it."""
         graph = await with_marks(self.graph, self.level, backend, arguments)
         return await run_graph(graph, backend, arguments, options, on_text, row, self.tools)
 
     def _split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], RunOptions]:
-        from sgc.runs.options import OPTION_NAMES, make_options
-
         session = current_session()
         if session is not None:
             session.refuse_other_runs()
