@@ -7,16 +7,28 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
+from sgc.errors import SgcError
 from sgc.ir.graph import Loc
 
 
 def here() -> str:
     """The user's line, for an error; empty where there is none."""
     return str(user_loc() or "")
+
+
+@contextmanager
+def placed() -> Iterator[None]:
+    """An error raised inside names the user's line, if it names none."""
+    try:
+        yield
+    except SgcError as error:
+        error.where = error.where or here()
+        raise
 
 
 F = TypeVar("F", bound=Callable[..., Any])

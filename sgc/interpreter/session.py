@@ -23,7 +23,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sgc.core.failures import RunOver, told
-from sgc.core.places import here, own_texts
+from sgc.core.places import here, own_texts, placed
 from sgc.core.session import Session, Stream
 from sgc.core.symbols import Symbol
 from sgc.core.texts import occurrences, texts_in
@@ -227,10 +227,8 @@ class EagerSession(Session):
         refuse_own_thread(self.loop)
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return future.result()
-        except SgcError as error:
-            error.where = error.where or here()
-            raise
+            with placed():
+                return future.result()
         finally:
             future.cancel()
 

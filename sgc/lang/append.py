@@ -6,9 +6,9 @@ import re
 from typing import Any, NoReturn
 
 from sgc.core.markers import CLOSE, OPEN, has_marker
-from sgc.core.places import here
+from sgc.core.places import here, placed
 from sgc.core.session import Stream
-from sgc.errors import SgcError, UsageError
+from sgc.errors import UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.lang.choices import DEFAULT_METHOD
@@ -204,11 +204,8 @@ def _media(state: Stream, value: Any, load: Any) -> Operand:
     session = state.session
     if session.is_abstract(value):
         return session.scalar(value)
-    try:
+    with placed():
         return session.media(load, value)
-    except SgcError as error:
-        error.where = error.where or here()
-        raise
 
 
 # -- roles --------------------------------------------------------------------------------

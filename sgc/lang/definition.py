@@ -46,6 +46,21 @@ def _checked_count(name: str, value: Any, least: int = 1) -> int | None:
     return None if value is None else int(value)
 
 
+Bind = Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
+
+
+def bound_row(index: int, row: Any, bind: Bind) -> dict[str, Any]:
+    """The arguments of a row, a dict or a tuple of them; an error says which row it is."""
+    try:
+        if isinstance(row, Mapping):
+            return bind((), row)
+        if isinstance(row, (list, tuple)):
+            return bind(tuple(row), {})
+        raise ArgumentError(f"a row is a dict or a tuple of arguments, found {type(row).__name__}")
+    except ArgumentError as error:
+        raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
+
+
 class Definition:
     """What `@sgc.function` is given; heal, max_turns and num_api_spec_tokens may be None."""
 
@@ -105,19 +120,13 @@ class Definition:
 
     def row_arguments(self, index: int, row: Any) -> dict[str, Any]:
         """The arguments of a row, checked before any row starts."""
-        try:
-            if isinstance(row, Mapping):
-                arguments = self.bound((), row)
-            elif isinstance(row, (list, tuple)):
-                arguments = self.bound(tuple(row), {})
-            else:
-                raise ArgumentError(
-                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
-                )
+
+        def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+            arguments = self.bound(args, kwargs)
             self.signature.check_types(arguments)
-        except ArgumentError as error:
-            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
-        return arguments
+            return arguments
+
+        return bound_row(index, row, bind)
 
     def __repr__(self) -> str:
         return f"<sgc.function {self.name}({', '.join(map(self._shown, self.signature.names))})>"

@@ -79,7 +79,7 @@ def winners_values(
     session: Session, winners: Symbol, own: list[dict[str | None, Any]], name: str | None
 ) -> Symbol:
     """The list of what the winners have under a name."""
-    found = [(n, _plain(values[name])) for n, values in enumerate(own) if name in values]
+    found = [(n, ungathered(values[name])) for n, values in enumerate(own) if name in values]
     items = [session.operand(value) for _, value in found]
     owners = tuple(Lit(n) for n, _ in found)
     kinds = {session.type_of(item) for item in items}
@@ -105,7 +105,3 @@ def _of_winner(session: Session, name: str | None, value: Any, fields: dict[str,
     operand = session.operand(value)
     results = [(name or "v", session.type_of(operand))]
     return session.emit("winner_value", results, value=operand, **fields)[0]
-
-
-def _plain(value: Any) -> Any:
-    return ungathered(value)

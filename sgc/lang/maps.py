@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from sgc.core.places import here
+from sgc.core.places import here, placed
 from sgc.core.session import Session, Stream, current_session
 from sgc.errors import ArgumentError, UsageError
 from sgc.ir.limits import MAX_WIDTH
@@ -182,8 +182,5 @@ def plain_items(items: Any) -> list[Any]:
     """A list that is known; raises UsageError at the user's line for what is none."""
     from sgc.runtime.executor.ops.maps import checked_items
 
-    try:
+    with placed():
         return builtins.list(checked_items(items))
-    except UsageError as error:
-        error.where = error.where or here()
-        raise

@@ -6,12 +6,11 @@ Values known only when the program runs are let through; the executor looks at t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgc.core.markers import has_marker
-from sgc.core.places import here
+from sgc.core.places import placed
 from sgc.core.session import Session
 from sgc.errors import UsageError
 from sgc.lang.constraints import check_decodable
@@ -24,7 +23,7 @@ _CONSTRAINTS = (*_PATTERNS, "json_schema", "ebnf")
 def check_parameters(session: Session, params: Mapping[str, Any]) -> None:
     """Raises UsageError for parameters of a `gen` that cannot be, or not together."""
     known = {name: value for name, value in params.items() if not session.is_abstract(value)}
-    with _placed():
+    with placed():
         for name, value in known.items():
             if name in options.RANGES and isinstance(value, (str, int, float)):
                 options.check_parameter(name, value)
@@ -37,7 +36,7 @@ def check_parameters(session: Session, params: Mapping[str, Any]) -> None:
 def check_choices(session: Session, choices: Sequence[Any], method: Any) -> None:
     """Raises UsageError for choices of a `select` that cannot be, or not together."""
     known = [each for each in choices if not (session.is_abstract(each) or _is_marked(each))]
-    with _placed():
+    with placed():
         options.check_choices(known, method)
 
 
@@ -63,13 +62,3 @@ def _check_pattern(name: str, text: str) -> None:
 
 def _is_marked(value: Any) -> bool:
     return isinstance(value, str) and has_marker(value)
-
-
-@contextmanager
-def _placed() -> Iterator[None]:
-    """Errors of what is done inside stand at the user's line."""
-    try:
-        yield
-    except UsageError as error:
-        error.where = error.where or here()
-        raise

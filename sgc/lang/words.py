@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from sgc.core.places import here
-from sgc.errors import UsageError
+from sgc.core.places import placed
 from sgc.lang.choices import method_of
 from sgc.lang.constraints import constrained
 
@@ -154,15 +153,8 @@ def gen(
         kept = {key: value for key, value in params.items() if key in ("temperature", "seed")}
         texts = choices if isinstance(choices, str) else tuple(choices)
         return Select(name, texts, method_of(choices_method), kept)
-    return Gen(name, _placed(params))
-
-
-def _placed(params: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return constrained(params)
-    except UsageError as error:
-        error.where = error.where or here()
-        raise
+    with placed():
+        return Gen(name, constrained(params))
 
 
 def gen_int(

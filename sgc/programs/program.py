@@ -17,7 +17,7 @@ from sgc.ir.file import sgir as ir_file
 from sgc.ir.graph import Graph
 from sgc.ir.text.printer import to_text
 from sgc.ir.types import Type
-from sgc.lang.definition import Definition
+from sgc.lang.definition import Definition, bound_row
 from sgc.lang.tools import met_tools, resolve_tools
 from sgc.passes.base import Pass
 from sgc.passes.facts.kept_results import keep
@@ -103,8 +103,8 @@ class Program(Batched):
     ) -> Batch:
         chosen = make_options(known_options(options))
         _refuse_many(chosen)
-        names = [param.value.name for param in self.graph.params]
-        bound = [self._arguments(index, row, names) for index, row in enumerate(checked_rows(rows))]
+        each = enumerate(checked_rows(rows))
+        bound = [bound_row(index, row, self._checked) for index, row in each]
         backend = endpoint.backend
         sharing = self.sharing(backend)
         made = [self.row(row, sharing, chosen, str(key)) for key, row in enumerate(bound)]
@@ -131,23 +131,21 @@ class Program(Batched):
 
         return Row(start, program=self, arguments=arguments)
 
-    def _arguments(self, index: int, row: Any, names: list[str]) -> Mapping[str, Any]:
-        """The arguments of a row, checked before any row starts."""
-        try:
-            if isinstance(row, (list, tuple)):
-                if len(row) > len(names):
-                    raise ArgumentError(
-                        f"{self.name} takes {len(names)} arguments, found {len(row)}"
-                    )
-                row = dict(zip(names, row, strict=False))
-            if not isinstance(row, Mapping):
-                raise ArgumentError(
-                    f"a row is a dict or a tuple of arguments, found {type(row).__name__}"
-                )
-            bind_arguments(self.graph, row)
-        except ArgumentError as error:
-            raise ArgumentError(f"row {index}: {error.message}", hint=error.hint) from error
-        return row
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name."""
+        names = [param.value.name for param in self.graph.params]
+        if len(args) > len(names):
+            raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")
+        arguments = dict(zip(names, args, strict=False))
+        for name in kwargs:
+            if name in arguments:
+                raise ArgumentError(f"argument {name!r} of {self.name} is given twice")
+        return {**arguments, **kwargs}
+
+    def _checked(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        arguments = self._bound(args, kwargs)
+        bind_arguments(self.graph, arguments)
+        return arguments
 
     def check_tools(self, options: RunOptions) -> None:
         """Raises ToolError for a tool that a run with these options may not call."""
@@ -174,16 +172,9 @@ class Program(Batched):
         if session is not None:
             session.refuse_other_runs()
         names = [param.value.name for param in self.graph.params]
-        if len(args) > len(names):
-            raise ArgumentError(f"{self.name} takes {len(names)} arguments, found {len(args)}")
-        arguments = dict(zip(names, args, strict=False))
-        options: dict[str, Any] = {}
-        for name, value in kwargs.items():
-            if name in arguments:
-                raise ArgumentError(f"argument {name!r} of {self.name} is given twice")
-            is_option = name not in names and name in OPTION_NAMES
-            (options if is_option else arguments)[name] = value
-        return arguments, make_options(options)
+        chosen = {name: kwargs[name] for name in kwargs if name in OPTION_NAMES - set(names)}
+        own = {name: value for name, value in kwargs.items() if name not in chosen}
+        return self._bound(args, own), make_options(chosen)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the `.sgir` file; the same program gives the same bytes."""
