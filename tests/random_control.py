@@ -398,8 +398,10 @@ class Generator:
         return made, self.joined(place, *(end for _, end in found))
 
     def turns(self, place: Place) -> tuple[Statement, Place]:
-        n = self.rng.choice(["2", "3"] if place.is_called else ["2", "3", "n"])
-        return self._loop(place, "turns", f"for i in sgc.turns({n}):", is_dynamic=True)
+        counts = ["sgc.turns(2)", "sgc.turns(3)"]
+        if not place.is_called:
+            counts += ["sgc.turns(n)", "range(n)", "range(n, 0, -1)", "reversed(range(1, n))"]
+        return self._loop(place, "turns", f"for i in {self.rng.choice(counts)}:", is_dynamic=True)
 
     def ranged(self, place: Place) -> tuple[Statement, Place]:
         head = self.rng.choice([

@@ -20,9 +20,9 @@ REFUSED = {
         "        s += c\n",
         5, "a loop over the characters of a.strip()", "use methods of the whole text",
     ),
-    "range of an argument": (
-        "def p(s, q, n=2):\n    for i in range(n):\n        s += q\n    s += sgc.gen('a')\n",
-        4, "range() of a number", "loop with a bound of your own",
+    "the numbers of a range to an argument": (
+        "def p(s, q, n=2):\n    for i in list(range(n)):\n        s += q\n    s += sgc.gen('a')\n",
+        4, "the numbers of a range to n, known only at run time,", "loop over it",
     ),
     "a change of what is outside": (
         "def p(s, q, xs=[1]):\n    xs.append(2)\n    s += q + sgc.gen('a', max_tokens=2)\n",

@@ -24,6 +24,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_list import Numbered
 from sgc.tracing.values.abstract_number import type_of
+from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
 
 
@@ -133,16 +134,6 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any
     return ordered(items, key, reverse)
 
 
-def _range(*args: Any) -> Any:
-    if any(map(is_abstract, args)):
-        stop(
-            "range() of a number known only when the program runs",
-            hint="bind the argument that gives it when compiling, --bind n=N; or loop with a bound "
-            "of your own and `break` where the number is reached; or " + INTERPRET,
-        )
-    return range(*args)
-
-
 def _ambient(name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         stop(
@@ -203,7 +194,7 @@ BUILTINS: dict[str, Any] = {
     "open": _open,
     "ord": _ord,
     "print": _print,
-    "range": _range,
+    "range": range_of,
     "sorted": _sorted,
     "type": Type,
 }

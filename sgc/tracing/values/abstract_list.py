@@ -148,7 +148,9 @@ class Items(Iterator[Any]):
         session = items.session
         is_first_sure = known_of(items.symbol, session).min_items > 0
         self._items = items
-        self._turns = Counted(session, session.compute("len", items), is_first_sure)
+        self._turns = Counted(
+            session, 0, session.compute("len", items), is_first_sure=is_first_sure
+        )
 
     @property
     def index(self) -> Any:

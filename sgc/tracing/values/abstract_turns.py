@@ -5,36 +5,38 @@ from __future__ import annotations
 import dis
 from collections.abc import Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.ir import types
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.values.recorder import Recorder
 
-if TYPE_CHECKING:
-    pass
-
+_IS_BEFORE = {True: "lt", False: "gt"}  # by whether it counts up
 MAX_PREFIXED = 4  # instructions: one with its prefixes
 
 
 class Counted(Iterator[Any]):
-    """Counts from 0 to a number that may be abstract; every turn but a sure first is a test."""
+    """Counts by `step` to before `end`, which may be abstract; every turn but a sure first is a
+    test.
+    """
 
-    def __init__(self, session: Recorder, n: Any, is_first_sure: bool) -> None:
+    def __init__(
+        self, session: Recorder, start: Any, end: Any, step: int = 1, is_first_sure: bool = False
+    ) -> None:
         self._session = session
-        self._n = n
+        self._start, self._end, self._step = start, end, step
         self._is_first_sure = is_first_sure
         self.index: Any = None
 
     def __next__(self) -> Any:
         session = self._session
         if self.index is None:
-            self.index = session.compute("int", 0)
+            self.index = session.compute("int", self._start, type_=types.INT)
             is_sure = self._is_first_sure
         else:
-            self.index = session.compute("add", self.index, 1, type_=types.INT)
+            self.index = session.compute("add", self.index, self._step, type_=types.INT)
             is_sure = False
-        if not is_sure and not session.compute("lt", self.index, self._n):
+        if not is_sure and not session.compute(_IS_BEFORE[self._step > 0], self.index, self._end):
             raise StopIteration
         return self.index
 
@@ -42,7 +44,7 @@ class Counted(Iterator[Any]):
 def counted(session: Recorder, n: Any) -> Iterator[Any]:
     """Counts from 0 to a number; no turns at all are known to be none."""
     is_known = isinstance(n, int)
-    return iter(()) if is_known and n == 0 else Counted(session, n, is_first_sure=is_known)
+    return iter(()) if is_known and n == 0 else Counted(session, 0, n, is_first_sure=is_known)
 
 
 def is_for_of(frame: FrameType) -> bool:

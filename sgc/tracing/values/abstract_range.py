@@ -1,0 +1,75 @@
+"""`range` with a bound decided at run time: a loop over it is a loop of the graph."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_number import AbstractNumber
+from sgc.tracing.values.abstract_turns import Counted, is_for_of
+from sgc.tracing.values.recorder import Recorder
+
+
+class AbstractRange:
+    """The numbers from `start` to before `end`; `step` is known and not 0."""
+
+    def __init__(self, session: Recorder, start: Any, end: Any, step: int) -> None:
+        self._session = session
+        self._start, self._end, self._step = start, end, step
+
+    def __iter__(self) -> Iterator[Any]:
+        if not is_for_of(sys._getframe(1)):
+            self._needs_numbers()
+        return self._session.looped(Counted(self._session, self._start, self._end, self._step))
+
+    def __reversed__(self) -> AbstractRange:
+        step = self._step
+        if abs(step) != 1:
+            self._needs_numbers()
+        return AbstractRange(self._session, self._end - step, self._start - step, -step)
+
+    def _needs_numbers(self, *args: Any) -> NoReturn:
+        name = next(
+            self._session.name_of(each.symbol)
+            for each in (self._end, self._start)
+            if isinstance(each, AbstractNumber)
+        )
+        bind = f"give its value when compiling, --bind {name}=N; or "
+        stop(
+            f"the numbers of a range to {name}, known only at run time, are needed while tracing",
+            hint="loop over it, `for i in range(n):`; or "
+            + (bind if self._session.is_parameter(name) else "")
+            + INTERPRET,
+        )
+
+    __len__ = __bool__ = __getitem__ = __contains__ = index = count = _needs_numbers
+    __eq__ = __hash__ = _needs_numbers  # type: ignore[assignment]
+
+
+def range_of(*args: Any) -> Any:
+    """`range`, also of numbers known only at run time."""
+    numbers = [_number(each) for each in args]
+    found = next((each for each in numbers if isinstance(each, AbstractNumber)), None)
+    if found is None or len(numbers) > 3:
+        return range(*args)
+    start, end, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+    if isinstance(step, AbstractNumber):
+        stop(
+            "range() with a step known only at run time",
+            hint="write the step as a number, and compute from it; or " + INTERPRET,
+        )
+    if step == 0:
+        return range(0, 0, 0)  # raises what Python would
+    return AbstractRange(found.session, start, end, step)
+
+
+def _number(value: Any) -> Any:
+    """A whole number, an abstract one as it is; raises what Python does for anything else."""
+    if isinstance(value, AbstractNumber) and value.python is not float:
+        return value
+    stands_for = value.python() if isinstance(value, AbstractNumber) else value
+    return operator.index([] if isinstance(value, AbstractList) else stands_for)  # type: ignore[arg-type]

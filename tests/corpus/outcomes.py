@@ -1,0 +1,167 @@
+"""What becomes of each program of the corpus: compiled whole, in part, or refused; and whether what
+was compiled does what the interpreter does.
+
+    .venv/bin/python -P tests/corpus/outcomes.py [--seeds 8] [PROGRAM.py ...]
+
+prints a line a program and a table. A program is `program` of its file, with the ARGUMENTS it is
+given and texts that a model might reply with (REPLIES).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from control_flow import outcome, replying
+
+from sgc.errors import SgcError, SgcWarning
+from sgc.lang.tools import resolve_tools, tools_in
+from sgc.programs.program import Program, compile_function
+from sgc.runtime.executor.run.options import RunOptions
+
+CORPUS = Path(__file__).resolve().parent
+LEVELS = (0, 1, 2)
+# From the best to the worst. bound: whole, once the arguments that are no text, number, bool or
+# list of them have their values; part: what could not be compiled is left to the interpreter.
+KINDS = ("whole", "bound", "part", "refused", "wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """why: what stands against a better kind, in the compiler's words."""
+
+    kind: str
+    why: str = ""
+
+
+def programs() -> list[Path]:
+    """The files of the corpus."""
+    return sorted(path for path in CORPUS.glob("*/*.py") if path.name != "__init__.py")
+
+
+def load(path: Path) -> ModuleType:
+    """The program's module, imported under a name of its own."""
+    name = f"corpus_{path.parent.name}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def measured(path: Path, n_seeds: int = 8) -> Outcome:
+    """What becomes of a program; its module is forgotten again."""
+    module = load(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SgcWarning)
+            return _measured(module, n_seeds)
+    finally:
+        del sys.modules[module.__name__]
+
+
+def _measured(module: ModuleType, n_seeds: int) -> Outcome:
+    function, rows = module.program, module.ARGUMENTS
+    types_of = function.signature.types_of(rows)
+    names = function.signature.names_to_bind(rows, types_of)
+    problems = []
+    if not names:
+        found, why = _compiled(function, {}, types_of, is_full=True)
+        if found is not None:
+            return _compared(module, n_seeds, {0: found}, "whole", "")
+        problems.append(why)
+    else:
+        problems.append(f"must be known: {', '.join(names)}")
+    for is_full, kind in ((True, "bound"), (False, "part")):
+        if is_full and not names:
+            continue
+        each: dict[int, Program] = {}
+        for index, row in enumerate(rows):
+            bound = {name: row[name] for name in names if name in row}
+            program, why = _compiled(function, bound, types_of, is_full=is_full)
+            if program is None:
+                problems.append(why)
+                break
+            each[index] = program
+        else:
+            return _compared(module, n_seeds, each, kind, problems[-1])
+    return Outcome("refused", problems[-1])
+
+
+def _compiled(
+    function: Any, bound: Mapping[str, Any], types_of: Any, is_full: bool
+) -> tuple[Program | None, str]:
+    known = {name: type_ for name, type_ in types_of.items() if name not in bound}
+    try:
+        return compile_function(function, bound, types_of=known, is_full=is_full), ""
+    except SgcError as error:
+        return None, str(error).replace("\n", " ")
+
+
+def _compared(
+    module: ModuleType, n_seeds: int, compiled: Mapping[int, Program], kind: str, why: str
+) -> Outcome:
+    """The outcome of programs compiled for all rows (one), or for each, by their indices."""
+    if kind == "part":  # it goes on in the interpreter, from its source: what the jit does
+        return Outcome(kind, why)
+    for index, row in enumerate(module.ARGUMENTS):
+        whole = compiled.get(index) or compiled[0]
+        taken = {param.value.name for param in whole.graph.params}
+        arguments = {name: value for name, value in row.items() if name in taken}
+        for program in at_levels(whole):
+            for seed in range(n_seeds):
+                wanted = run_of(module, module.program, row, seed)
+                found = run_of(module, program, arguments, seed)
+                if wanted != found:
+                    return Outcome("wrong", f"seed {seed} of row {index}: {wanted} is {found}")
+    return Outcome(kind, why)
+
+
+def at_levels(program: Program) -> Iterator[Program]:
+    from sgc.passes.pipeline import optimize
+
+    for level in LEVELS:
+        yield program.with_graph(optimize(program.graph, level))
+
+
+def run_of(module: ModuleType, program: Any, arguments: Mapping[str, Any], seed: int) -> Any:
+    """What a run gives and asks, or its error."""
+    options = RunOptions(seed=seed, allow_tools=resolve_tools(tools_in(module)))
+    endpoint = replying(seed, module.REPLIES)
+    return outcome(lambda: program.run_once(arguments, options, endpoint))
+
+
+def table(found: Iterable[Outcome]) -> str:
+    """How many there are of each kind, and their share."""
+    counts = Counter(each.kind for each in found)
+    n = sum(counts.values())
+    return "\n".join(f"{kind:8} {counts[kind]:4} {100 * counts[kind] / n:5.1f} %" for kind in KINDS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", nargs="*", type=Path)
+    parser.add_argument("--seeds", type=int, default=8)
+    options = parser.parse_args()
+    found = []
+    for path in options.programs or programs():
+        found.append(measured(path.resolve(), options.seeds))
+        print(f"{path.parent.name}/{path.stem}: {found[-1].kind} {found[-1].why[:300]}", flush=True)
+    print(table(found))
+
+
+if __name__ == "__main__":
+    main()
