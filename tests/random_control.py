@@ -415,6 +415,8 @@ class Generator:
             [
                 f"for x in {self.value(place)}.split():",
                 f'for i, x in enumerate({self.value(place)}.split(",")):',
+                f"for x in reversed({self.value(place)}.split()):",
+                f'for x, _ in zip({self.value(place)}.split(), {self.value(place)}.split("e")):',
             ]
         )
         made, end = self._loop(place, "items", head, is_dynamic=True)

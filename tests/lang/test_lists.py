@@ -156,14 +156,51 @@ def refused(body: Any) -> str:
     return str(error.value)
 
 
+@sgc.function
+def paired(s, xs: list[str], ys: list[str]):
+    for x, y in zip(xs, ys, strict=False):
+        s += f"{x}={y} " + sgc.gen("a", max_tokens=4)
+        if s["a"] == "stop":
+            break
+    else:
+        s += "all"
+    for i, (x, y, z) in enumerate(zip(ys, xs, ys, strict=False), 1):
+        s += f"{i}{x}{y}{z}"
+    for x in reversed(xs):
+        s += x + sgc.gen("b", max_tokens=2)
+    for i, x in enumerate(reversed(ys)):
+        if x == "b":
+            continue
+        s += f"{i}{x}"
+
+
+def test_lists_side_by_side_and_backwards_are_loops():
+    for ys in LISTS:
+        graph = agree_on(paired, ["go", "stop"], "xs", LISTS, ys=ys)
+    assert ops(graph)["deopt"] == 0
+    assert ops(graph)["gen"] <= 4
+
+
+@sgc.function
+def one_by_one(s, xs: list[str]):
+    ahead = reversed(xs)
+    for x in zip(xs, xs, strict=False):
+        s += x[0] + sgc.gen("a", max_tokens=2)
+        s += next(ahead, "none")
+
+
+def test_loops_that_are_taken_from_by_hand():
+    agree_on(one_by_one, ["go", "stop"], "xs", LISTS)
+
+
 def test_what_needs_the_items_at_once_is_refused_at_its_line():
     def zipped(s, xs: list[str], ys: list[str]):
-        for x, y in zip(xs, ys, strict=False):
+        for x, y in zip(xs, ys, strict=True):
             s += x + y
 
-    def backwards(s, xs: list[str]):
-        for x in reversed(xs):
-            s += x
+    def with_plain(s, xs: list[str]):
+        for x, y in zip(xs, ["a", "b"], strict=False):
+            s += x + y
 
     def in_order(s, xs: list[str]):
         for x in sorted(xs):
@@ -184,8 +221,8 @@ def test_what_needs_the_items_at_once_is_refused_at_its_line():
     def starred(s, xs: list[str]):
         s += "".join([*xs, "a"])
 
-    for body in (zipped, backwards, in_order, copied, comprehended, inner, generated, starred):
-        assert "for i, x in enumerate(xs)" in refused(body), body.__name__
+    for body in (zipped, with_plain, in_order, copied, comprehended, inner, generated, starred):
+        assert "`for x in xs:`, also over enumerate(xs)" in refused(body), body.__name__
 
 
 def test_enumerate_of_a_list_is_for_loops():

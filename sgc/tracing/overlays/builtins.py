@@ -22,7 +22,7 @@ from sgc.tracing.values.abstract import (
     is_abstract,
     marked,
 )
-from sgc.tracing.values.abstract_list import Numbered
+from sgc.tracing.values.abstract_loops import Items, Loop, Numbered
 from sgc.tracing.values.abstract_number import type_of
 from sgc.tracing.values.abstract_range import range_of
 from sgc.tracing.values.computing import attempted, computed, whole
@@ -52,9 +52,18 @@ def _len(value: Any) -> Any:
 
 
 def _enumerate(items: Any, start: Any = 0) -> Any:
-    if not isinstance(items, AbstractList):
-        return enumerate(items, start)
-    return Numbered(items, whole(start))
+    if isinstance(items, AbstractList):
+        return Numbered(items.session, Items(items.iterated()), whole(start))
+    if isinstance(items, Loop):
+        return Numbered(items._session, items, whole(start))
+    return enumerate(items, start)
+
+
+def _zip(*lists: Any, strict: Any = False) -> Any:
+    is_abstract = lists and all(isinstance(each, AbstractList) for each in lists)
+    if not is_abstract or strict is not False:
+        return zip(*lists, strict=strict)
+    return Items(*(each.iterated() for each in lists), is_zipped=True)
 
 
 def _isinstance(value: Any, of: Any) -> bool:
@@ -197,6 +206,7 @@ BUILTINS: dict[str, Any] = {
     "range": range_of,
     "sorted": _sorted,
     "type": Type,
+    "zip": _zip,
 }
 
 

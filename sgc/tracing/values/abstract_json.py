@@ -82,6 +82,8 @@ class AbstractJson(AbstractList):
         name = next((NAMES[of] for of in others if self.is_a(of)), "float")
         raise TypeError(f"{name!r} object is not iterable")
 
+    __reversed__ = AbstractList._needs_items  # its errors are other ones than a loop's
+
     def sure_item(self, index: Any) -> Any:
         return seen(super().sure_item(index))
 

@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
-from sgc.tracing.values.abstract_turns import Counted, is_for_of
+from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import known_of
@@ -84,6 +85,9 @@ class AbstractList:
             self._needs_items()
         return self.session.looped(Items(self.iterated()))
 
+    def __reversed__(self) -> Iterator[Any]:
+        return Backwards(self.iterated())
+
     def iterated(self) -> AbstractList:
         """The list whose items a loop over it gives."""
         return self
@@ -97,14 +101,13 @@ class AbstractList:
         bind = f"give the list when compiling: --bind {name}='[…]'; or "
         stop(
             f"the items or the length of {name} are needed while tracing",
-            hint="write `for x in xs:` or `for i, x in enumerate(xs):`, outside of `except`, with "
-            "ys[i] in place of zip(xs, ys) and xs[-1 - i] of reversed(xs); or use xs[i], "
-            "len(xs), `x in xs`, sgc.join(sep, xs); or "
+            hint="write `for x in xs:`, also over enumerate(xs), reversed(xs) or zip(xs, ys), "
+            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs); or "
             + (bind if self.session.is_parameter(name) else "")
             + INTERPRET,
         )
 
-    __len__ = __add__ = __radd__ = __mul__ = __rmul__ = __reversed__ = _needs_items
+    __len__ = __add__ = __radd__ = __mul__ = __rmul__ = _needs_items
     __lt__ = __le__ = __gt__ = __ge__ = _needs_items
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -139,44 +142,3 @@ def unpacked(session: Recorder, items: Any, n: int, type_: types.Type) -> list[A
     """The items of `a, b = xs`, which must be that many."""
     attempted(session, "unpack", items, n, type_=items.symbol.type)
     return [computed(session, "item", items, index, type_=type_) for index in range(n)]
-
-
-class Items(Iterator[Any]):
-    """The items of an abstract list in order."""
-
-    def __init__(self, items: AbstractList) -> None:
-        session = items.session
-        is_first_sure = known_of(items.symbol, session).min_items > 0
-        self._items = items
-        self._turns = Counted(
-            session, 0, session.compute("len", items), is_first_sure=is_first_sure
-        )
-
-    @property
-    def index(self) -> Any:
-        """Where the last item is."""
-        return self._turns.index
-
-    def __next__(self) -> Any:
-        return self._items.sure_item(next(self._turns))
-
-
-class Numbered(Iterator[Any]):
-    """`enumerate` of an abstract list."""
-
-    def __init__(self, items: AbstractList, start: Any) -> None:
-        self._session, self._start = items.session, start
-        self._items = Items(items.iterated())
-
-    def __iter__(self) -> Iterator[Any]:
-        if not is_for_of(sys._getframe(1)):
-            stop(
-                "enumerate() of a list known only when the program runs is used by no `for`",
-                hint="write `for i, x in enumerate(xs):`; or " + INTERPRET,
-            )
-        return self._session.looped(self)
-
-    def __next__(self) -> tuple[Any, Any]:
-        item = next(self._items)
-        is_from_0 = type(self._start) is int and self._start == 0
-        return self._items.index if is_from_0 else self._items.index + self._start, item
