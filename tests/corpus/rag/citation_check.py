@@ -1,0 +1,68 @@
+"""An answer with [n] citations: each cited sentence is verified, bad citations are struck out."""
+
+import re
+
+import sgc
+
+CITE = re.compile(r"\[(\d+)\]")
+
+
+def sentences(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"(?<=[.!?])\s+", text) if part.strip()]
+
+
+@sgc.function
+def supported(s, claim: str, source: str) -> bool:
+    s += f"Source: {source}\nClaim: {claim}\nDoes the source support the claim? "
+    s += sgc.select("verdict", choices=["supported", "contradicted", "unrelated"])
+    return s["verdict"]
+
+
+@sgc.function
+def program(s, question: str, sources: list[str]):
+    s += "Answer with citations such as [1].\n"
+    for n, source in enumerate(sources, 1):
+        s += f"[{n}] {source}\n"
+    s += f"Question: {question}\nAnswer:"
+    s += sgc.gen("answer", max_tokens=120)
+
+    kept, problems = [], []
+    for sentence in sentences(s["answer"]):
+        numbers = [int(n) for n in CITE.findall(sentence)]
+        if not numbers:
+            problems.append(("uncited", sentence))
+            continue
+        claim = CITE.sub("", sentence).strip()
+        good = []
+        for n in numbers:
+            if not 1 <= n <= len(sources):
+                problems.append(("no such source", str(n)))
+                continue
+            verdict = supported(claim, sources[n - 1]).ret_value
+            if verdict == "supported":
+                good.append(n)
+            else:
+                problems.append((verdict, sentence))
+        if good:
+            marks = "".join(f"[{n}]" for n in good)
+            kept.append(f"{claim} {marks}")
+    s += "\nVerified: " + (" ".join(kept) or "(nothing)")
+    return kept, problems
+
+
+ARGUMENTS = [
+    {
+        "question": "How long do swifts stay in the air?",
+        "sources": [
+            "Common swifts can stay in the air for ten months.",
+            "Swifts eat insects in flight.",
+        ],
+    },
+    {"question": "Why?", "sources": []},
+]
+REPLIES = [
+    " Swifts fly for ten months [1]. They eat in flight [2][1]. Amazing!",
+    " They sleep on the ground [3].",
+    " I have no idea.",
+    "",
+]
