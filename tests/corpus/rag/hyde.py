@@ -1,30 +1,10 @@
-"""HyDE: several made-up passages are written, their words make the query, then a grounded answer."""
+"""HyDE: several made-up passages are written, their words are the query, then an answer."""
 
 from collections import Counter
 
 import sgc
 
-STOPWORDS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "in",
-        "on",
-        "is",
-        "are",
-        "and",
-        "to",
-        "for",
-        "with",
-        "it",
-        "its",
-        "by",
-        "at",
-        "as",
-    ]
-)
+STOPWORDS = {"the", "a", "an", "of", "in", "on", "is", "are", "and", "to", "it", "as"}
 INDEX = {
     "d1": "mitochondria produce most of the cell's supply of energy as atp",
     "d2": "chloroplasts capture light and store it as sugar",

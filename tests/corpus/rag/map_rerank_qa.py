@@ -45,7 +45,7 @@ def program(s, document: str, question: str, min_score: int = 50):
 
 ARGUMENTS = [
     {
-        "document": "The bridge was opened in 1932.\n\nIt is 503 m long.\n\n\n\nTolls are 4 dollars.",
+        "document": "The bridge was opened in 1932.\n\nIt is 503 m long.\n\n\n\nTolls: $4.",
         "question": "When was the bridge opened?",
     },
     {"document": "", "question": "Hm?"},

@@ -1,4 +1,4 @@
-"""RankGPT: a sliding window of passages is put in order by the model, from the back to the front."""
+"""RankGPT: a sliding window of passages is put in order by the model, from the back on."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Self-RAG: decides whether to retrieve, criticises each segment by reflection tokens, picks one."""
+"""Self-RAG: whether to retrieve, reflection tokens for each segment, the best segment wins."""
 
 from dataclasses import dataclass
 
