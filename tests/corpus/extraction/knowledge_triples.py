@@ -1,0 +1,77 @@
+"""Triples (subject; relation; object) into a small graph, and a walk along it."""
+
+from collections import defaultdict
+
+import sgc
+
+ALIASES = {"uk": "United Kingdom", "usa": "United States"}
+
+
+class Graph:
+    def __init__(self):
+        self.edges = defaultdict(list)
+
+    @staticmethod
+    def canonical(name: str) -> str:
+        name = name.strip().strip("()\"'")
+        return ALIASES.get(name.lower(), name)
+
+    def add(self, line: str) -> bool:
+        parts = line.split(";")
+        if len(parts) != 3:
+            return False
+        head, relation, tail = map(self.canonical, parts)
+        if not head or not tail or (relation, tail) in self.edges[head]:
+            return False
+        self.edges[head].append((relation, tail))
+        return True
+
+    def walk(self, start: str, depth: int):
+        """Everything that can be reached, depth first, each node once."""
+        seen = {start}
+
+        def visit(node, left):
+            if left == 0:
+                return
+            for relation, tail in self.edges.get(node, []):
+                if tail not in seen:
+                    seen.add(tail)
+                    yield f"{node} --{relation}--> {tail}"
+                    yield from visit(tail, left - 1)
+
+        yield from visit(start, depth)
+
+
+@sgc.function
+def program(s, text: str, about: str, rounds: int = 2):
+    graph = Graph()
+    s += f"Text: {text}\nTriples as subject; relation; object:\n"
+    total = 0
+    for round_ in range(rounds):
+        s += sgc.gen("triples", max_tokens=80, stop="\n\n")
+        added = [graph.add(line) for line in s["triples"].splitlines()]
+        total += sum(added)
+        if not any(added):
+            break
+        if round_ < rounds - 1:
+            s += "\nMany were missed. More of them:\n"
+    facts = list(graph.walk(graph.canonical(about), depth=3))
+    if facts:
+        s += "\n\nFacts:\n" + "\n".join(facts)
+        s += f"\nWho or what is {about}?" + sgc.gen("summary", max_tokens=40, stop="\n")
+        return {"n": total, "facts": facts, "summary": s["summary"].strip()}
+    s += f"\n\nNothing is known about {about}."
+    return {"n": total, "facts": [], "summary": None}
+
+
+ARGUMENTS = [
+    {"text": "Ada Lovelace was born in London, which is in the UK.", "about": "Ada Lovelace"},
+    {"text": "", "about": "USA"},
+]
+REPLIES = [
+    "Ada Lovelace; born in; London\nLondon; capital of; UK",
+    "(Ada Lovelace; daughter of; Lord Byron)\nUSA; speaks; English; mostly",
+    "usa; borders; Canada",
+    "none",
+    " A mathematician.",
+]
