@@ -59,10 +59,7 @@ def program(s, task: str):
     return solver["answer"].strip()
 
 
-ARGUMENTS = [
-    {"task": "How many Eiffel towers high is Mount Everest?"},
-    {"task": ""},
-]
+ARGUMENTS = [{"task": "How many Eiffel towers high is Mount Everest?"}, {"task": ""}]
 REPLIES = [
     "Plan: Height of Everest. #E1 = Search[everest]\nPlan: Of the tower. #E2 = Search[eiffel]\n"
     "Plan: Divide. #E3 = Calc[#E1 / #E2]",

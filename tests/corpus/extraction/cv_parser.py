@@ -65,7 +65,7 @@ def program(s, text: str, now: int = 2025):
 
 ARGUMENTS = [
     {
-        "text": "ada stone\nRiga\n\nExperience:\nBaker since 2015, before that 3 years as a clerk.\n"
+        "text": "ada stone\nRiga\n\nExperience:\nBaker since 2015, before that a clerk.\n"
         "Skills:\nBread, Python, bread"
     },
     {"text": ""},

@@ -56,7 +56,7 @@ def program(s, mail: str, day: int, me: str):
 
 ARGUMENTS = [
     {
-        "mail": "Hi all. Mia, please send the slides today. The weather is nice.",
+        "mail": "Hi all. Mia, please send the slides today. Nice weather.",
         "day": 3,
         "me": "Mia",
     },

@@ -1,4 +1,4 @@
-"""Line items of an invoice as JSON; the totals are checked and asked for again when they are off."""
+"""Line items of an invoice as JSON; the totals are checked, and asked for again when off."""
 
 import json
 

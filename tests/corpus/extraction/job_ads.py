@@ -28,9 +28,8 @@ class JobAd(BaseModel):
 
 
 def explain(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or 'JSON'}: {e['msg']}" for e in error.errors()
-    )
+    problems = [(".".join(map(str, e["loc"])) or "JSON", e["msg"]) for e in error.errors()]
+    return "; ".join(f"{where}: {what}" for where, what in problems)
 
 
 @sgc.function

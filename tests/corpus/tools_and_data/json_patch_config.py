@@ -1,0 +1,80 @@
+"""Changes a nested configuration by what a user says: paths, types and ranges are checked."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import sgc
+
+LIMITS = {"server.port": (1024, 65535), "cache.size_mb": (0, 4096)}
+EMPTY: dict[str, Any] = {}
+
+
+def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{'a': {'b': 1}} -> {'a.b': 1}"""
+    flat = {}
+    for key, value in config.items():
+        path = f"{prefix}.{key}" if prefix else key
+        if isinstance(value, dict):
+            flat |= flatten(value, path)
+        else:
+            flat[path] = value
+    return flat
+
+
+def assign(config: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for name in parents:
+        config = config[name]
+    config[last] = value
+
+
+def coerce(text: str, like: Any) -> Any:
+    text = text.strip().strip('"')
+    if isinstance(like, bool):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{text!r} is neither true nor false")
+        return text.lower() == "true"
+    return type(like)(text)
+
+
+@sgc.function
+def program(s, config: dict[str, Any] = EMPTY, wishes: tuple[str, ...] = ()):
+    new = deepcopy(config)
+    notes = []
+    for wish in wishes:
+        flat = flatten(new)
+        s += json.dumps(flat, indent=1) + f"\nThe user says: {wish}\nPath: "
+        if not flat:
+            s += "(there is none)\n"
+            break
+        s += sgc.select("path", choices=sorted(flat)) + "\nNew value: "
+        s += sgc.gen("value", max_tokens=12, stop="\n") + "\n"
+        path = s["path"]
+        try:
+            value = coerce(s["value"], flat[path])
+            low, high = LIMITS.get(path, (None, None))
+            if low is not None and not low <= value <= high:
+                raise ValueError(f"{value} is not within {low} and {high}")
+        except ValueError as e:
+            notes.append(f"{path}: {e}")
+            s += f"Rejected: {e}\nExplain it to the user:"
+            s += sgc.gen("explanation", max_tokens=32, stop="\n") + "\n"
+            continue
+        if value == flat[path]:
+            notes.append(f"{path}: as it was")
+        else:
+            assign(new, path, value)
+            notes.append(f"{path}: {flat[path]} -> {value}")
+    return new, notes
+
+
+ARGUMENTS = [
+    {
+        "config": {"server": {"port": 8080, "tls": False}, "cache": {"size_mb": 64}, "name": "x"},
+        "wishes": ("use a port above 9000", "turn on encryption", "double the cache"),
+    },
+    {"wishes": ("anything",)},
+    {},
+]
+REPLIES = ["9443", "true", "128", "a lot", '"8080"', " The port is too low.", "80"]

@@ -1,0 +1,67 @@
+"""Unit conversion: number and units are read from the question, a tool converts."""
+
+import math
+
+import sgc
+
+# to the base unit of each dimension
+UNITS = {
+    "m": ("length", 1.0),
+    "km": ("length", 1000.0),
+    "mile": ("length", 1609.344),
+    "ft": ("length", 0.3048),
+    "kg": ("mass", 1.0),
+    "lb": ("mass", 0.45359237),
+}
+
+
+@sgc.tool(effect="pure")
+def convert(value: float, source: str, target: str) -> float:
+    dim_a, a = UNITS[source]
+    dim_b, b = UNITS[target]
+    if dim_a != dim_b:
+        raise ValueError(f"cannot convert {dim_a} to {dim_b}")
+    return value * a / b
+
+
+def significant(value: float, digits: int) -> float:
+    if value == 0:
+        return 0.0
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+@sgc.function
+def program(s, question: str, digits: int = 3):
+    s += f"Question: {question}\nNumber: "
+    s += sgc.gen("number", max_tokens=8, stop="\n")
+    try:
+        value = float(s["number"].replace(",", ""))
+    except ValueError:
+        s += "\n(That is no number, I take 1.)"
+        value = 1.0
+    s += "\nFrom: " + sgc.select("source", choices=list(UNITS))
+    s += "\nTo: " + sgc.select("target", choices=list(UNITS))
+    source, target = s["source"], s["target"]
+    if source == target:
+        return f"{value:g} {source} is {value:g} {target}, of course."
+    try:
+        result = convert(value, source, target)
+    except ValueError as e:
+        s += f"\nThat does not work: {e}. What did they mean?"
+        s += sgc.gen("clarify", max_tokens=32, stop="\n")
+        return s["clarify"].strip()
+    short = significant(result, digits)
+    about = "" if math.isclose(short, result) else "about "
+    plural = "s" if target == "mile" and short != 1 else ""
+    s += f"\n{value:g} {source} = {about}{short:g} {target}{plural}"
+    if short > 1e6 or 0 < abs(short) < 1e-3:
+        s += f" ({result:.2e})"
+    return short
+
+
+ARGUMENTS = [
+    {"question": "How many miles is a marathon (42.195 km)?"},
+    {"question": "How heavy is a mile?", "digits": 1},
+    {"question": ""},
+]
+REPLIES = ["42.195", "1,000,000", "0", "forty-two", " They want a length."]
