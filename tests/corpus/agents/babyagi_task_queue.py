@@ -1,10 +1,20 @@
 """BabyAGI in small: tasks are done, new ones are created from results, the queue is reordered."""
 
+import logging
 from collections import deque
+from contextlib import contextmanager
 
 import sgc
 
+logger = logging.getLogger("babyagi")
 OBJECTIVE_TEMPLATE = "You are an AI working towards this objective: {objective}."
+
+
+@contextmanager
+def banner(s, title):
+    s += f"\n*** {title} ***\n"
+    yield s
+    s += "\n"
 
 
 def clean(line):
@@ -22,14 +32,16 @@ def program(s, objective: str, first_task: str, max_iterations: int = 3):
         if not tasks:
             break
         task = tasks.popleft()
-        s += f"\n*** TASK {iteration + 1} ***\n{task}\nResult:"
-        s += sgc.gen("result", max_tokens=80, stop="***")
+        with banner(s, f"task {iteration + 1}".upper()):
+            s += f"{task}\nResult:"
+            s += sgc.gen("result", max_tokens=80, stop="***")
         result = s["result"].strip()
+        logger.info("%s: %s", task, result)
         done.append({"task": task, "result": result})
 
         # task creation agent
         pending = ", ".join(tasks) or "none"
-        s += f"\nIncomplete tasks: {pending}\nNew tasks, one a line:\n"
+        s += f"Incomplete tasks: {pending}\nNew tasks, one a line:\n"
         s += sgc.gen("created", max_tokens=60, stop="\n\n")
         for line in s["created"].split("\n"):
             new = clean(line)

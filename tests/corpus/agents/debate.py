@@ -1,5 +1,6 @@
 """Two debaters argue for some rounds, each sees the other's last point, a judge decides."""
 
+import random
 from typing import Literal
 
 import sgc
@@ -30,13 +31,19 @@ def speak(s, prompt: str):
 
 
 @sgc.function
-def program(s, motion: str, rounds: int = 2):
+def program(s, motion: str, rounds: int | None = None, seed: int = 7):
     """Returns the winner and how long each one spoke."""
     ada, bob = Debater("Ada", "for"), Debater("Bob", "against")
     last = None
     s += f"Motion: {motion}\n"
+    if rounds is None:
+        s += "Rounds that it deserves (1 to 3): " + sgc.gen("n", regex="[1-3]") + "\n"
+        rounds = int(s["n"])
+    heads = random.Random(seed).random() < 0.5
+    order = [ada, bob] if heads else [bob, ada]
     for r in range(rounds):
-        for debater in (ada, bob):
+        # the one who spoke last begins the next round
+        for debater in order if r % 2 == 0 else reversed(order):
             point = speak(debater.prompt(motion, last)).ret_value
             debater.points.append(point)
             s += f"[{r + 1}] {debater.name}: {point}\n"

@@ -15,6 +15,9 @@ def evaluate(s, numbers: str, n_votes: int = 2):
     total = 0.0
     for v in votes:
         v += "Judge: " + sgc.select("verdict", choices=list(VALUES))
+        if v["verdict"] == "likely":
+            v += "\nThink again:" + sgc.gen("thought", max_tokens=16, stop="\n")
+            v += "\nJudge: " + sgc.select("verdict", choices=list(VALUES))
     for v in votes:
         total += VALUES[v["verdict"]]
     return total

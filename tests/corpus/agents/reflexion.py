@@ -30,7 +30,7 @@ def program(s, task: str, signature: str, max_trials: int = 3):
         prompt = f"{task}\nSignature: {signature}\n"
         if reflections:
             prompt += "Your earlier reflections:\n"
-            for n, r in enumerate(reflections[-MEMORY_SIZE:], 1):
+            for n, r in enumerate(reversed(reflections[-MEMORY_SIZE:]), 1):
                 prompt += f"  ({n}) {r}\n"
         s += sgc.user(prompt)
         s += sgc.assistant(sgc.gen("code", max_tokens=200))

@@ -1,5 +1,8 @@
 """Self-ask: the model asks itself follow-up questions until it can say the final answer."""
 
+from collections import Counter
+from functools import partial
+
 import sgc
 
 FOLLOW_UP = "Follow up:"
@@ -15,6 +18,7 @@ So the final answer is: Muhammad Ali
 
 """
 
+line = partial(sgc.gen, max_tokens=16, stop="\n")
 KNOWN = {"founder": "Ole Kirk Christiansen", "born": "1891", "capital": "Copenhagen"}
 
 
@@ -42,14 +46,14 @@ def program(s, question: str):
             s += f"Intermediate answer: {answer}\n"
         else:
             # The search engine knows nothing, so the model itself has to.
-            s += "Intermediate answer:" + sgc.gen("own", max_tokens=16, stop="\n") + "\n"
+            s += "Intermediate answer:" + line("own") + "\n"
         s += sgc.gen("ret", max_tokens=48, stop="Intermediate answer:")
         hops += 1
         if hops >= 4:
             break
     if FINAL not in s["ret"]:
-        s += "\n" + FINAL + sgc.gen("final", max_tokens=12, stop="\n")
-        clean = s["final"]
+        s += "\n" + FINAL + line("final", n=3, temperature=0.7)
+        clean, _ = Counter(text.strip() for text in s["final"]).most_common(1)[0]
     else:
         clean = s["ret"].split(FINAL)[-1]
     return clean.strip().rstrip("."), hops

@@ -16,8 +16,10 @@ def parse_score(text):
 def program(s, product: str, audience: str, target: int = 8):
     s += sgc.system("You write slogans and you are your own harshest critic.")
     s += sgc.user(f"Write a slogan for {product}. Audience: {audience}.")
-    s += sgc.assistant(sgc.gen("draft", max_tokens=32))
-    best = s["draft"]
+    s += sgc.assistant(sgc.gen("drafts", n=3, max_tokens=32, temperature=0.9))
+    draft = min(s["drafts"], key=len)
+    s += sgc.user(f"Let us take this one: {draft}")
+    best = draft
     best_score = 0
     history = []
     for attempt in range(3):
@@ -30,11 +32,12 @@ def program(s, product: str, audience: str, target: int = 8):
             score = max(0, min(10, int(s["score"])))
         history.append(score)
         if score > best_score:
-            best, best_score = s["draft"], score
+            best, best_score = draft, score
         if score >= target:
             break
         s += sgc.user("Improve it, please.")
         s += sgc.assistant(sgc.gen("draft", max_tokens=32))
+        draft = s["draft"]
     average = sum(history) / len(history)
     return f"{best.strip()} ({best_score}/10, average {average:.1f} over {len(history)})"
 

@@ -1,5 +1,8 @@
 """A player of a text adventure: rooms, exits and things; the model picks among what is possible."""
 
+import random
+import textwrap
+
 import sgc
 
 WORLD = {
@@ -9,11 +12,18 @@ WORLD = {
 }
 
 
+SECRETS = {
+    "library:look": "Behind a book something shines.",
+    "hall:fly": "You hit the lamp.",
+}
+SMELLS = ["dust", "soup", "old paper"]
+
+
 def describe(room, things):
     text = f"You are in the {room}."
     if things:
         text += " You see: " + ", ".join(sorted(things)) + "."
-    return text
+    return textwrap.fill(text, width=40)
 
 
 def options(room, things):
@@ -30,6 +40,7 @@ def program(s, start: str, goal: str, max_moves: int = 6):
     bag = set()
     left = {name: set(data["things"]) for name, data in WORLD.items()}
     visited = [room]
+    rng = random.Random(7)
     s += f"You play a text adventure. Your goal: find the {goal}.\n"
     for move in range(max_moves):
         s += describe(room, left[room]) + "\nYou can:\n"
@@ -37,7 +48,10 @@ def program(s, start: str, goal: str, max_moves: int = 6):
             s += f" * {option}\n"
         s += "You do:" + sgc.gen("command", max_tokens=8, stop="\n") + "\n"
         verb, _, noun = s["command"].strip().partition(" ")
-        if verb == "go" and noun in WORLD[room]["exits"]:
+        secret = SECRETS.get(f"{room}:{verb}")
+        if secret:
+            s += secret + "\n"
+        elif verb == "go" and noun in WORLD[room]["exits"]:
             room = WORLD[room]["exits"][noun]
             visited.append(room)
         elif verb == "take" and noun in left[room]:
@@ -47,7 +61,7 @@ def program(s, start: str, goal: str, max_moves: int = 6):
                 s += f"You have the {goal}!\n"
                 break
         elif verb == "look":
-            s += "Dust everywhere.\n"
+            s += f"It smells of {rng.choice(SMELLS)}.\n"
         else:
             s += f"You cannot {verb or 'do nothing'}.\n"
     else:

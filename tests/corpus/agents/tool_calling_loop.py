@@ -38,7 +38,7 @@ def program(s, messages: list[dict[str, str]]):
             s += sgc.assistant(message["content"])
 
     calls = []
-    for _ in range(4):
+    for _ in sgc.turns(4):
         s += sgc.assistant(sgc.gen("reply", max_tokens=96))
         reply = s["reply"].strip()
         if not reply.startswith("{"):

@@ -53,7 +53,7 @@ def program(s, wish: str, budget: float, max_commands: int = 5):
     n = 0
     while not shop.bought and n < max_commands:
         s += "> " + sgc.gen("command", max_tokens=12, stop="\n") + "\n"
-        s += shop.step(s["command"]) + "\n"
+        s += f"{shop.step(s['command'])}\n[{len(shop.cart)} in the cart]\n".lstrip()
         n += 1
     reward = 0.0
     if shop.bought and shop.cart:

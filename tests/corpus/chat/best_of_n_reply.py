@@ -1,5 +1,6 @@
 """Best of n: several replies at once, rules and a vote choose the one that is sent."""
 
+import random
 import re
 from collections import Counter
 
@@ -22,7 +23,7 @@ def key(text: str) -> str:
 
 
 @sgc.function
-def program(s, question: str, n: int = 5):
+def program(s, question: str, n: int = 5, seed: int = 7):
     s += sgc.user(question)
     s += sgc.assistant(sgc.gen("replies", n=n, max_tokens=48, temperature=1.0))
     replies = s["replies"] if isinstance(s["replies"], list) else [s["replies"]]
@@ -43,8 +44,8 @@ def program(s, question: str, n: int = 5):
     votes = Counter(key(reply) for reply in good)
     winner, count = votes.most_common(1)[0]
     if count == 1:
-        # nobody agrees: the shortest one
-        return min(good, key=len), 1
+        # nobody agrees: one of the two shortest
+        return random.Random(seed).choice(sorted(good, key=len)[:2]), 1
     return next(reply for reply in good if key(reply) == winner), count
 
 

@@ -34,7 +34,8 @@ def program(s, system: str, history: list[dict[str, str]], budget: int = 30):
         room = max(budget - used, 5)
         summary = summarise(old, room).ret_value
         system = f"{system}\nEarlier: {summary}" if summary else system
-    s += sgc.system(system)
+    with s.system():
+        s += system.strip() or "You are a helpful assistant."
     roles = {"user": sgc.user, "assistant": sgc.assistant}
     for message in kept:
         s += roles[message["role"]](message["content"])

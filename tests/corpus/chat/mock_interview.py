@@ -19,15 +19,17 @@ def candidate(s, resume: str, asked: list[tuple[str, str]], question: str):
 @sgc.function
 def grade(s, question: str, answer: str):
     s += f"Question: {question}\nAnswer: {answer}\nGrade from 1 (bad) to 5 (great): "
-    s += sgc.gen("grade", regex="[1-5]")
-    return int(s["grade"])
+    s += sgc.gen("grade", dtype=int)
+    return min(max(int(s["grade"]), 1), 5)
 
 
 @sgc.function
-def program(s, job: str, resume: str, n_questions: int = 3):
+def program(s, job: str, resume: str):
     s += sgc.system(f"You interview candidates for the job: {job}. One short question at a time.")
     talk, grades = [], []
-    for n in range(n_questions):
+    s += sgc.user("How many questions will you ask?")
+    s += sgc.assistant(sgc.gen("n", regex="[0-4]"))
+    for _ in range(int(s["n"])):
         s += sgc.assistant(sgc.gen("question", max_tokens=32))
         question = s["question"].strip()
         if not question.endswith("?"):
@@ -53,6 +55,6 @@ def program(s, job: str, resume: str, n_questions: int = 3):
 
 ARGUMENTS = [
     {"job": "gardener", "resume": "Ten years in a nursery for roses."},
-    {"job": "pilot", "resume": "", "n_questions": 0},
+    {"job": "pilot", "resume": ""},
 ]
 REPLIES = ["What do you do against aphids?", "Tell me about you", "I use ladybirds.", ""]

@@ -41,9 +41,9 @@ def program(s, lines: list[str]):
             else:
                 s += "I do not know /%s\n" % command
             continue
-        if not line.strip():
+        if not (text := line.strip()):
             continue
-        reply = say(persona, line).ret_value.strip()
+        reply = say(persona, text).ret_value.strip()
         if persona == "pirate" and "arr" not in reply.lower():
             reply = "Arr! " + reply
         if loud:

@@ -18,7 +18,7 @@ def is_right(given, expected):
 
 
 @sgc.function
-def program(s, rounds: int = 3, seed: int = 7):
+def program(s, rounds: int | None = None, seed: int = 7):
     rng = random.Random(seed)
     deck = QUESTIONS[:]
     rng.shuffle(deck)
@@ -26,7 +26,12 @@ def program(s, rounds: int = 3, seed: int = 7):
     streak = 0
     report = []
     s += "QUIZ! Answer with one word.\n"
-    for number, (question, answer, hint) in enumerate(deck[:rounds], start=1):
+    if rounds is None:
+        s += "How many rounds? " + sgc.gen("rounds", regex="[2-4]") + "\n"
+        rounds = int(s["rounds"])
+    for i in range(rounds):
+        number = i + 1
+        question, answer, hint = deck[i]
         s += f"Q{number}: {question}\nA{number}:"
         s += sgc.gen(f"a{number}", max_tokens=8, stop="\n") + "\n"
         points = 0

@@ -42,8 +42,8 @@ def extract(s, message: str):
 def program(s, messages: list[str], known: dict[str, str] | None = None):
     memory = Memory(known, size=3)
     learnt = 0
-    for message in messages:
-        learnt += memory.update(extract(message).ret_value)
+    for facts in sgc.map(extract, messages).returns:
+        learnt += memory.update(facts)
     s += sgc.system(str(memory))
     if messages:
         *_, last = messages

@@ -1,5 +1,7 @@
 """A tutor who does not tell: hints become stronger with each wrong answer of the pupil."""
 
+from contextlib import suppress
+
 import sgc
 
 HINTS = ["Ask a question that helps.", "Give a small hint.", "Give the first step."]
@@ -10,10 +12,8 @@ def to_number(text):
     for word in text.lower().replace(",", " ").replace(".", " ").split():
         if word in NUMBER_WORDS:
             return NUMBER_WORDS[word]
-        try:
+        with suppress(ValueError):
             return int(word)
-        except ValueError:
-            pass
     return None
 
 

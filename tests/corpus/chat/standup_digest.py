@@ -37,7 +37,7 @@ def program(s, notes: list[Note], team: list[str]):
     s += "# Stand-up\n"
     width = max((len(p) for p in lines), default=0)
     for person, line in lines.items():
-        s += f"{person:<{width}} | {line}\n"
+        s += f"{person:<{width}} | {line}"[:72].rstrip(" |") + "\n"
     if silent:
         s += "Not heard of: " + ", ".join(silent) + "\n"
     if blockers:

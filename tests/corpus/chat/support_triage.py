@@ -8,6 +8,7 @@ QUEUES = {
     "complaint": ("care", 4),
     "other": ("front desk", 48),
 }
+SLA = {"business:technical": 2, "business:billing": 12, "free:other": 96}
 ANGRY = {"angry", "furious"}
 
 
@@ -20,8 +21,7 @@ def program(s, ticket: str, customer: dict[str, str]):
         s += "Category: " + sgc.select("kind", choices=list(QUEUES)) + "\n"
         s += "Mood: " + sgc.select("mood", choices=["calm", "angry", "furious"])
     queue, hours = QUEUES[s["kind"]]
-    if plan == "business":
-        hours //= 2
+    hours = SLA.get(f"{plan}:{s['kind']}", hours)
     if s["mood"] in ANGRY:
         hours = min(hours, 2)
 

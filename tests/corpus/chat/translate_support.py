@@ -1,5 +1,7 @@
 """Answers in the customer's language: detect, translate, answer, translate back, check length."""
 
+from typing import Literal
+
 import sgc
 
 LANGUAGES = ["English", "German", "Spanish", "other"]
@@ -17,7 +19,7 @@ def translate(s, text: str, source: str, target: str):
 
 
 @sgc.function
-def program(s, message: str, max_chars: int = 60):
+def program(s, message: str, tone: Literal["formal", "casual"] = "formal", max_chars: int = 60):
     s += f"Message: {message}\nLanguage: " + sgc.select("language", choices=LANGUAGES) + "\n"
     language = s["language"]
     if language == "other":
@@ -27,7 +29,8 @@ def program(s, message: str, max_chars: int = 60):
     english = translate(message, language, "English").ret_value if foreign else message
     if not english:
         return SORRY[language]
-    s += f"Question: {english}\nAnswer:" + sgc.gen("answer", max_tokens=60, stop="\n") + "\n"
+    s += f"Question: {english}\nAnswer" + (" (be casual):" if tone == "casual" else ":")
+    s += sgc.gen("answer", max_tokens=60, stop="\n") + "\n"
     answer = s["answer"].strip()
 
     tries = 0
@@ -46,7 +49,11 @@ def program(s, message: str, max_chars: int = 60):
 
 ARGUMENTS = [
     {"message": "Wie lange dauert die Lieferung?"},
-    {"message": "Hello, how do I reset the router and is it dangerous?", "max_chars": 20},
+    {
+        "message": "Hello, how do I reset the router and is it dangerous?",
+        "tone": "casual",
+        "max_chars": 20,
+    },
     {"message": "🦊"},
 ]
 REPLIES = [

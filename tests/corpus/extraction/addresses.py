@@ -1,7 +1,7 @@
 """Addresses in any layout to one layout; doubles are found by a key and merged."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import sgc
 
@@ -33,8 +33,8 @@ def parse(s, raw: str):
 def program(s, lines: list[str]):
     found = {}
     bad = []
-    for raw in lines:
-        row = parse(raw).ret_value
+    rows = sgc.map(parse, lines, width=4).returns
+    for raw, row in zip(lines, rows):
         match [part.strip() for part in row.split("|")]:
             case [street, number, postcode, city]:
                 address = Address(street, number, postcode, city.title())
@@ -55,8 +55,9 @@ def program(s, lines: list[str]):
             found[address.key] = address
     doubles = len(lines) - len(bad) - len(found)
     for n, address in enumerate(sorted(found.values(), key=str), 1):
-        s += f"{n:02d}. {address}\n"
-    return {"n": len(found), "doubles": doubles, "bad": bad}
+        s += "%02d. %s\n" % (n, address)
+    first = asdict(min(found.values(), key=str)) if found else None
+    return {"n": len(found), "doubles": doubles, "bad": bad, "first": first}
 
 
 ARGUMENTS = [

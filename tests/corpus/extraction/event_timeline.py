@@ -44,7 +44,10 @@ def program(s, biography: str):
     s += "Timeline\n"
     for year, what, certain in events:
         age = f", aged {year - born}" if born is not None and year > born else ""
-        s += f"{'' if certain else '~'}{year:>5} {what}{age}\n"
+        century, rest = divmod(year - 1, 100)
+        when = "early" if rest < 33 else "late" if rest > 65 else "mid"
+        date = str(year) if certain else f"{when} {century + 1}th century"
+        s += f"{date:>20} {what}{age}\n"
     gaps = [(b.year - a.year, a, b) for a, b in zip(events, events[1:])]
     if gaps:
         gap, a, b = max(gaps)

@@ -49,7 +49,7 @@ def parse_ad(s, ad: str, retries: int = 2):
 
 @sgc.function
 def program(s, ads: list[str], language: str = "python"):
-    parsed = [parse_ad(ad, retries=1).ret_value for ad in ads]
+    parsed = sgc.map(parse_ad, ads, retries=1).returns
     good = [p for p in parsed if p is not None]
     matching = [p for p in good if language in p["languages"] or p["remote"]]
     if not matching:

@@ -37,7 +37,7 @@ def program(s, raw: str, limit: int = 3):
         records = groups[pattern]
         units = sorted({r["unit"] for r in records})
         first, last = records[0], records[-1]
-        s += f"\n{count} x {pattern} in {', '.join(units)}"
+        s += "\n" + f"{count} x {pattern} in {', '.join(units)}"[:60].ljust(40, ".")
         s += f" ({first['time']} to {last['time']})\n" if count > 1 else f" at {first['time']}\n"
         s += "Severity: " + sgc.select("severity", choices=list(WEIGHTS)) + "\n"
         s += "Likely cause:" + sgc.gen("cause", max_tokens=24, stop="\n") + "\n"

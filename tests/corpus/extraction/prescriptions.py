@@ -1,13 +1,21 @@
 """Doses out of a doctor's note: strength, times a day, and a check against the daily maximum."""
 
+import json
+
 import sgc
 
 # mg a day; from the leaflet
 MAX_DAILY = {"ibuprofen": 2400, "paracetamol": 4000, "amoxicillin": 3000}
 TIMES = {"once": 1, "twice": 2, "three times": 3, "four times": 4}
+ADVICE = {"ibuprofen:warfarin": "take paracetamol", "amoxicillin:insulin": "no need to worry"}
+DOSE = {
+    "type": "object",
+    "properties": {"mg": {"type": "integer", "minimum": 1}, "times": {"enum": list(TIMES)}},
+    "required": ["mg", "times"],
+}
 
 
-@sgc.tool(effect="pure")
+@sgc.tool(effect="pure", on_error={"risk": "", "severe": False})
 def interaction(first: str, second: str) -> dict:
     pairs = {("ibuprofen", "warfarin"): "bleeding"}
     risk = pairs.get(tuple(sorted((first, second))))
@@ -24,9 +32,13 @@ def program(s, note: str, taking: list[str]):
 
     plan, warnings = [], []
     for drug in drugs[:3]:
-        s += f"{drug}, strength in mg: " + sgc.gen("mg", regex="[1-9][0-9]{1,3}") + "\n"
-        s += f"{drug}, how often a day: " + sgc.select("times", choices=list(TIMES)) + "\n"
-        mg, times = int(s["mg"]), TIMES[s["times"]]
+        s += f"{drug}: " + sgc.gen("dose", json_schema=DOSE, max_tokens=24) + "\n"
+        try:
+            dose = json.loads(s["dose"])
+        except ValueError as e:
+            warnings.append(f"{drug}: no dose ({e})")
+            continue
+        mg, times = dose["mg"], TIMES[dose["times"]]
         daily = mg * times
         limit = MAX_DAILY.get(drug)
         if limit is None:
@@ -36,11 +48,12 @@ def program(s, note: str, taking: list[str]):
             warnings.append(f"{drug}: {daily} mg a day, {over:.0%} above the maximum")
             # as often, but less of it
             mg = limit // times
-        plan.append(f"{drug} {mg} mg, {s['times']} a day")
+        plan.append(f"{drug} {mg} mg, {dose['times']} a day")
         for other in taking:
             found = interaction(drug, other)
             if found["severe"]:
-                warnings.append(f"{drug} with {other}: {found['risk']}")
+                advice = ADVICE.get(f"{drug}:{other}", "ask a doctor")
+                warnings.append(f"{drug} with {other}: {found['risk']}, {advice}")
 
     if warnings:
         s += "Warnings:\n" + "\n".join("! " + w for w in warnings) + "\n"

@@ -2,11 +2,15 @@
 
 import re
 from fractions import Fraction
+from functools import partial
 
 import sgc
 
 GRAMS = {"g": 1, "kg": 1000, "cup": 120, "tbsp": 15, "tsp": 5, "oz": 28.35}
 AMOUNT = re.compile(r"^(\d+(?:/\d+)?(?:\.\d+)?)\s*([a-z]+)?\s+(.+)$")
+
+
+number = partial(sgc.gen, dtype=int)
 
 
 def parse_amount(text: str) -> float:
@@ -28,8 +32,8 @@ def program(s, recipe: str, portions: int, wanted: int):
         if m is None:
             odd.append(line)
             continue
-        number, unit, name = m.groups()
-        amount = parse_amount(number) * factor
+        count, unit, name = m.groups()
+        amount = parse_amount(count) * factor
         if unit in GRAMS:
             grams = amount * GRAMS[unit]
             shopping[name] = shopping.get(name, 0) + grams
@@ -37,7 +41,7 @@ def program(s, recipe: str, portions: int, wanted: int):
             shopping[f"{name} (pieces)"] = amount
         else:
             s += f"\n\nHow many grams is one {unit} of {name}? "
-            s += sgc.gen("grams", dtype=int)
+            s += number("grams")
             grams = int(s["grams"])
             if grams <= 0:
                 odd.append(line)

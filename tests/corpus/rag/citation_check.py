@@ -1,14 +1,27 @@
 """An answer with [n] citations: each cited sentence is verified, bad citations are struck out."""
 
 import re
+import textwrap
+from functools import wraps
 
 import sgc
 
 CITE = re.compile(r"\[(\d+)\]")
 
 
-def sentences(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"(?<=[.!?])\s+", text) if part.strip()]
+def as_list(generator):
+    @wraps(generator)
+    def listed(*args, **kwargs):
+        return list(generator(*args, **kwargs))
+
+    return listed
+
+
+@as_list
+def sentences(text: str):
+    for part in re.split(r"(?<=[.!?])\s+", text):
+        if part := part.strip():
+            yield part
 
 
 @sgc.function
@@ -46,7 +59,7 @@ def program(s, question: str, sources: list[str]):
         if good:
             marks = "".join(f"[{n}]" for n in good)
             kept.append(f"{claim} {marks}")
-    s += "\nVerified: " + (" ".join(kept) or "(nothing)")
+    s += "\nVerified:\n" + textwrap.indent("\n".join(kept) or "(nothing)", "  ")
     return kept, problems
 
 

@@ -36,7 +36,7 @@ def web_search(query: str) -> str:
 
 
 @sgc.function
-def grade(s, question: str, passage: str):
+def grade(s, passage: str, question: str):
     s += f"Passage: {passage}\nQuestion: {question}\nIs the passage relevant? "
     s += sgc.select("grade", choices=["yes", "no"])
     return s["grade"] == "yes"
@@ -46,7 +46,8 @@ def grade(s, question: str, passage: str):
 def program(s, question: str):
     by_id = {p.id: p for p in STORE}
     passages = [by_id[i] for i in vector_search(question)]
-    relevant = [p for p in passages if grade(question, p.text).ret_value]
+    grades = sgc.map(grade, [p.text for p in passages], question=question)
+    relevant = [p for p, good in zip(passages, grades.returns) if good]
     context = [f"[{p.source}] {p.text}" for p in relevant]
     if len(relevant) < len(passages) or not passages:
         s += f"Rewrite this question as a web query: {question}\nQuery:"

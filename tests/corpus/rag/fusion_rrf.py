@@ -33,12 +33,16 @@ fuse = partial(reciprocal_rank_fusion, k=10)
 
 
 @sgc.function
-def program(s, question: str, n_queries: int = 3):
-    s += sgc.system("You generate search queries, one per line, without numbering.")
-    s += sgc.user(f"Write {n_queries} different queries for: {question}")
-    s += sgc.assistant(sgc.gen("queries", max_tokens=60))
-    queries = [question, *(q.strip() for q in s["queries"].splitlines() if q.strip())]
-    queries = queries[: n_queries + 1]
+def program(s, question: str):
+    s += sgc.system("You generate search queries, one at a time.")
+    s += sgc.user(f"How many queries does it take for: {question}")
+    s += sgc.assistant(sgc.gen("n", regex="[1-4]"))
+    queries = [question]
+    for i in range(int(s["n"])):
+        s += sgc.user(f"Query number {i + 1}:")
+        s += sgc.assistant(sgc.gen("query", max_tokens=16))
+        if (query := s["query"].strip()) and query not in queries:
+            queries.append(query)
 
     rankings = [keyword_search(q) for q in queries]
     fused = fuse(rankings)
@@ -51,10 +55,10 @@ def program(s, question: str, n_queries: int = 3):
 
 ARGUMENTS = [
     {"question": "how do I install a python package"},
-    {"question": "", "n_queries": 1},
+    {"question": ""},
 ]
 REPLIES = [
-    "pip install\npython packages tutorial\n\ninstall library",
+    "python packages tutorial",
     "remove files",
     "Use pip install NAME.",
     "xyz",

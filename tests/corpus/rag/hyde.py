@@ -28,6 +28,8 @@ def program(s, question: str, n: int = 3):
         style = ("an encyclopedia", "a textbook", "a teacher")[i % 3]
         f += f"A passage from {style} that answers it:"
         f += sgc.gen("passage", max_tokens=64, temperature=0.9)
+        if len(f["passage"].split()) < 6:
+            f += " In more words:" + sgc.gen("passage", max_tokens=64)
     hypothetical = Counter()
     for f in forks:
         hypothetical += bag(f["passage"])

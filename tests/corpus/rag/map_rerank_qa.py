@@ -23,10 +23,8 @@ def answer_chunk(s, context: str, question: str):
 @sgc.function
 def program(s, document: str, question: str, min_score: int = 50):
     chunks = [c.strip() for c in document.split("\n\n") if c.strip()]
-    results = []
-    for chunk in chunks:
-        results.append(answer_chunk(chunk, question).ret_value)
-    results = [r for r in results if r["answer"]]
+    answers = sgc.map(answer_chunk, chunks, question=question)
+    results = [r for r in answers.returns if r["answer"]]
     if not results:
         return "The document is silent."
     results.sort(key=itemgetter("score"), reverse=True)
@@ -35,9 +33,9 @@ def program(s, document: str, question: str, min_score: int = 50):
     if ties:
         numbered = "\n".join(f"{i}) {r['answer']}" for i, r in enumerate([best, *ties]))
         s += f"Question: {question}\n{numbered}\nThe best answer is number "
-        s += sgc.gen("pick", regex="[0-9]")
+        s += sgc.gen("pick", dtype=int)
         index = int(s["pick"])
-        best = [best, *ties][index] if index <= len(ties) else best
+        best = [best, *ties][index] if 0 <= index <= len(ties) else best
     if best["score"] < min_score:
         return f"Perhaps: {best['answer']}"
     return best["answer"]

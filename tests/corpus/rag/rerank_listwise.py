@@ -18,10 +18,11 @@ def parse_ranking(text: str, n: int) -> list[int]:
 @sgc.function
 def rank_window(s, query: str, passages: list[str]):
     s += sgc.system("You are RankGPT, you rank passages by relevance to the query.")
-    s += sgc.user(f"I will give you {len(passages)} passages. Query: {query}.")
-    for i, passage in enumerate(passages, start=1):
-        s += sgc.user(f"[{i}] {passage}")
-    s += sgc.user("Rank them, most relevant first, as [2] > [1].")
+    with s.user():
+        s += f"I will give you {len(passages)} passages. Query: {query}.\n"
+        for i, passage in enumerate(passages, start=1):
+            s += f"[{i}] {passage}\n"
+        s += "Rank them, most relevant first, as [2] > [1]."
     s += sgc.assistant(sgc.gen("ranking", max_tokens=4 * len(passages) + 1))
     return parse_ranking(s["ranking"], len(passages))
 

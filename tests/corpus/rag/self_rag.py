@@ -1,6 +1,6 @@
 """Self-RAG: whether to retrieve, reflection tokens for each segment, the best segment wins."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sgc
 
@@ -50,7 +50,7 @@ def program(s, instruction: str, passages: list[str], threshold: float = 0.5):
         s += "\n### Response:\nThe evidence does not help."
         return None, best.score
     s += f"\n### Evidence:\n{best.passage}\n### Response:\n{best.answer}"
-    return best.answer, best.score
+    return asdict(best)
 
 
 ARGUMENTS = [

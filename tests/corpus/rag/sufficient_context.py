@@ -22,7 +22,7 @@ class ContextBuffer:
         return dropped
 
     def __str__(self):
-        return "\n".join("* " + n for n in self.notes)
+        return "\n".join(f"* {n}" for n in reversed(self.notes))
 
 
 @sgc.function

@@ -1,8 +1,10 @@
 """RAPTOR-like: pairs of summaries are summarised up to one root, which then answers."""
 
+import textwrap
+
 import sgc
 
-MAX_WORDS = 30
+MAX_CHARS = 40
 
 
 @sgc.function
@@ -34,7 +36,7 @@ def build(items, level=0):
 
 @sgc.function
 def program(s, leaves: list[str], question: str):
-    leaves = [" ".join(leaf.split()[:MAX_WORDS]) for leaf in leaves]
+    leaves = [textwrap.shorten(leaf, MAX_CHARS, placeholder="...") for leaf in leaves]
     root, levels = build(leaves)
     if not root:
         s += "There is nothing to read."

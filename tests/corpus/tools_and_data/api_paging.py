@@ -1,7 +1,10 @@
 """Pages through a flaky API with a cursor, lets the model filter each record, stops when enough."""
 
+import logging
+
 import sgc
 
+log = logging.getLogger(__name__)
 PEOPLE = [
     {"id": 1, "name": "Olga", "bio": "Climbs mountains and writes about it."},
     {"id": 2, "name": "Sam", "bio": "Sells insurance."},
@@ -37,6 +40,7 @@ def program(s, wanted: str, enough: int = 2, size: int = 2):
             page = list_people(cursor, size)
         except (ConnectionError, TimeoutError) as e:
             retries += 1
+            log.warning("page at %s: %s", cursor, e)
             if retries > 2:
                 return {"found": found, "error": str(e)}
             size = max(1, size // 2)

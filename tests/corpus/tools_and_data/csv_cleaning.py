@@ -56,11 +56,11 @@ def program(s, table: str, fix_ages: bool = True):
     if unknown:
         s += "Not placed: " + ", ".join(unknown) + "\nA mail that asks them:"
         s += sgc.gen("mail", max_tokens=60)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, ["name", "country", "age"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(clean)
-    return out.getvalue(), asked
+    with io.StringIO() as out:
+        writer = csv.DictWriter(out, ["name", "country", "age"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(clean)
+        return out.getvalue(), asked
 
 
 ARGUMENTS = [

@@ -35,7 +35,10 @@ def program(s, series: dict[str, list[float]], months: list[str]):
         stats = describe(values)
         table = " ".join(f"{m}:{v:g}" for m, v in zip(months, values))
         facts = ", ".join(f"{k} {v:g}" for k, v in stats.items())
-        s += sgc.user(f"{name}: {table}\n{facts}")
+        with s.user():
+            s += f"{name}: {table}\n"
+            if stats["spread"]:
+                s += facts
         s += sgc.assistant(sgc.gen("claim", max_tokens=48))
         allowed = set(values) | set(stats.values())
         wrong = numbers_in(s["claim"]) - allowed

@@ -1,6 +1,6 @@
 """Calendars of several people: free slots are intersected, the model ranks them, one is booked."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sgc
 
@@ -63,7 +63,7 @@ def program(s, calendars: dict[str, list[tuple[int, int]]], minutes: int, topic:
         booked = book(chosen.start, minutes, s["title"])
     except ValueError:
         booked = book(chosen.start, minutes, topic or "meeting")
-    return f"#{booked['id']} {booked['title']} at {chosen}"
+    return {**booked, **asdict(chosen)}
 
 
 ARGUMENTS = [

@@ -30,8 +30,10 @@ def program(s, what: str, positive: list[str], negative: list[str]):
     best = None
     fewest = len(positive) + len(negative) + 1
     for turn in range(4):
-        s += "Pattern: " + sgc.gen("pattern", max_tokens=32, stop="\n") + "\n"
-        pattern = s["pattern"].strip().strip("`/")
+        s += "Pattern: " + sgc.gen("patterns", n=2, max_tokens=32, stop="\n") + "\n"
+        # the first one that compiles
+        tidy = [p.strip().strip("`/") for p in s["patterns"]]
+        pattern = next((p for p in tidy if not compile_check(p)), tidy[0])
         if error := compile_check(pattern):
             s += f"It does not compile: {error}\n"
             continue

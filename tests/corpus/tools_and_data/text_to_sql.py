@@ -1,6 +1,7 @@
 """Text to SQL: the query runs on an in-memory database; errors go back until it works."""
 
 import sqlite3
+from contextlib import closing
 
 import sgc
 
@@ -14,13 +15,10 @@ def query(sql: str) -> list[list]:
     """Rows of a read-only query."""
     if not sql.lstrip().lower().startswith("select"):
         raise PermissionError("only SELECT is allowed")
-    db = sqlite3.connect(":memory:")
-    try:
+    with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(SCHEMA)
         db.executemany("INSERT INTO city VALUES (?, ?, ?)", ROWS)
         return [list(row) for row in db.execute(sql).fetchmany(20)]
-    finally:
-        db.close()
 
 
 def as_text(rows: list[list]) -> str:

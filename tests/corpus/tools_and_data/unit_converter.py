@@ -1,5 +1,6 @@
 """Unit conversion: number and units are read from the question, a tool converts."""
 
+import functools
 import math
 
 import sgc
@@ -24,9 +25,16 @@ def convert(value: float, source: str, target: str) -> float:
     return value * a / b
 
 
+def zero_is_zero(function):
+    @functools.wraps(function)
+    def wrapped(value, *rest):
+        return function(value, *rest) if value else 0.0
+
+    return wrapped
+
+
+@zero_is_zero
 def significant(value: float, digits: int) -> float:
-    if value == 0:
-        return 0.0
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
@@ -54,6 +62,9 @@ def program(s, question: str, digits: int = 3):
     about = "" if math.isclose(short, result) else "about "
     plural = "s" if target == "mile" and short != 1 else ""
     s += f"\n{value:g} {source} = {about}{short:g} {target}{plural}"
+    if target == "ft" and short > 1:
+        feet, inches = divmod(round(result * 12), 12)
+        s += f" ({feet} ft {inches} in)"
     if short > 1e6 or 0 < abs(short) < 1e-3:
         s += f" ({result:.2e})"
     return short

@@ -1,8 +1,13 @@
 """Test cases for a function from its description; cases that the reference fails are discarded."""
 
-import json
+from pydantic import BaseModel, ValidationError
 
 import sgc
+
+
+class Case(BaseModel):
+    given: str
+    expected: str
 
 
 def slugify(text: str) -> str:
@@ -34,16 +39,12 @@ def program(s, themes: list[str], wanted: int = 2):
         s += sgc.user(f"{CASE}. Theme: {theme}")
         s += sgc.assistant(sgc.gen("case", max_tokens=60))
         try:
-            case = json.loads(s["case"])
-            given, expected = case["given"], case["expected"]
-        except json.JSONDecodeError as e:
+            case = Case.model_validate_json(s["case"])
+        except ValidationError as e:
             stats["bad json"] += 1
-            s += sgc.user(f"No JSON (column {e.colno}).")
+            s += sgc.user(f"{e.error_count()} mistakes: {e.errors()[0]['msg']}")
             continue
-        except (KeyError, TypeError):
-            stats["bad json"] += 1
-            s += sgc.user("given and expected, please.")
-            continue
+        given, expected = case.given, case.expected
         if given in tests:
             stats["double"] += 1
             continue

@@ -1,5 +1,6 @@
 """Plans a week outdoors: forecasts from a tool, an activity a day, nothing twice in a row."""
 
+from functools import partial
 from typing import Literal
 
 import sgc
@@ -10,6 +11,7 @@ ACTIVITIES: dict[Sky, list[str]] = {
     "cloud": ["cycle", "hike", "museum"],
     "rain": ["museum", "cinema"],
 }
+short = partial(sgc.gen, max_tokens=12, stop="\n")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -57,7 +59,7 @@ def program(s, place: str, n_days: int = 3, american: bool = False):
     packing |= {"boots" for a in plan.values() if a in ("hike", "cycle")}
     if packing:
         s += "Pack: " + ", ".join(sorted(packing)) + " and"
-        s += sgc.gen("more", max_tokens=12, stop="\n")
+        s += short("more")
     return plan, warmest[1]
 
 
