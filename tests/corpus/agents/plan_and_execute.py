@@ -12,7 +12,7 @@ class PlanState:
     past_steps: list[tuple[str, str]] = field(default_factory=list)
 
     def transcript(self) -> str:
-        return "\n".join(f"- {step} => {result}" for step, result in self.past_steps)
+        return "\n".join(f"- {step} => {result}"[:80] for step, result in self.past_steps)
 
 
 def parse_plan(text: str) -> list[str]:

@@ -11,17 +11,14 @@ PAGES = {
 }
 ACTION_RE = re.compile(r"^(\w+)\[(.*)\]$")
 
-PROMPT = """Solve a question answering task with interleaving Thought, Action, Observation steps.
-Action can be search[entity], lookup[keyword] or finish[answer].
-"""
+PROMPT = "Answer in steps. Actions: search[entity], lookup[keyword] or finish[answer].\n"
 
 
 @sgc.tool(effect="pure")
 def search(entity: str) -> str:
     page = PAGES.get(entity.strip().lower())
     if page is None:
-        close = [title for title in PAGES if title[0] == entity[:1].lower()]
-        return f"Could not find [{entity}]. Similar: {close}."
+        return f"Could not find [{entity}]. Try one of {sorted(PAGES)}."
     return page
 
 
@@ -69,9 +66,9 @@ ARGUMENTS = [
 ]
 REPLIES = [
     "search[Marie Curie]",
-    "lookup[Vistula]",
+    "lookup[Nobel]",
     "finish[Baltic Sea]",
-    "I should search for Warsaw",
+    "I should search",
     "search[Napoleon]",
     "dance[now]",
 ]

@@ -22,7 +22,9 @@ def program(s, product: str, audience: str, target: int = 8):
     best = draft
     best_score = 0
     history = []
-    for attempt in range(3):
+    s += sgc.user("How many rounds of feedback do you want?")
+    s += sgc.assistant(sgc.gen("rounds", regex="[1-3]"))
+    for i in range(int(s["rounds"])):
         s += sgc.user("Give feedback on your slogan and a score as N/10.")
         s += sgc.assistant(sgc.gen("feedback", max_tokens=64))
         score = parse_score(s["feedback"])
@@ -35,7 +37,7 @@ def program(s, product: str, audience: str, target: int = 8):
             best, best_score = draft, score
         if score >= target:
             break
-        s += sgc.user("Improve it, please.")
+        s += sgc.user(f"Improve it, please ({i + 1}).")
         s += sgc.assistant(sgc.gen("draft", max_tokens=32))
         draft = s["draft"]
     average = sum(history) / len(history)

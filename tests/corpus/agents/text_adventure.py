@@ -70,7 +70,7 @@ def program(s, start: str, goal: str, max_moves: int = 6):
 
 
 ARGUMENTS = [
-    {"start": "hall", "goal": "key"},
+    {"start": "library", "goal": "key"},
     {"start": "kitchen", "goal": "unicorn", "max_moves": 3},
 ]
-REPLIES = [" go north", "take key", "take lamp", "look", "go west", "", "fly away"]
+REPLIES = [" go north", "take key", "take lamp", "look", "go west", "", "fly away", "go south"]

@@ -4,17 +4,12 @@ import json
 
 import sgc
 
-TOOL_DOCS = [
-    {"name": "get_weather", "parameters": {"city": "string"}},
-    {"name": "get_time", "parameters": {"city": "string"}},
-]
+TOOL_DOCS = [{"name": n, "parameters": {"city": "string"}} for n in ("get_weather", "get_time")]
 
 
 @sgc.tool(effect="pure")
 def get_weather(city: str) -> dict:
     table = {"oslo": (-3, "snow"), "cairo": (31, "sun")}
-    if city.lower() not in table:
-        raise KeyError(city)
     degrees, sky = table[city.lower()]
     return {"city": city, "degrees": degrees, "sky": sky}
 
@@ -24,18 +19,12 @@ def get_time(city: str) -> str:
     return {"oslo": "14:05", "cairo": "15:05"}.get(city.lower(), "unknown")
 
 
-def tool_message(name: str, content) -> str:
-    return json.dumps({"role": "tool", "name": name, "content": content})
-
-
 @sgc.function
 def program(s, messages: list[dict[str, str]]):
     s += sgc.system("You can call tools. Tools: " + json.dumps(TOOL_DOCS))
     for message in messages:
-        if message["role"] == "user":
-            s += sgc.user(message["content"])
-        else:
-            s += sgc.assistant(message["content"])
+        role = sgc.user if message["role"] == "user" else sgc.assistant
+        s += role(message["content"])
 
     calls = []
     for _ in sgc.turns(4):
@@ -60,7 +49,7 @@ def program(s, messages: list[dict[str, str]]):
         else:
             result = {"error": f"there is no tool {name}"}
         calls.append(name)
-        s += sgc.user(tool_message(name, result))
+        s += sgc.user(json.dumps({"name": name, "content": result}))
     else:
         s += sgc.assistant("I could not finish in time.")
     return calls
@@ -68,13 +57,7 @@ def program(s, messages: list[dict[str, str]]):
 
 ARGUMENTS = [
     {"messages": [{"role": "user", "content": "Is it warmer in Oslo or in Cairo?"}]},
-    {
-        "messages": [
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": "Hello! How can I help?"},
-            {"role": "user", "content": "What time is it in Cairo?"},
-        ]
-    },
+    {"messages": [{"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "Hi"}]},
     {"messages": []},
 ]
 REPLIES = [

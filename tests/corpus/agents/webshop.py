@@ -66,4 +66,4 @@ ARGUMENTS = [
     {"wish": "A red mug for less than ten dollars.", "budget": 10.0},
     {"wish": "Anything.", "budget": 0.0, "max_commands": 3},
 ]
-REPLIES = ["search red mug", "add B01", "add b99", "buy", "", "please help", "add B03"]
+REPLIES = ["search red mug", "add B01", "add b02", "buy", "", "please help", "add b99"]

@@ -54,6 +54,7 @@ ARGUMENTS = [
             {"role": "assistant", "content": "How about Turin, Bergamo and Trieste by train?"},
             {"role": "user", "content": "Fine. How many days?"},
         ],
+        "budget": 20,
     },
     {"system": "", "history": [], "budget": 0},
     {"system": "Hi.", "history": [{"role": "assistant", "content": "One day or two?"}]},

@@ -59,5 +59,5 @@ def program(s, rounds: int | None = None, seed: int = 7):
     return report, percent
 
 
-ARGUMENTS = [{}, {"rounds": 4, "seed": 1}, {"rounds": 0}]
+ARGUMENTS = [{}, {"rounds": 4, "seed": 1}, {"rounds": 0}, {"rounds": 1}]
 REPLIES = [" Saturn", " water.", " It was Picasso", "4", "I pass", " Why did the chicken cross?"]

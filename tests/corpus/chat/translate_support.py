@@ -29,7 +29,7 @@ def program(s, message: str, tone: Literal["formal", "casual"] = "formal", max_c
     english = translate(message, language, "English").ret_value if foreign else message
     if not english:
         return SORRY[language]
-    s += f"Question: {english}\nAnswer" + (" (be casual):" if tone == "casual" else ":")
+    s += f"Question: {english}\n" + ("Be casual.\n" if tone == "casual" else "") + "Answer:"
     s += sgc.gen("answer", max_tokens=60, stop="\n") + "\n"
     answer = s["answer"].strip()
 

@@ -64,6 +64,7 @@ ARGUMENTS = [
 REPLIES = [
     "|------|---|\n| Alfa | 200 | 3 kg |\n| Beta | 150 |",
     "| Beta | 150 | 2 kg | x |\n| beta | 1 | 1 |",
+    "| Gamma | cheap | light |\n| Alfa | 200 | 1 kg |",
     "no table",
     " 2 kg",
 ]

@@ -64,15 +64,7 @@ def program(s, text: str, now: int = 2025):
 
 
 ARGUMENTS = [
-    {
-        "text": "ada stone\nRiga\n\nExperience:\nBaker since 2015, before that a clerk.\n"
-        "Skills:\nBread, Python, bread"
-    },
+    {"text": "ada stone\nRiga\n\nExperience:\nBaker since 2015.\nSkills:\nBread, bread"},
     {"text": ""},
 ]
-REPLIES = [
-    " ada stone",
-    "Baker; 2015-now\nClerk; 2012-2015",
-    "Baker, 2015",
-    " bread, Python,, Bread",
-]
+REPLIES = [" ada stone", "Baker; 2015-now\nClerk; 2012-2015", "Cook; 2001-2003", " bread, Python,,"]

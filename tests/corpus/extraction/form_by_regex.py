@@ -61,5 +61,6 @@ def program(s, letter: str, this_year: int = 2024):
 ARGUMENTS = [
     {"letter": "I was born in June 1984 in 1010 Vienna. Please let me in! Karla"},
     {"letter": "", "this_year": 1950},
+    {"letter": "My name is Methuselah.", "this_year": 2110},
 ]
 REPLIES = ["f", "1984", "06", "1010", "yes", "no", "2077", "1900"]

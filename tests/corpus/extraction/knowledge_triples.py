@@ -59,9 +59,9 @@ def program(s, text: str, about: str, rounds: int = 2):
     if facts:
         s += "\n\nFacts:\n" + "\n".join(facts)
         s += f"\nWho or what is {about}?" + sgc.gen("summary", max_tokens=40, stop="\n")
-        return {"n": total, "facts": facts, "summary": s["summary"].strip()}
-    s += f"\n\nNothing is known about {about}."
-    return {"n": total, "facts": [], "summary": None}
+    else:
+        s += f"\n\nNothing is known about {about}."
+    return {"n": total, "facts": facts}
 
 
 ARGUMENTS = [
@@ -69,9 +69,8 @@ ARGUMENTS = [
     {"text": "", "about": "USA"},
 ]
 REPLIES = [
-    "Ada Lovelace; born in; London\nLondon; capital of; UK",
+    "Ada Lovelace; born in; London\nLondon; capital of; UK\nUK; part of; Europe\nEurope; near; Asia",
     "(Ada Lovelace; daughter of; Lord Byron)\nUSA; speaks; English; mostly",
-    "usa; borders; Canada",
-    "none",
+    "usa; borders; Canada\nusa; borders; Canada",
     " A mathematician.",
 ]

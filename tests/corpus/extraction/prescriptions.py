@@ -10,7 +10,7 @@ TIMES = {"once": 1, "twice": 2, "three times": 3, "four times": 4}
 ADVICE = {"ibuprofen:warfarin": "take paracetamol", "amoxicillin:insulin": "no need to worry"}
 DOSE = {
     "type": "object",
-    "properties": {"mg": {"type": "integer", "minimum": 1}, "times": {"enum": list(TIMES)}},
+    "properties": {"mg": {"type": "integer", "minimum": 800}, "times": {"enum": list(TIMES)}},
     "required": ["mg", "times"],
 }
 

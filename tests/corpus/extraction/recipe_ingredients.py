@@ -63,7 +63,7 @@ ARGUMENTS = [
     {"recipe": "Air", "portions": 0, "wanted": 2},
 ]
 REPLIES = [
-    "200 g flour\n2 eggs\n1/2 cup milk\nsalt",
+    "200 g flour\n -\n2 eggs\n1/2 cup milk\nsalt",
     "- 1.5 kg Flour\n- 3 pinches sugar\n",
     "a little love",
     "10",

@@ -48,10 +48,8 @@ def program(s, question: str, sources: list[str]):
         claim = CITE.sub("", sentence).strip()
         good = []
         for n in numbers:
-            if not 1 <= n <= len(sources):
-                problems.append(("no such source", str(n)))
-                continue
-            verdict = supported(claim, sources[n - 1]).ret_value
+            in_range = 1 <= n <= len(sources)
+            verdict = supported(claim, sources[n - 1]).ret_value if in_range else "no source"
             if verdict == "supported":
                 good.append(n)
             else:
@@ -64,13 +62,7 @@ def program(s, question: str, sources: list[str]):
 
 
 ARGUMENTS = [
-    {
-        "question": "How long do swifts stay in the air?",
-        "sources": [
-            "Common swifts can stay in the air for ten months.",
-            "Swifts eat insects in flight.",
-        ],
-    },
+    {"question": "How long do swifts fly?", "sources": ["For ten months.", "They eat in flight."]},
     {"question": "Why?", "sources": []},
 ]
 REPLIES = [

@@ -62,19 +62,8 @@ def program(s, history: list[dict], question: str):
 
 
 ARGUMENTS = [
-    {
-        "history": [
-            {"role": "user", "content": "Do you ship to Malta?"},
-            {"role": "assistant", "content": "Yes, we do."},
-        ],
-        "question": "And how long does it take?",
-    },
+    {"history": [{"role": "user", "content": "Do you ship to Malta?"}], "question": "How long?"},
     {"history": [], "question": "Is there a warranty?"},
     {"history": [{"role": "tool", "content": "x"}], "question": "?"},
 ]
-REPLIES = [
-    " How long does it take to ship to Malta?",
-    " What is the meaning of it?",
-    "Three to five days.",
-    "",
-]
+REPLIES = [" How long does it take to ship to Malta?", " What is it?", "Five days.", ""]

@@ -53,5 +53,6 @@ REPLIES = [
     " The mitochondria produce energy in the form of ATP.",
     " Cells have a nucleus. The nucleus holds DNA.",
     " It is a mystery",
+    " Nobody knows what to say about that.",
     " Plants store sugar and capture light.",
 ]

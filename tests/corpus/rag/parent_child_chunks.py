@@ -56,7 +56,7 @@ def program(s, question: str, language: str = "English"):
 
 ARGUMENTS = [
     {"question": "what does E2 mean"},
-    {"question": "use soap or press button", "language": "German"},
+    {"question": "soap or button", "language": "German"},
     {"question": "warranty"},
 ]
 REPLIES = [" It is too hot.", " Nein, keine Seife.", ""]

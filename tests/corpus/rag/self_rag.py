@@ -63,5 +63,6 @@ ARGUMENTS = [
         ],
     },
     {"instruction": "Write a haiku.", "passages": []},
+    {"instruction": "Who won?", "passages": ["It rained."], "threshold": 2.5},
 ]
 REPLIES = ["Because of scattering.", "It mirrors the sea.\n###", "Nobody knows."]

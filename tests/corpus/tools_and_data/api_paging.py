@@ -41,7 +41,7 @@ def program(s, wanted: str, enough: int = 2, size: int = 2):
         except (ConnectionError, TimeoutError) as e:
             retries += 1
             log.warning("page at %s: %s", cursor, e)
-            if retries > 2:
+            if retries > 1:
                 return {"found": found, "error": str(e)}
             size = max(1, size // 2)
             continue

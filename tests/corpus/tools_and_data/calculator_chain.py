@@ -5,7 +5,7 @@ import re
 
 import sgc
 
-OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+OPERATORS = dict(zip("+-*/", (operator.add, operator.sub, operator.mul, operator.truediv)))
 TOKEN = re.compile(r"\s*(\d+\.?\d*|[-+*/()])")
 
 
@@ -72,9 +72,10 @@ ARGUMENTS = [
 ]
 REPLIES = [
     "There are <<3*12",
-    "That leaves <<36-(2+3)",
+    "<<36-(2+3)",
     "Each gets <<4/0",
-    "So <<four + 1",
-    "That is all, 31 eggs",
+    "<<four + 1",
+    "<<(1+",
+    "31 eggs",
     "31",
 ]

@@ -59,7 +59,7 @@ def program(s, diary: dict[str, list[str]], per_day: float):
 ARGUMENTS = [
     {
         "diary": {"Mon": ["train to Zurich, 61 francs", "lunch 18"], "Tue": ["museum 300 crowns"]},
-        "per_day": 50.0,
+        "per_day": 9.0,
     },
     {"diary": {}, "per_day": 0.0},
 ]

@@ -62,16 +62,8 @@ def program(s, series: dict[str, list[float]], months: list[str]):
 
 
 ARGUMENTS = [
-    {
-        "series": {"tea": [10.0, 11.0, 12.0, 40.0], "jam": [5.0, 5.0, 4.0, 4.0]},
-        "months": ["Jan", "Feb", "Mar", "Apr"],
-    },
-    {"series": {"new": [3.0]}, "months": ["Jan"]},
+    {"series": {"tea": [10.0, 11.0, 12.0, 40.0], "jam": [5.0, 4.0]}, "months": list("JFMA")},
+    {"series": {"new": [3.0], "flat": [2.0, 2.0]}, "months": ["Jan", "Feb"]},
     {"series": {}, "months": []},
 ]
-REPLIES = [
-    "Sales went up to 40.",
-    "Sales doubled, by 200 percent.",
-    "A steady year.",
-    "There was a fair.",
-]
+REPLIES = ["Sales went up to 40.", "They doubled, by 200 percent.", "A steady year.", "A fair."]

@@ -68,17 +68,13 @@ def program(s, stock: dict[str, int], orders: list[str]):
 
 
 ARGUMENTS = [
-    {
-        "stock": {"bolts": 100, "nuts": 5},
-        "orders": ["100 bolts for Mr Li, and 10 new nuts came in", "How many nuts?", "6 nuts!"],
-    },
+    {"stock": {"bolts": 100, "nuts": 5}, "orders": ["100 bolts", "How many nuts?", "6 nuts!"]},
     {"stock": {}, "orders": []},
 ]
 REPLIES = [
     "remove 100 bolts\nadd 10 nuts",
     "count nuts",
     "add 1 bolts\nremove 60 nuts",
-    "sell 3 nuts",
-    " We are sorry.",
+    "sell 3",
     "",
 ]

@@ -58,14 +58,10 @@ def program(s, config: dict[str, Any] = EMPTY, wishes: tuple[str, ...] = ()):
                 raise ValueError(f"{value} is not within {low} and {high}")
         except ValueError as e:
             notes.append(f"{path}: {e}")
-            s += f"Rejected: {e}\nExplain it to the user:"
-            s += sgc.gen("explanation", max_tokens=32, stop="\n") + "\n"
+            s += f"Rejected: {e}\nExplain:" + sgc.gen("why", max_tokens=32, stop="\n") + "\n"
             continue
-        if value == flat[path]:
-            notes.append(f"{path}: as it was")
-        else:
-            assign(new, path, value)
-            notes.append(f"{path}: {flat[path]} -> {value}")
+        assign(new, path, value)
+        notes.append(f"{path}: {flat[path]} -> {value}")
     return new, notes
 
 
@@ -77,4 +73,4 @@ ARGUMENTS = [
     {"wishes": ("anything",)},
     {},
 ]
-REPLIES = ["9443", "true", "128", "a lot", '"8080"', " The port is too low.", "80"]
+REPLIES = ["9443", "true", "TRUE", "a lot", '"8080"', " The port is too low.", "80"]

@@ -53,10 +53,10 @@ def program(s, calendars: dict[str, list[tuple[int, int]]], minutes: int, topic:
         s += sgc.gen("suggestion", max_tokens=40, stop="\n")
         return s["suggestion"].strip()
     s += f"A meeting about {topic}. Possible:\n"
-    for i, slot in enumerate(options):
-        s += f"{chr(ord('a') + i)}) {slot}\n"
-    letters = [chr(ord("a") + i) for i in range(len(options))]
-    s += "Best: " + sgc.select("best", choices=letters) + "\n"
+    letters = "abcd"[: len(options)]
+    for letter, slot in zip(letters, options):
+        s += f"{letter}) {slot}\n"
+    s += "Best: " + sgc.select("best", choices=list(letters)) + "\n"
     chosen = options[letters.index(s["best"])]
     s += "Title:" + sgc.gen("title", max_tokens=8, stop="\n")
     try:
@@ -67,11 +67,7 @@ def program(s, calendars: dict[str, list[tuple[int, int]]], minutes: int, topic:
 
 
 ARGUMENTS = [
-    {
-        "calendars": {"Ana": [(600, 720)], "Bo": [(540, 570), (780, 900)]},
-        "minutes": 30,
-        "topic": "the budget",
-    },
+    {"calendars": {"Ana": [(600, 720)], "Bo": [(540, 570)]}, "minutes": 30, "topic": "money"},
     {"calendars": {"Cy": [(0, 1440)]}, "minutes": 15, "topic": "rest"},
     {"calendars": {}, "minutes": 60, "topic": ""},
 ]

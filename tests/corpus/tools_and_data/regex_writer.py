@@ -68,5 +68,6 @@ REPLIES = [
     r"`\d\d:\d\d`",
     r"(\d+",
     r".*",
+    "0" * 61,
     " Hours end at 23.",
 ]

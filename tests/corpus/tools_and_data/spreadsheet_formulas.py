@@ -49,7 +49,7 @@ def program(s, sheet: dict[str, float], wishes: list[str], target: str = "C"):
                 values[name] = round(evaluate(s["formula"], values), 2)
             except SheetError:
                 values[name] = 0.0
-        s += f"{name} is {values[name]:,.2f}\n"
+        s += f"{name} is {values[name]:,.2f}".replace(".00", "") + "\n"
     new = {k: v for k, v in values.items() if k not in sheet}
     return new, errors
 

@@ -5,7 +5,6 @@ import math
 
 import sgc
 
-# to the base unit of each dimension
 UNITS = {
     "m": ("length", 1.0),
     "km": ("length", 1000.0),
@@ -70,9 +69,5 @@ def program(s, question: str, digits: int = 3):
     return short
 
 
-ARGUMENTS = [
-    {"question": "How many miles is a marathon (42.195 km)?"},
-    {"question": "How heavy is a mile?", "digits": 1},
-    {"question": ""},
-]
+ARGUMENTS = [{"question": "How many miles is a marathon?"}, {"question": "", "digits": 1}]
 REPLIES = ["42.195", "1,000,000", "0", "forty-two", " They want a length."]
