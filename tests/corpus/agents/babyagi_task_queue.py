@@ -47,8 +47,6 @@ def program(s, objective: str, first_task: str, max_iterations: int = 3):
             new = clean(line)
             if new and new not in tasks and all(new != d["task"] for d in done):
                 tasks.append(new)
-
-        # prioritisation agent: only if there is something to prioritise
         if len(tasks) > 1:
             s += "\nMost urgent task number (1-%d): " % len(tasks)
             s += sgc.gen("first", regex=r"[1-9]")
@@ -69,5 +67,4 @@ REPLIES = [
     "- Make a todo list\n- Rent tables",
     "",
     "We need more volunteers",
-    "3",
 ]

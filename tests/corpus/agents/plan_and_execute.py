@@ -18,11 +18,9 @@ class PlanState:
 def parse_plan(text: str) -> list[str]:
     steps = []
     for line in text.splitlines():
-        line = line.strip()
-        if not line:
-            continue
-        head, _, rest = line.partition(". ")
-        steps.append(rest if head.isdigit() else line)
+        head, _, rest = line.strip().partition(". ")
+        if head:
+            steps.append(rest if head.isdigit() else line.strip())
     return steps
 
 

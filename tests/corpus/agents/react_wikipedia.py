@@ -64,11 +64,4 @@ ARGUMENTS = [
     {"question": "Which sea does the river of Marie Curie's birthplace flow into?"},
     {"question": "", "max_steps": 2},
 ]
-REPLIES = [
-    "search[Marie Curie]",
-    "lookup[Nobel]",
-    "finish[Baltic Sea]",
-    "I should search",
-    "search[Napoleon]",
-    "dance[now]",
-]
+REPLIES = ["search[Marie Curie]", "lookup[Nobel]", "finish[sea]", "Hm.", "dance[now]", "search[?]"]

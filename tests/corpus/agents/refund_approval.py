@@ -11,7 +11,7 @@ AUTO_LIMIT = 50.0
 def refund(order_id: str, amount: float) -> dict:
     if not order_id.startswith("A"):
         raise ValueError(f"unknown order {order_id}")
-    return {"order": order_id, "paid": round(amount, 2), "ref": f"R-{order_id[1:]}"}
+    return {"paid": round(amount, 2), "ref": f"R-{order_id[1:]}"}
 
 
 class Audit:
@@ -21,7 +21,7 @@ class Audit:
 
     @contextmanager
     def section(self, title):
-        self.lines.append("  " * self.depth + title)
+        self.note(title)
         self.depth += 1
         try:
             yield self
@@ -34,8 +34,7 @@ class Audit:
 
 @sgc.function
 def review(s, complaint: str, amount: float):
-    s += sgc.system("You are a senior reviewer. You are strict and fair.")
-    s += sgc.user(f"Refund of {amount:,.2f} EUR asked for.\n{complaint}")
+    s += sgc.user(f"You are a strict reviewer. {amount:,.2f} EUR: {complaint}")
     s += sgc.assistant("Decision: " + sgc.select("decision", ["approve", "reduce", "reject"]))
     return s["decision"]
 
@@ -44,8 +43,8 @@ def review(s, complaint: str, amount: float):
 def program(s, order_id: str, complaint: str):
     audit = Audit()
     s += sgc.user("How much, in EUR, does this customer ask for?\n" + complaint)
-    s += sgc.assistant(sgc.gen("amount", regex=r"\d{1,3}(\.\d\d)?"))
-    amount = float(s["amount"])
+    s += sgc.assistant(sgc.gen("amount", dtype=float))
+    amount = abs(float(s["amount"]))
     with audit.section(f"order {order_id}"):
         if amount > AUTO_LIMIT:
             with audit.section("review"):
@@ -53,8 +52,7 @@ def program(s, order_id: str, complaint: str):
                 audit.note(decision)
             if decision == "reject":
                 return {"status": "rejected", "audit": audit.lines}
-            if decision == "reduce":
-                amount = min(amount / 2, AUTO_LIMIT)
+            amount = amount if decision == "approve" else min(amount / 2, AUTO_LIMIT)
         audit.note(f"pay {amount:.2f}")
     try:
         receipt = refund(order_id, amount)
@@ -62,7 +60,7 @@ def program(s, order_id: str, complaint: str):
         return {"status": f"failed: {e}", "audit": audit.lines}
     s += sgc.user(f"Refunded {receipt['paid']} ({receipt['ref']}). Tell the customer.")
     s += sgc.assistant(sgc.gen("mail", max_tokens=80))
-    return {"status": "paid", "audit": audit.lines, "mail": s["mail"]}
+    return {"status": "paid", "audit": audit.lines}
 
 
 ARGUMENTS = [

@@ -12,8 +12,6 @@ EXEMPLAR = """Question: Who lived longer, Muhammad Ali or Alan Turing?
 Are follow up questions needed here: Yes.
 Follow up: How old was Muhammad Ali when he died?
 Intermediate answer: 74
-Follow up: How old was Alan Turing when he died?
-Intermediate answer: 41
 So the final answer is: Muhammad Ali
 
 """
@@ -45,7 +43,6 @@ def program(s, question: str):
         if answer:
             s += f"Intermediate answer: {answer}\n"
         else:
-            # The search engine knows nothing, so the model itself has to.
             s += "Intermediate answer:" + line("own") + "\n"
         s += sgc.gen("ret", max_tokens=48, stop="Intermediate answer:")
         hops += 1

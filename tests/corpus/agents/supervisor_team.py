@@ -32,11 +32,7 @@ def work(s, name: str, transcript: list[str]):
 
 @sgc.function(max_turns=6)
 def program(s, request: str, required: list[str]):
-    s += sgc.system(
-        "You are a supervisor of: "
-        + ", ".join(w.name for w in TEAM)
-        + ". After each contribution say who acts next, or FINISH."
-    )
+    s += sgc.system(f"You supervise {', '.join(w.name for w in TEAM)}. Say who is next, or FINISH.")
     transcript = [f"user: {request}"]
     s += sgc.user(transcript[0])
     visits = dict.fromkeys(BY_NAME, 0)

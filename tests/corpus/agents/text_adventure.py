@@ -10,12 +10,7 @@ WORLD = {
     "library": {"exits": {"south": "hall"}, "things": ["book", "key"]},
     "kitchen": {"exits": {"west": "hall"}, "things": []},
 }
-
-
-SECRETS = {
-    "library:look": "Behind a book something shines.",
-    "hall:fly": "You hit the lamp.",
-}
+SECRETS = {"library:look": "Behind a book something shines.", "hall:fly": "You hit the lamp."}
 SMELLS = ["dust", "soup", "old paper"]
 
 
@@ -48,8 +43,7 @@ def program(s, start: str, goal: str, max_moves: int = 6):
             s += f" * {option}\n"
         s += "You do:" + sgc.gen("command", max_tokens=8, stop="\n") + "\n"
         verb, _, noun = s["command"].strip().partition(" ")
-        secret = SECRETS.get(f"{room}:{verb}")
-        if secret:
+        if secret := SECRETS.get(f"{room}:{verb}"):
             s += secret + "\n"
         elif verb == "go" and noun in WORLD[room]["exits"]:
             room = WORLD[room]["exits"][noun]

@@ -25,7 +25,6 @@ def program(s, messages: list[dict[str, str]]):
     for message in messages:
         role = sgc.user if message["role"] == "user" else sgc.assistant
         s += role(message["content"])
-
     calls = []
     for _ in sgc.turns(4):
         s += sgc.assistant(sgc.gen("reply", max_tokens=96))

@@ -10,8 +10,6 @@ CATALOG = {
 
 
 class Shop:
-    """State of one episode."""
-
     def __init__(self, budget: float) -> None:
         self.budget = budget
         self.cart: list[str] = []
@@ -35,6 +33,8 @@ class Shop:
                 return f"Added. Total: ${self.total:.2f}"
             case ["add", code]:
                 return f"There is no item {code}."
+            case ["buy"] if not self.cart:
+                return "Your cart is empty."
             case ["buy"]:
                 if self.total > self.budget:
                     return f"Over budget by ${self.total - self.budget:.2f}"
@@ -63,7 +63,7 @@ def program(s, wish: str, budget: float, max_commands: int = 5):
 
 
 ARGUMENTS = [
-    {"wish": "A red mug for less than ten dollars.", "budget": 10.0},
+    {"wish": "Red mugs.", "budget": 45.0, "max_commands": 7},
     {"wish": "Anything.", "budget": 0.0, "max_commands": 3},
 ]
-REPLIES = ["search red mug", "add B01", "add b02", "buy", "", "please help", "add b99"]
+REPLIES = ["search red mug", "add B01", "add b03", "buy", "", "please help", "add b99"]

@@ -1,5 +1,6 @@
 """A tutor who does not tell: hints become stronger with each wrong answer of the pupil."""
 
+from collections import Counter
 from contextlib import suppress
 
 import sgc
@@ -22,8 +23,8 @@ def pupil(s, problem: str, hints: list[str]):
     s += "You are a pupil. You make mistakes.\n" + problem + "\n"
     for hint in hints:
         s += "Teacher: " + hint + "\n"
-    s += "Your answer:" + sgc.gen("answer", max_tokens=16, stop="\n")
-    return s["answer"]
+    s += "Your answer:" + sgc.gen("answers", n=3, max_tokens=16, stop="\n")
+    return Counter(s["answers"]).most_common(1)[0][0]
 
 
 @sgc.function

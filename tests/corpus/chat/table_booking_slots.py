@@ -24,9 +24,8 @@ def read_slot(slot: str, text: str):
     if slot == "day":
         return next((d for d in DAYS if d in text.lower()), None)
     found = re.search(PATTERNS[slot], text)
-    if found is None:
-        return None
-    return int(found[1]) if slot == "guests" else found[1]
+    value = found and found[1]
+    return int(value) if value and slot == "guests" else value
 
 
 @sgc.tool(effect="effect")
@@ -38,7 +37,6 @@ def book_table(guests: int, day: str, time: str) -> str:
 
 @sgc.function(max_turns=8)
 def program(s, messages: list[str]):
-    """messages: what the guest says, in order."""
     booking = Booking()
     waiting = list(messages)
     s += sgc.system("You book tables. Ask for one missing detail at a time. Closed on Sundays.")

@@ -19,14 +19,12 @@ class Mail:
 
 
 def unquote(body: str) -> str:
-    """Drops quoted lines and signatures."""
     kept = []
     for line in body.splitlines():
-        if line.startswith(">"):
-            continue
         if line.strip() == "--":
             break
-        kept.append(line)
+        if not line.startswith(">"):
+            kept.append(line)
     return "\n".join(kept).strip()
 
 
@@ -51,8 +49,7 @@ def program(s, thread: list[Mail], max_words: int = 40):
             if step["answered"] == "no":
                 questions.append(mail.short)
     s += f"Summary: {running}\n"
-    busiest = max(people, key=people.get, default=None)
-    if busiest:
+    if busiest := max(people, key=people.get, default=None):
         s += f"Most active: {busiest} ({people[busiest]} mails)\n"
     if questions:
         s += "Open questions:\n" + "\n".join(f"- {q}" for q in questions) + "\n"

@@ -65,11 +65,4 @@ ARGUMENTS = [
     {"lines": [""]},
     {"lines": []},
 ]
-REPLIES = [
-    "Hauptstr. | 5 | 10115 | berlin",
-    "Hauptstrasse|5|10115|BERLIN",
-    "Main St.|NY|New York",
-    "Elm | 1",
-    "",
-    "10001",
-]
+REPLIES = ["Hauptstr. | 5 | 10115 | berlin", "Hauptstrasse|5|10115|BERLIN", "A|B|C", "Elm|1", ""]

@@ -38,7 +38,6 @@ def program(s, biography: str):
         events.extend(e for e in new if e not in events)
     if not events:
         return "No dates."
-
     events.sort()
     born = next((e.year for e in events if "born" in e.what.lower()), None)
     s += "Timeline\n"
@@ -59,10 +58,7 @@ def program(s, biography: str):
 
 
 ARGUMENTS = [
-    {
-        "biography": "Hypatia was born around 355 in Alexandria.\n\nShe taught from about 380 on "
-        "and was killed in 415."
-    },
+    {"biography": "Hypatia was born around 355.\n\nShe taught from about 380 on. Killed in 415."},
     {"biography": "\n\n"},
     {"biography": "He was a quiet man."},
 ]

@@ -14,11 +14,6 @@ class JobAd(BaseModel):
     remote: bool = False
     languages: list[str] = []
 
-    @field_validator("languages")
-    @classmethod
-    def lower(cls, value: list[str]) -> list[str]:
-        return sorted({v.lower() for v in value})
-
     @field_validator("salary_max")
     @classmethod
     def ordered(cls, value: int, info) -> int:
@@ -51,7 +46,7 @@ def parse_ad(s, ad: str, retries: int = 2):
 def program(s, ads: list[str], language: str = "python"):
     parsed = sgc.map(parse_ad, ads, retries=1).returns
     good = [p for p in parsed if p is not None]
-    matching = [p for p in good if language in p["languages"] or p["remote"]]
+    matching = [p for p in good if language in map(str.lower, p["languages"]) or p["remote"]]
     if not matching:
         s += f"None of {len(ads)} ads fits ({len(ads) - len(good)} could not be read)."
         return []

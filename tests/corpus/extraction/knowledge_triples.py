@@ -27,7 +27,6 @@ class Graph:
         return True
 
     def walk(self, start: str, depth: int):
-        """Everything that can be reached, depth first, each node once."""
         seen = {start}
 
         def visit(node, left):
@@ -53,8 +52,7 @@ def program(s, text: str, about: str, rounds: int = 2):
         total += sum(added)
         if not any(added):
             break
-        if round_ < rounds - 1:
-            s += "\nMany were missed. More of them:\n"
+        s += f"\nMore of them ({round_ + 1}):\n"
     facts = list(graph.walk(graph.canonical(about), depth=3))
     if facts:
         s += "\n\nFacts:\n" + "\n".join(facts)
@@ -64,13 +62,9 @@ def program(s, text: str, about: str, rounds: int = 2):
     return {"n": total, "facts": facts}
 
 
-ARGUMENTS = [
-    {"text": "Ada Lovelace was born in London, which is in the UK.", "about": "Ada Lovelace"},
-    {"text": "", "about": "USA"},
-]
+ARGUMENTS = [{"text": "Ada was born in London, UK.", "about": "Ada"}, {"text": "", "about": "USA"}]
 REPLIES = [
-    "Ada Lovelace; born in; London\nLondon; capital of; UK\nUK; part of; Europe\nEurope; near; Asia",
-    "(Ada Lovelace; daughter of; Lord Byron)\nUSA; speaks; English; mostly",
+    "Ada; born in; London\nLondon; capital of; UK\nUK; part of; Europe\nEurope; by; Asia",
+    "(Ada; daughter of; Lord Byron)\nUSA; speaks; English; mostly",
     "usa; borders; Canada\nusa; borders; Canada",
-    " A mathematician.",
 ]

@@ -12,7 +12,6 @@ Tags: B-PER O O B-LOC I-LOC
 
 
 def fix(tags, n):
-    """As many tags as words; unknown ones are O; an I- without its B- becomes a B-."""
     tags = [t if t in TAGS else "O" for t in tags[:n]]
     tags += ["O"] * (n - len(tags))
     for i, tag in enumerate(tags):

@@ -54,7 +54,6 @@ def program(s, note: str, taking: list[str]):
             if found["severe"]:
                 advice = ADVICE.get(f"{drug}:{other}", "ask a doctor")
                 warnings.append(f"{drug} with {other}: {found['risk']}, {advice}")
-
     if warnings:
         s += "Warnings:\n" + "\n".join("! " + w for w in warnings) + "\n"
         s += "Call the doctor first? " + sgc.select("call", choices=["yes", "no"])

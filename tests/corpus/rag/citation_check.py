@@ -38,11 +38,9 @@ def program(s, question: str, sources: list[str]):
         s += f"[{n}] {source}\n"
     s += f"Question: {question}\nAnswer:"
     s += sgc.gen("answer", max_tokens=120)
-
     kept, problems = [], []
     for sentence in sentences(s["answer"]):
-        numbers = [int(n) for n in CITE.findall(sentence)]
-        if not numbers:
+        if not (numbers := [int(n) for n in CITE.findall(sentence)]):
             problems.append(("uncited", sentence))
             continue
         claim = CITE.sub("", sentence).strip()
@@ -69,5 +67,4 @@ REPLIES = [
     " Swifts fly for ten months [1]. They eat in flight [2][1]. Amazing!",
     " They sleep on the ground [3].",
     " I have no idea.",
-    "",
 ]

@@ -64,6 +64,6 @@ def program(s, history: list[dict], question: str):
 ARGUMENTS = [
     {"history": [{"role": "user", "content": "Do you ship to Malta?"}], "question": "How long?"},
     {"history": [], "question": "Is there a warranty?"},
-    {"history": [{"role": "tool", "content": "x"}], "question": "?"},
+    {"history": [{"role": "assistant", "content": "Hi!"}], "question": "?"},
 ]
 REPLIES = [" How long does it take to ship to Malta?", " What is it?", "Five days.", ""]

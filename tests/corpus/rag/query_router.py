@@ -41,9 +41,11 @@ def program(s, question: str):
     s += sgc.gen("filter", max_tokens=12, stop="\n")
     filters = {}
     for part in s["filter"].replace(",", " ").split():
-        key, eq, value = part.partition("=")
-        if eq and key in ("since", "until") and value.isdigit():
-            filters[key] = int(value)
+        match part.split("="):
+            case [("since" | "until") as key, value] if value.isdigit():
+                filters[key] = int(value)
+            case [key, _]:
+                s += f"\n(no filter {key})"
     found = [r for r in RECORDS[index] if in_range(r, **filters)]
     s += f"\n{len(found)} records"
     if filters:

@@ -65,7 +65,6 @@ ARGUMENTS = [
 REPLIES = [
     " Jørn Utzon won the design contest for the opera house in 1957",
     " NONE",
-    " none of this helps",
     " It is in Sydney, a city in Australia, on a point of land in the harbour",
     "",
 ]

@@ -19,8 +19,7 @@ def list_people(cursor: int, size: int) -> dict:
     if cursor == 4 and size > 1:
         raise ConnectionError("502 bad gateway")
     page = PEOPLE[cursor : cursor + size]
-    following = cursor + size
-    return {"items": page, "next": following if following < len(PEOPLE) else None}
+    return {"items": page, "next": cursor + size if cursor + size < len(PEOPLE) else None}
 
 
 @sgc.function
@@ -46,9 +45,7 @@ def program(s, wanted: str, enough: int = 2, size: int = 2):
             size = max(1, size // 2)
             continue
         for person in page["items"]:
-            if not person["bio"]:
-                continue
-            verdict = matches(person["bio"], wanted).ret_value
+            verdict = matches(person["bio"], wanted).ret_value if person["bio"] else "no"
             if verdict == "yes":
                 found.append(person["name"])
                 if len(found) == enough:

@@ -21,12 +21,10 @@ def tokenize(expression):
 
 def parse(tokens, level=0):
     """Precedence climbing over a list of tokens that is eaten from the front."""
-    if not tokens:
-        raise ValueError("unexpected end")
     token = tokens.pop(0)
     if token == "(":
         value = parse(tokens)
-        if not tokens or tokens.pop(0) != ")":
+        if tokens.pop(0) != ")":
             raise ValueError("')' is missing")
     else:
         value = float(token)
@@ -53,29 +51,17 @@ def program(s, problem: str, max_sums: int = 4):
             break
         try:
             value = calculate(expression)
-        except (ValueError, ZeroDivisionError) as e:
+        except (ValueError, ArithmeticError, IndexError) as e:
             s += f">> (error: {e}) "
             continue
         shown = f"{value:.2f}".rstrip("0").rstrip(".")
         results.append(value)
         s += f"={shown}>>{shown} "
-    s += "\nThe answer is"
-    s += sgc.gen("answer", max_tokens=8, stop=["\n", "."])
+    s += "\nThe answer is" + sgc.gen("answer", max_tokens=8, stop=["\n", "."])
     numbers = re.findall(r"-?\d+", s["answer"])
     trusted = bool(results) and bool(numbers) and int(numbers[-1]) == round(results[-1])
     return {"answer": numbers[-1] if numbers else None, "trusted": trusted, "sums": results}
 
 
-ARGUMENTS = [
-    {"problem": "A farmer has 3 boxes of 12 eggs and drops 5. How many are left?"},
-    {"problem": "", "max_sums": 1},
-]
-REPLIES = [
-    "There are <<3*12",
-    "<<36-(2+3)",
-    "Each gets <<4/0",
-    "<<four + 1",
-    "<<(1+",
-    "31 eggs",
-    "31",
-]
+ARGUMENTS = [{"problem": "3 boxes of 12 eggs, 5 are broken."}, {"problem": "", "max_sums": 1}]
+REPLIES = ["There are <<3*12", "<<36-(2+3)", "<<4/0", "<<four + 1", "<<(1+", "<<(1 2", "31 eggs"]

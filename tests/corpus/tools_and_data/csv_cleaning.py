@@ -49,7 +49,6 @@ def program(s, table: str, fix_ages: bool = True):
             s += sgc.gen("age", dtype=int) + "\n"
             age = min(abs(int(s["age"])), 119)
         clean.append({"name": row["name"].strip().title(), "country": country, "age": age})
-
     unknown = [r["name"] for r in clean if r["country"] == "unknown"]
     ages = [r["age"] for r in clean if r["age"] is not None]
     s += f"{len(clean)} rows, mean age {sum(ages) / len(ages):.1f}\n" if ages else "No ages\n"

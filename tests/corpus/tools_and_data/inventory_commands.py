@@ -23,9 +23,7 @@ class Warehouse:
             if n > have:
                 raise OutOfStock(f"{item}: {have} left, {n} wanted")
             self.stock[item] = have - n
-        elif verb == "count":
-            pass
-        else:
+        elif verb != "count":
             raise ValueError(f"unknown command {verb}")
         self.log.append(f"{verb} {n} {item}")
 
@@ -45,8 +43,7 @@ def program(s, stock: dict[str, int], orders: list[str]):
     s += "Commands: add N ITEM, remove N ITEM, count ITEM. One a line.\n"
     failed = 0
     for order in orders:
-        s += f"Order: {order}\nCommands:\n" + sgc.gen("commands", max_tokens=40, stop="\n\n")
-        s += "\n\n"
+        s += f"{order}\nCommands:\n" + sgc.gen("commands", max_tokens=40, stop="\n\n") + "\n"
         try:
             with house.transaction():
                 for line in s["commands"].splitlines():
@@ -60,8 +57,7 @@ def program(s, stock: dict[str, int], orders: list[str]):
                             house.apply(verb, "", 0)
         except (OutOfStock, ValueError) as e:
             failed += 1
-            s += f"Not done ({e}). Tell the customer:"
-            s += sgc.gen("sorry", max_tokens=24, stop="\n") + "\n"
+            s += f"Not done ({e})." + sgc.gen("sorry", max_tokens=24, stop="\n") + "\n"
     empty = [item for item, n in house.stock.items() if n == 0]
     s += "Reorder: " + (", ".join(sorted(empty)) or "nothing")
     return {"stock": house.stock, "failed": failed, "log": house.log}
@@ -71,10 +67,4 @@ ARGUMENTS = [
     {"stock": {"bolts": 100, "nuts": 5}, "orders": ["100 bolts", "How many nuts?", "6 nuts!"]},
     {"stock": {}, "orders": []},
 ]
-REPLIES = [
-    "remove 100 bolts\nadd 10 nuts",
-    "count nuts",
-    "add 1 bolts\nremove 60 nuts",
-    "sell 3",
-    "",
-]
+REPLIES = ["remove 100 bolts\nadd 10 nuts", "count nuts", "add 1 bolts\nremove 60 nuts", "sell", ""]

@@ -25,13 +25,11 @@ def free(busy: list[tuple[int, int]], day: tuple[int, int] = (540, 1020)) -> lis
         if start > cursor:
             slots.append(Slot(cursor, start))
         cursor = max(cursor, end)
-    if cursor < day[1]:
-        slots.append(Slot(cursor, day[1]))
-    return slots
+    return [*slots, Slot(cursor, day[1])] if cursor < day[1] else slots
 
 
 def intersect(a: list[Slot], b: list[Slot]) -> list[Slot]:
-    both = [Slot(max(x.start, y.start), min(x.end, y.end)) for x in a for y in b]
+    both = (Slot(max(x.start, y.start), min(x.end, y.end)) for x in a for y in b)
     return [slot for slot in both if slot.length > 0]
 
 
@@ -49,7 +47,7 @@ def program(s, calendars: dict[str, list[tuple[int, int]]], minutes: int, topic:
         common = intersect(common, free(busy))
     options = [Slot(c.start, c.start + minutes) for c in common if c.length >= minutes][:4]
     if not options:
-        s += f"{', '.join(calendars)} have no {minutes} minutes in common. Suggest something:"
+        s += f"{', '.join(calendars)} have no {minutes} minutes in common. Instead:"
         s += sgc.gen("suggestion", max_tokens=40, stop="\n")
         return s["suggestion"].strip()
     s += f"A meeting about {topic}. Possible:\n"
@@ -68,7 +66,6 @@ def program(s, calendars: dict[str, list[tuple[int, int]]], minutes: int, topic:
 
 ARGUMENTS = [
     {"calendars": {"Ana": [(600, 720)], "Bo": [(540, 570)]}, "minutes": 30, "topic": "money"},
-    {"calendars": {"Cy": [(0, 1440)]}, "minutes": 15, "topic": "rest"},
-    {"calendars": {}, "minutes": 60, "topic": ""},
+    {"calendars": {"Cy": [(0, 1440)]}, "minutes": 15, "topic": ""},
 ]
 REPLIES = [" budget round", " ", " How about tomorrow?", " Lunch talk"]

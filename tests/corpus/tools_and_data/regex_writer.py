@@ -7,7 +7,6 @@ import sgc
 
 @sgc.tool(effect="pure")
 def compile_check(pattern: str) -> str:
-    """'' if the pattern compiles, else what is wrong."""
     try:
         re.compile(pattern)
     except re.error as e:
@@ -31,7 +30,6 @@ def program(s, what: str, positive: list[str], negative: list[str]):
     fewest = len(positive) + len(negative) + 1
     for turn in range(4):
         s += "Pattern: " + sgc.gen("patterns", n=2, max_tokens=32, stop="\n") + "\n"
-        # the first one that compiles
         tidy = [p.strip().strip("`/") for p in s["patterns"]]
         pattern = next((p for p in tidy if not compile_check(p)), tidy[0])
         if error := compile_check(pattern):
@@ -56,11 +54,7 @@ def program(s, what: str, positive: list[str], negative: list[str]):
 
 
 ARGUMENTS = [
-    {
-        "what": "times of day",
-        "positive": ["08:15", "23:59"],
-        "negative": ["8:15", "25:00", "0815"],
-    },
+    {"what": "times", "positive": ["08:15", "23:59"], "negative": ["8:15", "25:00", "0815"]},
     {"what": "nothing", "positive": [], "negative": []},
 ]
 REPLIES = [

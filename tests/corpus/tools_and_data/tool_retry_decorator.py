@@ -15,10 +15,7 @@ def capital(country: str) -> str:
 
 @sgc.tool(effect="pure")
 def population(city: str) -> int:
-    people = {"Paris": 2_100_000, "Lima": 10_000_000}
-    if city not in people:
-        raise LookupError(f"no figures for {city}")
-    return people[city]
+    return {"Paris": 2_100_000, "Lima": 10_000_000}[city]
 
 
 def with_fallback(fallback, *errors):
@@ -36,7 +33,7 @@ def with_fallback(fallback, *errors):
 
 
 safe_capital = with_fallback("", LookupError)(capital)
-safe_population = with_fallback(0, LookupError, ValueError)(population)
+safe_population = with_fallback(0, LookupError)(population)
 
 
 @sgc.function
@@ -58,8 +55,8 @@ def program(s, countries: list[str]):
         calls["population"] += 1
         if error:
             errors.append(error)
-            continue
-        sizes[city] = people
+        else:
+            sizes[city] = people
     if sizes:
         ranked = sorted(sizes.items(), key=lambda kv: kv[1], reverse=True)
         s += "\n".join(f"{n}. {city} {people:,}" for n, (city, people) in enumerate(ranked, 1))

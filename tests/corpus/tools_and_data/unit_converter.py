@@ -17,8 +17,7 @@ UNITS = {
 
 @sgc.tool(effect="pure")
 def convert(value: float, source: str, target: str) -> float:
-    dim_a, a = UNITS[source]
-    dim_b, b = UNITS[target]
+    (dim_a, a), (dim_b, b) = UNITS[source], UNITS[target]
     if dim_a != dim_b:
         raise ValueError(f"cannot convert {dim_a} to {dim_b}")
     return value * a / b
@@ -54,13 +53,11 @@ def program(s, question: str, digits: int = 3):
     try:
         result = convert(value, source, target)
     except ValueError as e:
-        s += f"\nThat does not work: {e}. What did they mean?"
-        s += sgc.gen("clarify", max_tokens=32, stop="\n")
+        s += f"\nThat does not work: {e}." + sgc.gen("clarify", max_tokens=32, stop="\n")
         return s["clarify"].strip()
     short = significant(result, digits)
     about = "" if math.isclose(short, result) else "about "
-    plural = "s" if target == "mile" and short != 1 else ""
-    s += f"\n{value:g} {source} = {about}{short:g} {target}{plural}"
+    s += f"\n{value:g} {source} = {about}{short:g} {target}"
     if target == "ft" and short > 1:
         feet, inches = divmod(round(result * 12), 12)
         s += f" ({feet} ft {inches} in)"
@@ -69,5 +66,5 @@ def program(s, question: str, digits: int = 3):
     return short
 
 
-ARGUMENTS = [{"question": "How many miles is a marathon?"}, {"question": "", "digits": 1}]
+ARGUMENTS = [{"question": "A marathon in miles?"}, {"question": "In feet?"}, {"question": ""}]
 REPLIES = ["42.195", "1,000,000", "0", "forty-two", " They want a length."]

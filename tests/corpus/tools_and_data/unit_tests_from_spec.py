@@ -11,17 +11,14 @@ class Case(BaseModel):
 
 
 def slugify(text: str) -> str:
-    """The reference implementation."""
-    words = "".join(c if c.isalnum() else " " for c in text.lower()).split()
-    return "-".join(words)
+    return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
 @sgc.tool(effect="pure", on_error={"ok": False, "got": "an exception"})
 def run_case(given: str, expected: str) -> dict:
     if len(given) > 40:
         raise ValueError("too long")
-    got = slugify(given)
-    return {"ok": got == expected, "got": got}
+    return {"ok": slugify(given) == expected, "got": slugify(given)}
 
 
 SPEC = "slugify(text) makes lower-case words joined by hyphens; all else is dropped."
@@ -45,9 +42,7 @@ def program(s, themes: list[str], wanted: int = 2):
             s += sgc.user(f"{e.error_count()} mistakes: {e.errors()[0]['msg']}")
             continue
         given, expected = case.given, case.expected
-        if given in tests:
-            stats["double"] += 1
-            continue
+        stats["double"] += given in tests
         outcome = run_case(given, expected)
         if not outcome["ok"]:
             stats["wrong"] += 1
@@ -63,14 +58,13 @@ def program(s, themes: list[str], wanted: int = 2):
 
 
 ARGUMENTS = [
-    {"themes": ["spaces", "punctuation", "digits", "umlauts"]},
+    {"themes": ["spaces", "punctuation", "digits", "umlauts", "dots"], "wanted": 4},
     {"themes": ["hyphens", "capitals"], "wanted": 1},
     {"themes": [], "wanted": 0},
 ]
 REPLIES = [
     '{"given": "Hello, World!", "expected": "hello-world"}',
     '{"given": "a_b", "expected": "a_b"}',
-    "[1]",
     "Sure! Here is a test:",
     '{"given": "a very long text that goes on and on and on", "expected": ""}',
 ]

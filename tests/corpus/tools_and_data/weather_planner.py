@@ -52,9 +52,7 @@ def program(s, place: str, n_days: int = 3, american: bool = False):
         previous = choice
         if not weather["known"]:
             s += "  (no forecast)\n"
-    if not plan:
-        return {}, None
-    warmest = max(zip(temperatures, plan), key=lambda pair: pair[0])
+    warmest = max(zip(temperatures, plan), key=lambda pair: pair[0], default=(0, None))
     packing = {"swimsuit" for a in plan.values() if a == "swim"}
     packing |= {"boots" for a in plan.values() if a in ("hike", "cycle")}
     if packing:
@@ -65,8 +63,7 @@ def program(s, place: str, n_days: int = 3, american: bool = False):
 
 ARGUMENTS = [
     {"place": "Bled"},
-    {"place": "", "n_days": 2},
     {"place": "Reno, Nevada", "n_days": 7, "american": True},
-    {"place": "Rome", "n_days": 0},
+    {"place": "", "n_days": 2},
 ]
 REPLIES = [" a hat", " sun cream", " nothing else", ""]
