@@ -18,7 +18,7 @@ def translate(s, text: str, source: str, target: str):
     return s["translation"].strip()
 
 
-@sgc.function
+@sgc.function(max_turns=6)
 def program(s, message: str, tone: Literal["formal", "casual"] = "formal", max_chars: int = 60):
     s += f"Message: {message}\nLanguage: " + sgc.select("language", choices=LANGUAGES) + "\n"
     language = s["language"]

@@ -23,7 +23,7 @@ def render(header, rows):
     return "\n".join(lines)
 
 
-@sgc.function
+@sgc.function(max_turns=8)
 def program(s, text: str, columns: list[str], sort_by: str | None = None):
     s += text + "\n\nThe same as a table:\n"
     s += "| " + " | ".join(columns) + " |\n"

@@ -21,12 +21,12 @@ def overlap(a: Counter, b: Counter) -> int:
 
 
 @sgc.function
-def program(s, question: str, n: int = 3):
-    s += f"Question: {question}\n"
-    forks = s.fork(n)
+def program(s, question: str):
+    s += f"Question: {question}\nHow many views of it are there? " + sgc.gen("n", regex="[1-3]")
+    forks = s.fork(int(s["n"]))
     for i, f in enumerate(forks):
         style = ("an encyclopedia", "a textbook", "a teacher")[i % 3]
-        f += f"A passage from {style} that answers it:"
+        f += f"\nA passage from {style} that answers it:"
         f += sgc.gen("passage", max_tokens=64, temperature=0.9)
         if len(f["passage"].split()) < 6:
             f += " In more words:" + sgc.gen("passage", max_tokens=64)
@@ -47,7 +47,7 @@ def program(s, question: str, n: int = 3):
 
 ARGUMENTS = [
     {"question": "Which part of a cell makes energy?"},
-    {"question": "42?", "n": 1},
+    {"question": "42?"},
 ]
 REPLIES = [
     " The mitochondria produce energy in the form of ATP.",

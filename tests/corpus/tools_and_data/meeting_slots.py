@@ -50,11 +50,10 @@ def program(s, calendars: dict[str, list[tuple[int, int]]], minutes: int, topic:
         s += f"{', '.join(calendars)} have no {minutes} minutes in common. Instead:"
         s += sgc.gen("suggestion", max_tokens=40, stop="\n")
         return s["suggestion"].strip()
-    s += f"A meeting about {topic}. Possible:\n"
     letters = "abcd"[: len(options)]
     for letter, slot in zip(letters, options):
         s += f"{letter}) {slot}\n"
-    s += "Best: " + sgc.select("best", choices=list(letters)) + "\n"
+    s += f"Best for {topic}: " + sgc.select("best", choices=list(letters)) + "\n"
     chosen = options[letters.index(s["best"])]
     s += "Title:" + sgc.gen("title", max_tokens=8, stop="\n")
     try:

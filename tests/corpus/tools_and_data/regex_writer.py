@@ -28,7 +28,8 @@ def program(s, what: str, positive: list[str], negative: list[str]):
     s += "".join(f"+ {p}\n" for p in positive) + "".join(f"- {n}\n" for n in negative)
     best = None
     fewest = len(positive) + len(negative) + 1
-    for turn in range(4):
+    s += "Attempts that it takes (2-5): " + sgc.gen("n", regex="[2-5]") + "\n"
+    for turn in range(int(s["n"])):
         s += "Pattern: " + sgc.gen("patterns", n=2, max_tokens=32, stop="\n") + "\n"
         tidy = [p.strip().strip("`/") for p in s["patterns"]]
         pattern = next((p for p in tidy if not compile_check(p)), tidy[0])
