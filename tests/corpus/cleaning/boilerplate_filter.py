@@ -1,0 +1,68 @@
+"""Cleans scraped pages line by line: heuristics, repeated lines, the model for the rest."""
+
+from collections import Counter
+
+import sgc
+
+MENU = ("cookie", "subscribe", "sign in", "all rights reserved", "read more")
+
+
+def heuristics(line: str, seen: Counter) -> bool | None:
+    """True keeps, False drops, None does not know."""
+    words = line.split()
+    if not words:
+        return False
+    if any(m in line.lower() for m in MENU):
+        return False
+    if seen[line] > 1:
+        return False
+    if len(words) >= 8 and line.rstrip()[-1] in ".!?\"'":
+        return True
+    return None
+
+
+@sgc.function
+def program(s, pages: list[str], max_asks: int = 4):
+    seen = Counter(line for page in pages for line in set(page.splitlines()))
+    asks = 0
+    corpus = []
+    for page in pages:
+        kept = []
+        for line in page.splitlines():
+            keep = heuristics(line, seen)
+            if keep is None and asks < max_asks:
+                asks += 1
+                context = kept[-1] if kept else "(beginning of the page)"
+                s += f"Before: {context}\nLine: {line}\nIs the line part of the article? "
+                s += sgc.select("keep", choices=["yes", "no"]) + "\n"
+                keep = s["keep"] == "yes"
+            if keep:
+                kept.append(line.strip())
+        text = "\n".join(kept)
+        if len(text.split()) < 5:
+            continue
+        s += text[:200] + "\nQuality (low, medium, high): "
+        s += sgc.select("quality", choices=["low", "medium", "high"]) + "\n"
+        match s["quality"]:
+            case "high":
+                corpus.insert(0, text)
+            case "medium":
+                corpus.append(text)
+            case _:
+                s += "Why is it low?" + sgc.gen("why", max_tokens=16, stop="\n") + "\n"
+    total = sum(len(p) for p in pages)
+    ratio = sum(map(len, corpus)) / total if total else 0.0
+    return {"corpus": corpus, "kept": round(ratio, 2), "asks": asks}
+
+
+ARGUMENTS = [
+    {
+        "pages": [
+            "Home | News\nThe old mill by the river has been restored after ten years of work.\nA view\n© 2024",
+            "Home | News\nAccept cookies\nRecipe of the day\nMix flour and milk",
+        ]
+    },
+    {"pages": ["", "\n\n"]},
+    {"pages": ["One two three four five six seven eight nine.\nshort line here"], "max_asks": 0},
+]
+REPLIES = [" Too short.", " It is an advertisement.", "", " no content\n"]
