@@ -58,7 +58,7 @@ def program(s, pages: list[str], max_asks: int = 4):
 ARGUMENTS = [
     {
         "pages": [
-            "Home | News\nThe old mill by the river has been restored after ten years of work.\nA view\n© 2024",
+            "Home | News\nThe old mill has been restored after ten years.\nA view\n© 2024",
             "Home | News\nAccept cookies\nRecipe of the day\nMix flour and milk",
         ]
     },

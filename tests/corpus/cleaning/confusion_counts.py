@@ -44,16 +44,16 @@ def program(s, dataset: list[tuple[str, str]]):
         precision = safe_div(tp, sum(confusion[g, c] for g in CLASSES))
         recall = safe_div(tp, sum(confusion[c, p] for p in CLASSES))
         f1 = safe_div(2 * precision * recall, precision + recall)
-        metrics[c] = (round(precision, 2), round(recall, 2), round(f1, 2))
+        metrics[c] = f1
         s += "%-10s P=%.2f R=%.2f F1=%.2f\n" % (c, precision, recall, f1)
 
     accuracy = safe_div(sum(confusion[c, c] for c in CLASSES), len(dataset))
+    s += f"accuracy {accuracy:.1%}, macro F1 {sum(metrics.values()) / len(metrics):.3f}\n"
     if wrong and accuracy < 0.9:
         s += "Errors:\n"
         for text, gold, predicted in wrong[:3]:
             s += f"- {text!r}: {predicted}, should be {gold}\n"
         s += "What do they have in common?" + sgc.gen("analysis", max_tokens=48, stop="\n")
-    return {"accuracy": accuracy, "metrics": metrics}
 
 
 ARGUMENTS = [

@@ -22,16 +22,17 @@ def shuffled(seed: int):
     return iter(deck)
 
 
-@sgc.function
-def program(s, purse: int, seeds: list[int]):
+@sgc.function(max_turns=10)
+def program(s, purse: int, seed: int = 0):
     s += "You are playing blackjack. Win as much as you can.\n"
-    for number, seed in enumerate(seeds, 1):
+    s += "How many games, at most nine? " + sgc.gen("games", regex="[0-9]") + "\n"
+    for number in range(int(s["games"])):
         if purse <= 0:
             s += "You are broke.\n"
             break
-        deck = shuffled(seed)
+        deck = shuffled(seed + number)
         player, dealer = [next(deck), next(deck)], [next(deck), next(deck)]
-        s += f"\nGame {number}. You have {purse} coins and bet "
+        s += f"\nGame {number + 1}. You have {purse} coins and bet "
         s += sgc.gen("bet", regex="[1-9][0-9]?") + ".\n"
         bet = min(int(s["bet"]), purse)
         while value(player) < 21:
@@ -58,10 +59,5 @@ def program(s, purse: int, seeds: list[int]):
     return purse
 
 
-ARGUMENTS = [
-    {"purse": 20, "seeds": [7, 8, 9]},
-    {"purse": 1, "seeds": [1, 2, 3, 4, 5, 6]},
-    {"purse": 0, "seeds": [1]},
-    {"purse": 5, "seeds": []},
-]
+ARGUMENTS = [{"purse": 20, "seed": 7}, {"purse": 1}, {"purse": 0}]
 REPLIES = ["5", "99", "1", " The house always wins."]

@@ -53,7 +53,6 @@ def program(s, questions: list[str], prompts: dict[str, str]):
         s += f"| {rank} | {name} | {elo:.0f} | {wins[name]} |\n"
     if len(table) >= 2 and table[0][1] - table[-1][1] > 30:
         s += f"\nWhy is {table[0][0]} better than {table[-1][0]}?" + sgc.gen("why", max_tokens=48)
-    return [(name, round(elo)) for name, elo in table]
 
 
 ARGUMENTS = [

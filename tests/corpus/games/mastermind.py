@@ -21,11 +21,12 @@ def parse(text: str, length: int) -> str | None:
 
 
 @sgc.function
-def program(s, code: str, tries: int = 5):
+def program(s, code: str):
     s += f"Mastermind. Colours: {', '.join(COLORS)}. The code has {len(code)} pegs.\n"
+    s += "How many tries do you need? " + sgc.gen("bid", regex="[1-6]") + "\n"
     board: list[tuple[str, int, int]] = []
     invalid = 0
-    for t in range(1, tries + 1):
+    for t in range(1, int(s["bid"]) + 1):
         s += f"Try {t}: " + sgc.gen("guess", max_tokens=8, stop="\n")
         guess = parse(s["guess"], len(code))
         if guess is None:
@@ -47,5 +48,5 @@ def program(s, code: str, tries: int = 5):
     return {"solved": True, "invalid": invalid, "tries": t}
 
 
-ARGUMENTS = [{"code": "RGBY"}, {"code": "OOPP", "tries": 3}, {"code": "R", "tries": 1}]
+ARGUMENTS = [{"code": "RGBY"}, {"code": "OOPP"}, {"code": "R"}]
 REPLIES = ["RGBY", "r g y b", "O O P P", "blue then red", "PPOO", "R"]

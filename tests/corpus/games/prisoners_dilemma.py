@@ -5,10 +5,10 @@ import random
 import sgc
 
 PAYOFF = {
-    ("cooperate", "cooperate"): (3, 3),
-    ("cooperate", "defect"): (0, 5),
-    ("defect", "cooperate"): (5, 0),
-    ("defect", "defect"): (1, 1),
+    "cooperate/cooperate": (3, 3),
+    "cooperate/defect": (0, 5),
+    "defect/cooperate": (5, 0),
+    "defect/defect": (1, 1),
 }
 
 
@@ -52,7 +52,7 @@ def program(s, opponent: str, rounds: int = 5):
         s += sgc.user((past or "First round.") + "\nYour move?")
         s += sgc.assistant(sgc.select("move", choices=["cooperate", "defect"]))
         mine = s["move"]
-        a, b = PAYOFF[mine, theirs]
+        a, b = PAYOFF.get(f"{mine}/{theirs}", (0, 0))
         mine_total += a
         theirs_total += b
         history.append((mine, theirs))

@@ -24,11 +24,12 @@ class Character(BaseModel):
 
 
 PRICES = {"ale": 2, "stew": 5, "room": 12}
-ORDER: list[Mood] = ["grumpy", "calm", "cheerful"]
-
-
-def shift(mood: Mood, by: int) -> Mood:
-    return ORDER[max(0, min(len(ORDER) - 1, ORDER.index(mood) + by))]
+REACTIONS: dict[str, Mood] = {
+    "grumpy:smiles": "calm",
+    "calm:smiles": "cheerful",
+    "calm:frowns": "grumpy",
+    "cheerful:frowns": "calm",
+}
 
 
 @sgc.function
@@ -41,7 +42,7 @@ def program(s, character: Character, lines: list[str]):
         with s.assistant():
             s += "*" + sgc.select("tone", choices=["smiles", "frowns", "shrugs"]) + "* "
             s += sgc.gen("reply", max_tokens=60, stop="\n")
-        me.mood = shift(me.mood, {"smiles": 1, "frowns": -1}.get(s["tone"], 0))
+        me.mood = REACTIONS.get(f"{me.mood}:{s['tone']}", me.mood)
         for thing, price in PRICES.items():
             if thing in line.lower():
                 sold[thing] = sold.get(thing, 0) + 1

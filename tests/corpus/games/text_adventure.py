@@ -2,11 +2,13 @@
 
 import sgc
 
-ROOMS = {
-    "hall": {"north": "library", "east": "kitchen"},
-    "library": {"south": "hall", "up": "attic"},
-    "kitchen": {"west": "hall"},
-    "attic": {"down": "library"},
+DOORS = {
+    "hall:north": "library",
+    "hall:east": "kitchen",
+    "library:south": "hall",
+    "library:up": "attic",
+    "kitchen:west": "hall",
+    "attic:down": "library",
 }
 THINGS = {"lamp": "attic", "bread": "kitchen"}
 
@@ -19,7 +21,7 @@ class World:
 
     def look(self):
         here = [t for t, place in self.things.items() if place == self.room]
-        exits = ", ".join(sorted(ROOMS[self.room]))
+        exits = ", ".join(d.split(":")[1] for d in DOORS if d.startswith(self.room))
         return f"You are in the {self.room}. Exits: {exits}." + (
             f" You see: {', '.join(here)}." if here else ""
         )
@@ -31,9 +33,10 @@ class World:
             case ["go", direction] | [
                 ("north" | "south" | "east" | "west" | "up" | "down") as direction
             ]:
-                if direction not in ROOMS[self.room]:
+                room = DOORS.get(f"{self.room}:{direction}")
+                if room is None:
                     return f"There is no way {direction}."
-                self.room = ROOMS[self.room][direction]
+                self.room = room
                 return self.look()
             case ["take", *_, thing] if self.things.get(thing) == self.room:
                 self.bag.append(thing)

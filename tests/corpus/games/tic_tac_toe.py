@@ -31,7 +31,7 @@ def read_move(text, board):
     if move < 0 or move > 8:
         raise IllegalMove("squares go from 1 to 9")
     if board[move] != " ":
-        raise IllegalMove(f"square {move + 1} is taken")
+        raise IllegalMove(f"row {move // 3 + 1} has that square taken")
     return move
 
 

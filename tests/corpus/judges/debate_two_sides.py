@@ -1,6 +1,10 @@
 """Two debaters argue over a motion for some rounds; a judge who saw all of it picks the winner."""
 
+from typing import Literal
+
 import sgc
+
+Side = Literal["PRO", "CON"]
 
 
 def render(transcript):
@@ -11,7 +15,7 @@ def render(transcript):
 
 
 @sgc.function
-def speak(s, motion: str, side: str, so_far: str):
+def speak(s, motion: str, side: Side, so_far: str):
     s += sgc.system(
         f"You are a debater. You argue {'for' if side == 'PRO' else 'against'} the motion."
     )

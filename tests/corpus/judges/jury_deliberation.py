@@ -1,8 +1,20 @@
 """Six jurors vote until they are unanimous or the third ballot is over; arguments are passed on."""
 
+from collections import Counter
+from contextlib import contextmanager
+
 import sgc
 
 N = 6
+
+
+@contextmanager
+def session(s, title):
+    s += "--- " + title + " ---\n"
+    try:
+        yield
+    finally:
+        s += "--- closed ---\n"
 
 
 @sgc.function
@@ -24,14 +36,14 @@ def program(s, case: str, charge: str):
             juror += sgc.select("vote", choices=["guilty", "not guilty"])
             juror += ". My argument:" + sgc.gen("argument", max_tokens=30, stop=["\n", "."])
         votes = [j["vote"] for j in jurors]
-        n_guilty = votes.count("guilty")
-        print_line = "Ballot %d: %d guilty, %d not guilty\n" % (ballot, n_guilty, N - n_guilty)
-        s += print_line
-        if n_guilty == N or n_guilty == 0:
-            verdict = votes[0]
+        (favourite, count), *others = Counter(votes).most_common()
+        with session(s, "Ballot %d" % ballot):
+            s += "%d of %d vote %s\n" % (count, N, favourite)
+        if not others:
+            verdict = favourite
             break
         # the minority explains itself
-        minority = "guilty" if n_guilty <= N // 2 else "not guilty"
+        minority, _ = others[-1]
         for j in jurors:
             if j["vote"] == minority and j["argument"].strip() != "":
                 arguments.append(j["argument"].strip())

@@ -17,7 +17,10 @@ def pairs(entries):
         yield a, next(it, None)
 
 
-def play_round(task, entries, log):
+def bracket(task, entries, log, depth=3):
+    """The champion and the number of rounds; calls itself with the survivors."""
+    if len(entries) < 2 or depth == 0:
+        return (entries[0] if entries else "(nobody)"), 0
     survivors = []
     for a, b in pairs(entries):
         if b is None:
@@ -25,10 +28,10 @@ def play_round(task, entries, log):
             survivors.append(a)
             continue
         winner = match(task, a, b).ret_value
-        loser = b if winner == a else a
-        log.append(f"{winner[:20]!r} beats {loser[:20]!r}")
+        log.append("%r beats %r" % (winner[:20], (b if winner == a else a)[:20]))
         survivors.append(winner)
-    return survivors
+    champion, rounds = bracket(task, survivors, log, depth - 1)
+    return champion, rounds + 1
 
 
 @sgc.function
@@ -41,11 +44,7 @@ def program(s, task: str, n: int = 4, wildcards: list[str] = []):
     entries = list(dict.fromkeys(e for e in entries if e))  # unique, in order
 
     log = []
-    rounds = 0
-    while len(entries) > 1 and rounds < 3:
-        rounds += 1
-        entries = play_round(task, entries, log)
-    champion = entries[0] if entries else "(nobody)"
+    champion, rounds = bracket(task, entries, log)
     s += " " + champion
     s += "\n\nHow it came to this:\n" + "\n".join(log) + "\nIn one sentence:"
     s += sgc.gen("comment", max_tokens=40, stop="\n")

@@ -1,5 +1,6 @@
 """Scores an essay against a weighted rubric, one fork a criterion, and gives a letter grade."""
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -21,11 +22,14 @@ RUBRIC = [
 GRADES = [(4.5, "A"), (3.5, "B"), (2.5, "C")]
 
 
-def to_score(text, lowest=1, highest=5):
+def clamp(text, lowest, highest):
     match = re.search(r"\d+", text)
     if match is None:
         return lowest
     return max(lowest, min(highest, int(match.group())))
+
+
+to_score = functools.partial(clamp, lowest=1, highest=5)
 
 
 def letter(mean):

@@ -1,5 +1,6 @@
 """Beam search over sentences: beams are extended by some candidates, a critic scores them."""
 
+import functools
 import heapq
 import math
 from dataclasses import dataclass
@@ -31,8 +32,11 @@ def critic(s, opening: str, text: str):
 
 
 @sgc.function
-def program(s, opening: str, beam_size: int = 2, expansions: int = 3, steps: int = 2):
+def program(
+    s, opening: str, beam_size: int = 2, expansions: int = 3, steps: int = 2, alpha: float = 0.6
+):
     s += opening
+    rank = functools.partial(Beam.normalised, alpha=alpha)
     beams = [Beam()]
     finished = []
     for _ in range(steps):
@@ -50,9 +54,9 @@ def program(s, opening: str, beam_size: int = 2, expansions: int = 3, steps: int
                     pool.append(beam.extend(sentence, points))
         if not pool:
             break
-        beams = heapq.nlargest(beam_size, pool, key=Beam.normalised)
+        beams = heapq.nlargest(beam_size, pool, key=rank)
 
-    best = max(finished + beams, key=Beam.normalised)
+    best = max(finished + beams, key=rank)
     s += " " + best.text + "\nTitle:" + sgc.gen("title", max_tokens=8, stop="\n")
     return {"title": s["title"].strip(), "story": best.text, "score": round(best.normalised(), 3)}
 

@@ -24,7 +24,7 @@ def apply(left: list[Fraction], text: str) -> list[Fraction] | None:
     return [*rest, result]
 
 
-@sgc.function
+@sgc.function(max_turns=4)
 def program(s, numbers: list[int], width: int = 3):
     left = [Fraction(n) for n in numbers]
     steps: list[str] = []

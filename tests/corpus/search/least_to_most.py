@@ -1,28 +1,28 @@
 """Least-to-most prompting: decompose, then answer each subquestion with those before it."""
 
+import json
+
 import sgc
 
-DECOMPOSE = [
-    (
-        "It takes Amy 4 minutes to climb a slide and 1 minute to slide down. The slide closes in 15 "
-        "minutes. How many times can she slide?",
-        ["How long does each trip take?"],
-    ),
-]
+SHOT = """Q: It takes Amy 4 minutes to climb a slide and 1 minute to slide down. The slide closes in
+15 minutes. How many times can she slide?
+Subquestions: ["How long does each trip take?"]
+
+"""
 
 
 @sgc.function
 def decompose(s, question: str):
-    for q, subs in DECOMPOSE:
-        s += (
-            f"Q: {q}\nA: To solve it, we first need to know:\n"
-            + "\n".join("- " + x for x in subs)
-            + "\n\n"
-        )
-    s += f"Q: {question}\nA: To solve it, we first need to know:\n- "
+    s += SHOT + f"Q: {question}\nSubquestions:"
     s += sgc.gen("subquestions", max_tokens=96, stop="\n\n")
-    subs = [line.lstrip("- ").strip() for line in s["subquestions"].split("\n")]
-    return [x for x in subs if x.endswith("?")]
+    try:
+        subs = json.loads(s["subquestions"])
+    except json.JSONDecodeError:
+        # Many models write a list with bullets all the same.
+        subs = [line.strip(" -") for line in s["subquestions"].split("\n")]
+    if not isinstance(subs, list):
+        subs = [str(subs)]
+    return [x for x in subs if isinstance(x, str) and x.endswith("?")]
 
 
 @sgc.function
@@ -55,6 +55,7 @@ ARGUMENTS = [
     {"question": "", "max_subquestions": 0},
 ]
 REPLIES = [
+    '["How many apples does Anna have?", 7]',
     "How many apples does Anna have?\n- How many does Elsa have?",
     " Anna has 7 apples.",
     " 12",

@@ -46,7 +46,7 @@ def rollout(s, goal: str, plan: list[str]):
     return int(s["percent"]) / 100
 
 
-@sgc.function
+@sgc.function(max_turns=8)
 def program(s, goal: str, iterations: int = 6, max_depth: int = 2):
     rng = random.Random(7)
     root = Node()

@@ -11,22 +11,40 @@ class Task:
         self.cases = cases
 
 
+OPERATIONS = {}
+
+
+def operation(name):
+    def register(f):
+        OPERATIONS[name] = f
+        return f
+
+    return register
+
+
+@operation("upper")
+def _upper(text, _):
+    return text.upper()
+
+
+@operation("reverse")
+def _reverse(text, _):
+    return "".join(reversed(text))
+
+
+@operation("first")
+def _first(text, n):
+    return text[: int(n)]
+
+
 @sgc.tool(effect="pure")
 def run_tests(rule: str, cases: list) -> dict:
-    """A tiny language: `upper`, `reverse`, `first N`, joined by `then`."""
     failures = []
     for given, wanted in cases:
         got = given
         for step in rule.strip().split(" then "):
             op, _, arg = step.strip().partition(" ")
-            if op == "upper":
-                got = got.upper()
-            elif op == "reverse":
-                got = got[::-1]
-            elif op == "first":
-                got = got[: int(arg)]
-            else:
-                raise NameError(f"unknown operation {op!r}")
+            got = OPERATIONS[op](got, arg)
         if got != wanted:
             failures.append(f"{given!r} -> {got!r}, not {wanted!r}")
     return {"passed": len(cases) - len(failures), "failures": failures}
@@ -38,18 +56,16 @@ def program(s, task: Task, max_trials: int = 3):
     best = ("", -1)
     for trial in range(max_trials):
         f = s.fork(1)[0]
-        f += f"Write a rule for: {task.name}. Operations: upper, reverse, first N; join with `then`.\n"
+        f += f"Write a rule for: {task.name}.\nOperations: upper, reverse, first N; with `then`.\n"
         if reflections:
-            f += (
-                "Lessons from before:\n" + "\n".join(f"- {r}" for r in reflections[-MEMORY:]) + "\n"
-            )
+            f += "Lessons:\n" + "".join(f"- {r}\n" for r in reflections[-MEMORY:])
         f += "Rule: " + sgc.gen("rule", max_tokens=16, stop="\n")
         rule = f["rule"]
         try:
             report = run_tests(rule, task.cases)
             passed, failures = report["passed"], report["failures"]
-        except (NameError, ValueError) as e:
-            passed, failures = 0, [str(e)]
+        except (KeyError, ValueError) as e:
+            passed, failures = 0, [f"{type(e).__name__}: {e}"]
         if passed > best[1]:
             best = rule, passed
         if passed == len(task.cases):

@@ -36,10 +36,12 @@ def program(s, problem: str, depth: int = 2, k: int = 3, breadth: int = 2):
             break
         values = []
         for state in candidates:
-            if state not in cache:
-                cache[state] = evaluate(problem, state).ret_value
+            value = cache.get(f"{level}:{state[-1].lower()}")
+            if value is None:
+                value = evaluate(problem, state).ret_value
+                cache[f"{level}:{state[-1].lower()}"] = value
                 visited += 1
-            values.append(cache[state])
+            values.append(value)
         order = sorted(range(len(candidates)), key=lambda i: values[i], reverse=True)
         frontier = [candidates[i] for i in order[:breadth] if values[i] >= 0.5]
         if not frontier:

@@ -43,11 +43,8 @@ def program(s, version: str, commits: list[str]):
     for commit in commits:
         kind, sep, text = commit.partition(":")
         if not sep:
-            s += (
-                f"Commit: {commit}\nKind: "
-                + sgc.select("kind", choices=[*HEADINGS, "chore"])
-                + "\n"
-            )
+            s += f"Commit: {commit}\nKind: "
+            s += sgc.select("kind", choices=[*HEADINGS, "chore"]) + "\n"
             kind, text = s["kind"], commit
         if kind.endswith("!"):
             breaking = True
@@ -66,23 +63,16 @@ def program(s, version: str, commits: list[str]):
     out = [f"## {new}"]
     for kind in HEADINGS:
         if lines := sections.get(kind):
-            out.append(
-                f"### {HEADINGS[kind]}\n" + "\n".join(f"- {x}." for x in dict.fromkeys(lines))
-            )
+            bullets = "\n".join(f"- {x}." for x in dict.fromkeys(lines))
+            out.append(f"### {HEADINGS[kind]}\n{bullets}")
     text = "\n\n".join(out)
     s += text + "\n\nHighlight in one sentence:" + sgc.gen("highlight", max_tokens=32, stop="\n")
-    return (
-        text.replace("\n\n", f"\n\n> {s['highlight'].strip()}\n\n", 1)
-        if s["highlight"].strip()
-        else text
-    )
+    highlight = s["highlight"].strip()
+    return text.replace("\n\n", f"\n\n> {highlight}\n\n", 1) if highlight else text
 
 
 ARGUMENTS = [
-    {
-        "version": "v1.4.2",
-        "commits": ["feat(api): pages", "fix: crash on empty list", "Speed up search"],
-    },
+    {"version": "v1.4.2", "commits": ["feat(api): pages", "fix: crash", "Speed up search"]},
     {"version": "2.0.0", "commits": ["feat!: drop Python 3.8", "chore: CI"]},
     {"version": "0.3.9", "commits": ["docs: say what a page is", "fix(ui): button"]},
     {"version": "next", "commits": []},

@@ -37,14 +37,8 @@ def hunks(diff: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def lint(start: int, lines: list[str]) -> list[Comment]:
-    found = []
-    number = start
-    for line in lines:
-        if line.startswith("+"):
-            found += [Comment(1, number, why) for smell, why in SMELLS.items() if smell in line]
-        if not line.startswith("-"):
-            number += 1
-    return found
+    added = [(n, line) for n, line in enumerate(lines, start) if line.startswith("+")]
+    return [Comment(1, n, why) for n, line in added for k, why in SMELLS.items() if k in line]
 
 
 @sgc.function
@@ -54,16 +48,14 @@ def program(s, title: str, diff: str):
     for start, lines in hunks(diff):
         known = lint(start, lines)
         comments += known
-        s += sgc.user(
-            f"{title}\n" + "\n".join(lines) + "\nKnown: " + ("; ".join(map(str, known)) or "-")
-        )
+        notes = "; ".join(map(str, known)) or "-"
+        s += sgc.user(f"{title}\n" + "\n".join(lines) + f"\nKnown: {notes}")
         with s.assistant():
             s += "Severity: " + sgc.select("severity", choices=[*SEVERITIES, "none"]) + "\n"
             if s["severity"] != "none":
                 s += "Comment:" + sgc.gen("comment", max_tokens=48, stop="\n")
-                comments.append(
-                    Comment(SEVERITIES.index(s["severity"]), start, s["comment"].strip())
-                )
+                level = SEVERITIES.index(s["severity"])
+                comments.append(Comment(level, start, s["comment"].strip()))
 
     if not comments:
         return "APPROVE", []
@@ -82,14 +74,9 @@ DIFF = """--- a/app.py
 +x = eval(sys.argv[1])
 +print(x)  # TODO remove
 @@ -20,2 +21,3 @@ def run():
-     try:
-+        go()
 +    except: pass
 """
-ARGUMENTS = [
-    {"title": "Read x from the command line", "diff": DIFF},
-    {"title": "Empty", "diff": ""},
-]
+ARGUMENTS = [{"title": "Read x from argv", "diff": DIFF}, {"title": "Empty", "diff": ""}]
 REPLIES = [
     " Use int() here.",
     " This hides errors.\nAll of them",

@@ -2,26 +2,19 @@
 
 import sgc
 
-LENGTHS = {"short": 2, "medium": 3, "long": 5}
+LENGTHS = {"short": "[12]", "medium": "[23]", "long": "[45]"}
 
 
 @sgc.function
 def program(s, topic: str, stance: str, length: str = "medium"):
-    n = LENGTHS.get(length, 3)
     s += sgc.system("You write clear essays.")
-    s += sgc.user(f"Outline an essay on {topic}, {stance}. {n} points, one a line.")
-    s += sgc.assistant(sgc.gen("outline", max_tokens=80))
-
+    s += sgc.user(f"An outline of a {length} essay on {topic}, {stance}. How many points?")
+    s += sgc.assistant(sgc.gen("n", regex=LENGTHS.get(length, "[1-3]")))
     points = []
-    for line in s["outline"].splitlines():
-        line = line.strip().lstrip("-*0123456789. ")
-        if line:
-            points.append(line)
-    points = points[:n]
-    while len(points) < min(2, n):
-        s += sgc.user("That is not enough. One more point:")
-        s += sgc.assistant(sgc.gen("extra", max_tokens=24, stop="\n"))
-        points.append(s["extra"].strip() or f"The other side of {topic}")
+    for i in range(int(s["n"])):
+        s += sgc.user(f"Point {i + 1}?")
+        s += sgc.assistant(sgc.gen("point", max_tokens=24, stop="\n"))
+        points.append(s["point"].strip().lstrip("-*0123456789. ") or f"The other side of {topic}")
 
     sections = []
     for i, point in enumerate(points, 1):
@@ -34,7 +27,8 @@ def program(s, topic: str, stance: str, length: str = "medium"):
     s += sgc.assistant(sgc.gen("conclusion", max_tokens=80))
     essay = "\n\n".join([topic.title(), *sections, s["conclusion"].strip()])
     words = len(essay.split())
-    return {"essay": essay, "words": words, "reading_minutes": max(1, round(words / 200))}
+    minutes, seconds = divmod(round(words * 0.3), 60)
+    return {"essay": essay, "words": words, "reading_time": f"{minutes}:{seconds:02d}"}
 
 
 ARGUMENTS = [

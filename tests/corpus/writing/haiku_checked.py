@@ -20,7 +20,7 @@ def count_syllables(text):
     return count
 
 
-@sgc.function
+@sgc.function(max_turns=4)
 def program(s, season: str):
     s += "Write a haiku about " + season + ".\n"
     haiku = []
@@ -50,7 +50,6 @@ def program(s, season: str):
             print("could not get line", i + 1, "right, off by", best_off)
     text = " / ".join(haiku)
     s += text
-    return text
 
 
 ARGUMENTS = [{"season": "winter"}, {"season": ""}]

@@ -37,7 +37,7 @@ def program(s, audience: str, links: list[dict], max_items: int = 3):
     if not top:
         s += sgc.user("There is nothing interesting this week. Write an apology.")
         s += sgc.assistant(sgc.gen("intro", max_tokens=48))
-        return s["intro"]
+        return
 
     titles = ", ".join(item["title"] for item in top)
     s += sgc.user(f"An intro of two sentences that leads to: {titles}.")
@@ -50,7 +50,8 @@ def program(s, audience: str, links: list[dict], max_items: int = 3):
             letter.append(f"   {item['summary']}")
     if rest:
         letter += ["", "Also: " + "; ".join(item["title"] for item in rest)]
-    return "\n".join(letter)
+    pages, lines = divmod(len(letter), 40)
+    s += sgc.user("\n".join(letter) + f"\n-- {pages} pages and {lines} lines --")
 
 
 ARGUMENTS = [

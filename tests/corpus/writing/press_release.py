@@ -50,21 +50,15 @@ def part(s, news: str, what: str, limit: int, previous: str = ""):
 def program(s, company: Company, news: str, embargo: bool = False):
     written = ""
     parts = {}
-    plan = [
-        ("headline", "Headline", 8),
-        ("lead", "Lead", 20),
-        ("body", "Body", 30),
-        ("quote", "Quote of the boss", 12),
-    ]
-    for key, what, limit in plan:
-        parts[key] = part(news, what, limit, previous=written).ret_value
+    plan = [("headline", 8), ("lead", 20), ("body", 30), ("quote", 12)]
+    for key, limit in plan:
+        parts[key] = part(news, key.title(), limit, previous=written).ret_value
         written += parts[key] + " "
     parts["headline"] = parts["headline"].rstrip(".").upper()
     parts["quote"] = parts["quote"].strip('"').rstrip(".")
     if not parts["quote"]:
-        s += f"{company.ceo} was not available. Another voice:" + sgc.gen(
-            "voice", max_tokens=24, stop="\n"
-        )
+        s += company.ceo + " is away. Another voice:"
+        s += sgc.gen("voice", max_tokens=24, stop="\n")
         parts["quote"] = s["voice"].strip()
     about = company.boilerplate or f"{company.name} is based in {company.city}."
     text = RELEASE.safe_substitute(
@@ -73,23 +67,17 @@ def program(s, company: Company, news: str, embargo: bool = False):
     if embargo:
         text = "*** EMBARGOED ***\n" + text
     s += text
-    return text
 
 
+NORDLYS = Company(name="Nordlys", city="Bergen", ceo="Kari Moe")
+TOYS = Company(name="X", city="Y", boilerplate="X makes $5 toys.")
 ARGUMENTS = [
-    {
-        "company": Company(name="Nordlys", city="Bergen", ceo="Kari Moe"),
-        "news": "A lamp without a cable.",
-    },
-    {
-        "company": Company(name="X", city="Y", boilerplate="X makes $5 toys."),
-        "news": "",
-        "embargo": True,
-    },
+    {"company": NORDLYS, "news": "A lamp without a cable."},
+    {"company": TOYS, "news": "", "embargo": True},
 ]
 REPLIES = [
     " Nordlys shows a lamp without a cable.",
-    " It is the first of its kind. It lasts for a week. Nobody has to look for a plug, not even in the garden at night!",
+    " It is the first of its kind. It lasts for a week.",
     ' "We are proud."',
     "",
 ]

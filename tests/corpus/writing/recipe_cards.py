@@ -1,5 +1,6 @@
 """Writes a recipe card, scaled to the number of guests, with allergens checked against a table."""
 
+import contextlib
 from fractions import Fraction
 
 import sgc
@@ -26,11 +27,10 @@ def pretty(amount: Fraction) -> str:
 def scale(ingredients: dict[str, str], factor: Fraction) -> dict[str, str]:
     scaled = {}
     for name, quantity in ingredients.items():
+        scaled[name] = quantity
         amount, *unit = quantity.split()
-        try:
+        with contextlib.suppress(ValueError):
             scaled[name] = " ".join([pretty(Fraction(amount) * factor), *unit])
-        except ValueError:
-            scaled[name] = quantity
     return scaled
 
 
@@ -57,8 +57,9 @@ def program(s, dish: str, ingredients: dict[str, str], serves: int, guests: int,
         s += f"  {amount:>10}  {name}\n"
 
     steps = []
-    while len(steps) < 3:
-        s += f"{len(steps) + 1}." + sgc.gen("step", max_tokens=24, stop="\n") + "\n"
+    s += "Number of steps: " + sgc.gen("n_steps", regex="[1-5]") + "\n"
+    for i in range(int(s["n_steps"])):
+        s += f"{i + 1}." + sgc.gen("step", max_tokens=24, stop="\n") + "\n"
         step = s["step"].strip()
         if step.lower().startswith("enjoy") or not step:
             break
@@ -72,14 +73,14 @@ def program(s, dish: str, ingredients: dict[str, str], serves: int, guests: int,
 PANCAKES = {"flour": "200 g", "milk": "1/2 l", "eggs": "3", "salt": "a pinch"}
 ARGUMENTS = [
     {
-        "dish": "pancakes",
+        "dish": "cake",
         "ingredients": PANCAKES,
         "serves": 4,
         "guests": 6,
         "avoid": {"gluten", "eggs"},
     },
     {"dish": "air", "ingredients": {}, "serves": 1, "guests": 1, "avoid": set()},
-    {"dish": "pancakes", "ingredients": PANCAKES, "serves": 4, "guests": 1, "avoid": {"eggs"}},
+    {"dish": "crêpes", "ingredients": PANCAKES, "serves": 4, "guests": 1, "avoid": {"eggs"}},
 ]
 REPLIES = [
     " Whisk the flour with the milk.",

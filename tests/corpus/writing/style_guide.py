@@ -42,18 +42,15 @@ def complaints(sentence: str) -> list[str]:
 
 
 @sgc.function
-def rewrite(s, sentence: str, max_rounds: int):
-    s += f"Sentence: {sentence}\n"
-    rounds = 0
-    while (wrong := complaints(sentence)) and rounds < max_rounds:
-        rounds += 1
-        s += (
-            f"Problems: {'; '.join(wrong)}\nBetter:"
-            + sgc.gen("better", max_tokens=40, stop="\n")
-            + "\n"
-        )
-        sentence = s["better"].strip() or sentence
-    return sentence, rounds, not wrong
+def rewrite(s, sentence: str, rounds_left: int):
+    wrong = complaints(sentence)
+    if not wrong or rounds_left == 0:
+        return sentence, 0, not wrong
+    s += f"Sentence: {sentence}\nProblems: {'; '.join(wrong)}\nBetter:"
+    s += sgc.gen("better", max_tokens=40, stop="\n")
+    better = s["better"].strip() or sentence
+    final, rounds, clean = rewrite(better, rounds_left - 1).ret_value
+    return final, rounds + 1, clean
 
 
 @sgc.function
@@ -77,8 +74,6 @@ def program(s, text: str, max_rounds: int = 2):
 ARGUMENTS = [
     {"text": "We leverage a seamless platform. The bug was fixed. Try it!"},
     {"text": "No end", "max_rounds": 1},
-    {
-        "text": "The report, which everybody in the whole building had waited for, was printed at last."
-    },
+    {"text": "The report, for which everybody in the whole building had waited, was printed."},
 ]
 REPLIES = [" We use one platform.", " The team fixed the bug.", " The synergy was leveraged.", " "]
