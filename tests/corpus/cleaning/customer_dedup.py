@@ -80,6 +80,7 @@ ARGUMENTS = [
             {"name": "maria lopez", "email": "m@l.es"},
         ]
     },
+    {"records": [{"name": "Bo Li"}, {"name": "bo li"}, {"name": "BO LI"}]},
     {"records": []},
 ]
 REPLIES = [" John Smith", " María López", "", " J. Smith\nor so"]

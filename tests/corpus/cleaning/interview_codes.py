@@ -40,10 +40,10 @@ def program(s, answers: list[str], codebook: dict[str, str] = {}, min_count: int
         if not common:
             break
         s += f"The code {code} is rare. It belongs to "
-        s += sgc.select("target", choices=common + ["nothing else"]) + "\n"
+        s += sgc.select("target", choices=[*common, "nothing else"]) + "\n"
         if s["target"] != "nothing else":
             assigned = [s["target"] if a == code else a for a in assigned]
-    return {"codes": assigned, "codebook": sorted(set(a for a in assigned if a))}
+    return {"codes": assigned, "codebook": sorted({a for a in assigned if a})}
 
 
 ARGUMENTS = [

@@ -19,7 +19,7 @@ def jaccard(a, b):
 
 
 class FewShotSelector:
-    """Most similar last, as close to the question as possible; at least one example for each label."""
+    """Most similar last, as close to the question as possible; one of each label."""
 
     def __init__(self, examples, k=3, max_chars=200):
         self.examples = examples

@@ -1,67 +1,44 @@
-"""Labels support tickets in numbered batches; what the model skipped or made up is asked again."""
+"""Labels support tickets in one numbered list; what the model left out is asked again."""
 
 import re
 
 import sgc
 
 LABELS = {"billing", "bug", "account", "other"}
-LINE = re.compile(r"^\s*(\d+)\s*[:.)-]\s*(\w+)", re.MULTILINE)
-
-
-def batched(xs, n):
-    batch = []
-    for x in xs:
-        batch.append(x)
-        if len(batch) == n:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def parse(text, n):
-    """{index: label}, without lines that are out of range or have unknown labels."""
-    labels = {}
-    for number, label in LINE.findall(text):
-        i = int(number) - 1
-        if 0 <= i < n and label.lower() in LABELS:
-            labels[i] = label.lower()
-    return labels
 
 
 @sgc.function
-def label_batch(s, tickets: list[str]):
-    listing = "\n".join(f"{i}. {t[:80]}" for i, t in enumerate(tickets, 1))
-    s += sgc.user(f"Label each ticket with one of: {', '.join(sorted(LABELS))}.\n{listing}")
-    s += sgc.assistant("1:" + sgc.gen("labels", max_tokens=16 * len(tickets)))
-    found = parse("1:" + s["labels"], len(tickets))
-    missing = [i for i in range(len(tickets)) if i not in found]
-    for i in missing:
-        s += sgc.user(f"You left out number {i + 1}: {tickets[i]}")
-        s += sgc.assistant(sgc.select("label", choices=sorted(LABELS)))
-        found[i] = s["label"]
-    return [found[i] for i in range(len(tickets))], len(missing)
+def program(s, tickets: list[str]):
+    s += "Label each ticket with one of: " + ", ".join(sorted(LABELS)) + ".\n"
+    for i, ticket in enumerate(tickets):
+        s += f"{i + 1}. {ticket[:80]}\n"
+    s += "\nLabels:\n1:" + sgc.gen("labels", max_tokens=100, stop="\n\n") + "\n"
 
+    result = [None] * len(tickets)
+    for number, label in re.findall(r"(\d+)\s*[:.)-]\s*(\w+)", "1:" + s["labels"]):
+        index = int(number) - 1
+        if index < len(tickets) and label.lower() in LABELS:
+            result[index] = label.lower()
 
-@sgc.function
-def program(s, tickets: list[str], batch_size: int = 3):
-    labels, repaired = [], 0
-    for batch in batched(tickets, batch_size):
-        got, n = label_batch(batch).ret_value
-        labels.extend(got)
-        repaired += n
-    counts = {label: labels.count(label) for label in LABELS if label in labels}
-    s += "\n".join(
-        f"{k:<10}{v:>3}" for k, v in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
-    )
-    if repaired > len(tickets) / 2:
-        s += "\nThe prompt seems unclear. Suggest a better one:" + sgc.gen("prompt", max_tokens=40)
-    return list(zip(tickets, labels))
+    asked_again = 0
+    for i in range(len(tickets)):
+        if result[i] is None:
+            asked_again += 1
+            s += f"You left out number {i + 1} ({tickets[i]}): "
+            s += sgc.select("label", choices=sorted(LABELS)) + "\n"
+            result[i] = s["label"]
+
+    counts = {label: result.count(label) for label in sorted(LABELS)}
+    busiest = max(counts, key=counts.get)
+    print("busiest:", busiest, "asked again:", asked_again)
+    if counts[busiest] > len(tickets) / 2:
+        s += f"Most tickets are about {busiest}. Why could that be?" + sgc.gen("why", max_tokens=40)
+    return result
 
 
 ARGUMENTS = [
     {"tickets": ["I was charged twice", "App crashes on start", "Change my e-mail", "Hi!"]},
-    {"tickets": ["???"], "batch_size": 1},
+    {"tickets": ["???"]},
     {"tickets": []},
 ]
 REPLIES = [

@@ -51,7 +51,7 @@ def program(s, segments: list[str], memory: dict[str, str], glossary: dict[str, 
             continue
         target = to_german(segment, matches).ret_value
         if broken := violations(segment, target, glossary):
-            s += f"English: {segment}\nGerman: {target}\nUse the terms {'; '.join(broken)}. Corrected:"
+            s += f"English: {segment}\nGerman: {target}\nUse {'; '.join(broken)}. Corrected:"
             s += sgc.gen("corrected", max_tokens=64, stop="\n") + "\n"
             target = s["corrected"].strip() or target
         tm.add(segment, target)

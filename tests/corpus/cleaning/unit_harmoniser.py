@@ -1,68 +1,48 @@
-"""Brings measurements of mixed units to metres; what cannot be read goes to the model."""
+"""Brings lengths of mixed units to metres; what the regex cannot read goes to the model."""
 
 import re
-import statistics
 
 import sgc
 
 FACTORS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0, "ft": 0.3048, "in": 0.0254}
-MEASURE = re.compile(r"^\s*([\d.,]+)\s*([a-z]+)\s*$", re.I)
 
 
 @sgc.tool(effect="pure")
 def convert(value: float, unit: str) -> float:
-    if unit not in FACTORS:
-        raise KeyError(unit)
     return round(value * FACTORS[unit], 6)
-
-
-@sgc.function
-def interpret(s, text: str):
-    s += f"Measurement: {text}\nThe number: " + sgc.gen("number", regex=r"[0-9]+(\.[0-9]+)?")
-    s += "\nThe unit: " + sgc.select("unit", choices=list(FACTORS))
-    return float(s["number"]), s["unit"]
 
 
 @sgc.function
 def program(s, what: str, measurements: list[str]):
     metres = []
     for text in measurements:
-        if m := MEASURE.match(text):
-            number, unit = float(m[1].replace(",", ".")), m[2].lower()
+        m = re.match(r"\s*([\d.,]+)\s*([a-z]+)", text)
+        if m:
+            number = float(m.group(1).replace(",", "."))
+            unit = m.group(2)
         else:
-            number, unit = interpret(text).ret_value
+            s += f"{text!r} in numbers: " + sgc.gen("number", regex=r"[0-9]+(\.[0-9]+)?") + " "
+            s += sgc.select("unit", choices=list(FACTORS)) + "\n"
+            number, unit = float(s["number"]), s["unit"]
         try:
             metres.append(convert(number, unit))
-        except KeyError:
-            s += f"{text} has the unit {unit}, which is "
-            s += sgc.select("known_as", choices=[*FACTORS, "no length"]) + ".\n"
-            if s["known_as"] == "no length":
-                continue
-            metres.append(convert(number, s["known_as"]))
-    if len(metres) < 3:
-        return {"mean": None, "values": metres}
+        except KeyError as e:
+            s += f"I do not know {e}. It is" + sgc.gen("explained", max_tokens=16, stop="\n") + "\n"
 
-    median = statistics.median(metres)
-    outliers = [x for x in metres if x > 10 * median or x < median / 10]
-    for x in outliers:
-        s += (
-            f"Is {x:g} m possible for {what}? "
-            + sgc.select("possible", choices=["yes", "no"])
-            + "\n"
-        )
+    low, high = min(metres, default=0), max(metres, default=0)
+    if high > 10 * low:
+        s += f"Are {low:g} m and {high:g} m both possible for {what}? "
+        s += sgc.select("possible", choices=["yes", "no"]) + "\n"
         if s["possible"] == "no":
-            metres.remove(x)
-    mean = sum(metres) / len(metres)
+            metres = [x for x in metres if x != high]
+    mean = sum(metres) / len(metres) if metres else 0.0
     s += f"{what}: {mean:.3f} m (n={len(metres)})"
-    return {"mean": round(mean, 3), "values": metres}
+    return mean
 
 
 ARGUMENTS = [
-    {
-        "what": "the height of a door",
-        "measurements": ["2.1 m", "6,9 ft", "1980mm", "two metres", "2 km"],
-    },
+    {"what": "the height of a door", "measurements": ["2.1 m", "6,9 ft", "two metres", "2 km"]},
     {"what": "a pencil", "measurements": ["7 in", "18 furlongs", "17,5 cm"]},
     {"what": "nothing", "measurements": []},
 ]
-REPLIES = ["2", "2.05", "200", " m"]
+REPLIES = ["2", "2.05", "200", " an old unit of length."]

@@ -59,5 +59,5 @@ def program(s, purse: int, seed: int = 0):
     return purse
 
 
-ARGUMENTS = [{"purse": 20, "seed": 7}, {"purse": 1}, {"purse": 0}]
+ARGUMENTS = [{"purse": 20, "seed": 7}, {"purse": 50, "seed": 20}, {"purse": 1}, {"purse": 0}]
 REPLIES = ["5", "99", "1", " The house always wins."]

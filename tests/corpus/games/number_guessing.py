@@ -1,14 +1,16 @@
-"""Guess my number: higher, lower, and a check whether the guesses were as good as bisection."""
+"""Guess my number: higher, lower, and a comparison with the best possible strategy."""
 
 import math
 
 import sgc
 
+guesses_needed = lambda low, high: math.ceil(math.log2(max(high - low + 1, 2)))  # noqa: E731
+
 
 @sgc.function
 def program(s, secret: int, low: int = 1, high: int = 100):
     s += "I am thinking of a number between %d and %d.\n" % (low, high)
-    allowed = math.ceil(math.log2(high - low + 1)) if high > low else 1
+    allowed = guesses_needed(low, high)
     wasted = 0
     for i in range(allowed):
         s += "Guess " + str(i + 1) + ": "

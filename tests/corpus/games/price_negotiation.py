@@ -16,7 +16,7 @@ class Party:
 
     def brief(self, item: str) -> str:
         bound = "at most" if self.role == "buyer" else "at least"
-        return f"You are the {self.role} of {item}. Your limit is {bound} ${self.limit:.2f}. Never say it."
+        return f"You are the {self.role} of {item}. Secret limit: {bound} ${self.limit:.2f}."
 
     def acceptable(self, price: float) -> bool:
         return price <= self.limit if self.role == "buyer" else price >= self.limit

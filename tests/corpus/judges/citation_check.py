@@ -51,9 +51,7 @@ def program(s, question: str, sources: dict[str, str]):
     wrong = by_status["contradicted"] + by_status["missing"]
     if wrong:
         todo = "\n".join(f"- {c}" for c in wrong)
-        s += sgc.user(
-            f"These sentences are not backed by the sources:\n{todo}\nRewrite the answer without them."
-        )
+        s += sgc.user(f"Not backed by the sources:\n{todo}\nRewrite the answer without them.")
         s += sgc.assistant(sgc.gen("repaired", max_tokens=150))
     return {k: len(v) for k, v in by_status.items() if v}
 

@@ -20,7 +20,7 @@ def speak(s, motion: str, side: Side, so_far: str):
         f"You are a debater. You argue {'for' if side == 'PRO' else 'against'} the motion."
     )
     s += sgc.user(
-        f"Motion: {motion}\n\nThe debate so far:\n{so_far or '(you open the debate)'}\n\nYour speech, two sentences:"
+        f"Motion: {motion}\n\nSo far:\n{so_far or '(you open)'}\n\nYour speech, two sentences:"
     )
     s += sgc.assistant(sgc.gen("speech", max_tokens=100))
     return s["speech"].strip()

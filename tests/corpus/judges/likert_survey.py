@@ -1,64 +1,39 @@
-"""Likert ratings of a product text by several respondents, with median and spread."""
-
-import statistics
-from dataclasses import dataclass, field
+"""Likert ratings of a product text by several made-up respondents, with the average and a chart."""
 
 import sgc
 
-SCALE = {
-    "strongly disagree": 1,
-    "disagree": 2,
-    "neutral": 3,
-    "agree": 4,
-    "strongly agree": 5,
-}
+scale = ["strongly disagree", "disagree", "neutral", "agree", "strongly agree"]
 
 
-@dataclass
-class Item:
-    statement: str
-    reverse: bool = False
-    ratings: list[int] = field(default_factory=list)
-
-    def add(self, word: str) -> None:
-        value = SCALE[word]
-        self.ratings.append(6 - value if self.reverse else value)
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.ratings)
-
-    @property
-    def spread(self) -> int:
-        return max(self.ratings) - min(self.ratings)
+def average(numbers):
+    total = 0
+    for number in numbers:
+        total = total + number
+    return total / len(numbers)
 
 
 @sgc.function
 def program(s, product: str, text: str, respondents: list[str]):
-    items = [
-        Item("I understand what the product does."),
-        Item("The text promises too much.", reverse=True),
-    ]
+    ratings = []
     for respondent in respondents:
         person = s.fork(1)[0]
-        person += f"You are {respondent}. You have read this about {product}:\n{text}\n"
-        for item in items:
-            person += f'"{item.statement}" I '
-            person += sgc.gen("rating", choices=list(SCALE)) + ".\n"
-            item.add(person["rating"])
+        person += "You are " + respondent + ". You have read this about " + product + ":\n" + text
+        person += "\n'I want to buy it.' I "
+        person += sgc.select("rating", choices=scale)
+        number = scale.index(person["rating"]) + 1
+        ratings.append(number)
 
-    if not respondents:
-        return []
-    s += f"Survey about {product}, {len(respondents)} respondents\n"
-    table = []
-    for item in items:
-        note = "  (divided!)" if item.spread >= 3 else ""
-        table.append((item.statement, item.median, item.spread))
-        s += f"{item.statement:<40} {item.median:>4.1f}{note}\n"
-    overall = statistics.mean(m for _, m, _ in table)
-    if overall < 3:
-        s += "The text failed. A better one:" + sgc.gen("better", max_tokens=100, stop="\n\n")
-    return table
+    s += "Survey about " + product + "\n"
+    for i in reversed(range(len(scale))):
+        count = ratings.count(i + 1)
+        s += scale[i].rjust(17) + " " + "#" * count + "\n"
+    if len(ratings) == 0:
+        s += "Nobody answered.\n"
+    elif average(ratings) < 3:
+        s += "Average: " + str(round(average(ratings), 1)) + ". A better text:"
+        s += sgc.gen("better", max_tokens=100, stop="\n\n")
+    else:
+        s += "Average: " + str(round(average(ratings), 1)) + ". Well done!"
 
 
 ARGUMENTS = [

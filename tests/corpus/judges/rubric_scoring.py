@@ -46,7 +46,7 @@ def program(s, essay: str, strict: bool = False):
     forks = s.fork(len(RUBRIC))
     for f, c in zip(forks, RUBRIC):
         f += sgc.user(
-            f"Criterion: {c.name} (weight {c.weight:g})\n{c.description} Reason, then a score of 1-5."
+            f"Criterion: {c.name} (weight {c.weight:g})\n{c.description} Reason, then 1-5."
         )
         f += sgc.assistant(
             "Reason: "

@@ -7,7 +7,7 @@ import sgc
 
 SHOTS = [
     (
-        "There are 15 trees in the grove. Workers plant trees today. After that there are 21. How many did they plant?",
+        "There are 15 trees. Workers plant more. Now there are 21. How many did they plant?",
         "We start with 15 trees. Later we have 21 trees. The difference is 21 - 15 = 6.",
         "6",
     ),
@@ -30,11 +30,11 @@ def extract_answer(completion: str) -> str | None:
 
 
 @sgc.function
-def program(s, question: str, gold: str = ""):
+def program(s, question: str, gold: str = "", paths: int = N_PATHS):
     for q, chain, a in SHOTS:
         s += f"Q: {q}\nA: {chain} The answer is {a}.\n\n"
     s += f"Q: {question}\nA:"
-    s += sgc.gen("chains", n=N_PATHS, max_tokens=128, temperature=0.7, stop=["Q:", "\n\n"])
+    s += sgc.gen("chains", n=paths, max_tokens=128, temperature=0.7, stop=["Q:", "\n\n"])
 
     answers = [extract_answer(c) for c in s["chains"]]
     valid = [a for a in answers if a is not None]
@@ -42,7 +42,7 @@ def program(s, question: str, gold: str = ""):
         return {"answer": None, "confidence": 0.0, "correct": False}
 
     (best, votes), *rest = Counter(valid).most_common()
-    confidence = votes / N_PATHS
+    confidence = votes / paths
     if rest and rest[0][1] == votes:
         # Tied: decode once more, greedily, and let that path break the tie.
         s += f"\nSo it is either {best} or {rest[0][0]}. Let me check again:"
@@ -58,7 +58,7 @@ ARGUMENTS = [
         "question": "Olivia has $23. She buys five bagels for $3 each. How much is left?",
         "gold": "8",
     },
-    {"question": "How many?", "gold": ""},
+    {"question": "How many?", "gold": "", "paths": 2},
 ]
 REPLIES = [
     " Five bagels cost 5 * 3 = 15. 23 - 15 = 8. The answer is 8.",
@@ -66,4 +66,6 @@ REPLIES = [
     " I am not sure how to do this.",
     " The answer is $1,008.",
     " 15 and then 8",
+    " Nobody can know that.",
+    " It depends on the bagels.",
 ]

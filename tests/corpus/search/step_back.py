@@ -1,14 +1,12 @@
-"""Step-back prompting: a more general question first; its principles help with the original one."""
+"""Step-back prompting: a more general question first; its answer helps with the original one."""
 
 import textwrap
 
 import sgc
 
-SYSTEM = textwrap.dedent(
-    """\
-    You are an expert at world knowledge. Your task is to step back and paraphrase a question
-    to a more generic step-back question, which is easier to answer."""
-)
+SYSTEM = """\
+    You are an expert at world knowledge. Step back and paraphrase a question to a more
+    generic step-back question, which is easier to answer."""
 EXAMPLES = [
     {
         "input": "Could the members of The Police perform lawful arrests?",
@@ -16,52 +14,40 @@ EXAMPLES = [
     },
     {"input": "Jan Sindel's was born in what country?", "output": "What is Jan Sindel's history?"},
 ]
-KNOWLEDGE = {
-    "gas": "Ideal gas law: PV = nRT.",
-    "temperature": "Temperatures in gas laws are in kelvin.",
-    "history": "Look at dates and places first.",
-}
 
 
-@sgc.tool(effect="pure")
-def retrieve(query: str, k: int = 2) -> list[str]:
-    hits = [v for key, v in KNOWLEDGE.items() if key in query.lower()]
-    if not hits:
-        raise LookupError("nothing found")
-    return hits[:k]
+def make_retriever(k):
+    calls = 0
+    knowledge = {
+        "gas": "Ideal gas law: PV = nRT.",
+        "temperature": "Temperatures in gas laws are in kelvin.",
+        "history": "Look at dates and places first.",
+    }
+
+    def retrieve(query):
+        nonlocal calls
+        calls += 1
+        hits = [v for key, v in knowledge.items() if key in query.lower()]
+        return f"# search {calls}\n" + "\n".join(hits[:k] or ["(nothing)"])
+
+    return retrieve
 
 
 @sgc.function
 def program(s, question: str):
-    s += sgc.system(SYSTEM)
+    retrieve = make_retriever(k=2)
+    s += sgc.system(textwrap.dedent(SYSTEM))
     for ex in EXAMPLES:
         s += sgc.user(ex["input"])
         s += sgc.assistant(ex["output"])
     s += sgc.user(question)
     s += sgc.assistant(sgc.gen("step_back", max_tokens=40, stop="\n"))
-
-    contexts = {}
-    for kind, query in (("normal", question), ("step-back", s["step_back"])):
-        try:
-            contexts[kind] = retrieve(query)
-        except LookupError:
-            contexts[kind] = []
-    facts = sorted(set(contexts["normal"]) | set(contexts["step-back"]))
-    gained = len(facts) - len(contexts["normal"])
-
-    if not facts:
-        s += sgc.user(
-            "Nothing was found. Answer from memory, or say that you do not know.\n" + question
-        )
-    else:
-        context = textwrap.indent("\n".join(facts), "  * ")
-        s += sgc.user(
-            f"Use what helps, ignore what does not.\n{context}\n\nOriginal question: {question}"
-        )
+    context = retrieve(question) + "\n" + retrieve(s["step_back"])
+    if context.count("(nothing)") == 2:
+        context = "Answer from memory, or say that you do not know."
+    s += sgc.user(f"{textwrap.indent(context, '> ')}\n\nOriginal question: {question}")
     s += sgc.assistant(sgc.gen("answer", max_tokens=96))
-    if "know" in s["answer"] and gained == 0:
-        return None
-    return {"answer": s["answer"], "facts": len(facts), "gained": gained}
+    return None if "not know" in s["answer"] else s["answer"]
 
 
 ARGUMENTS = [
@@ -74,5 +60,4 @@ REPLIES = [
     "What is the history of the person?",
     "It doubles.",
     "I do not know.",
-    "What is the question about?",
 ]

@@ -73,5 +73,5 @@ REPLIES = [
     " docs: explain the set-up",
     " test(tests): Cover the edge cases.",
     " Update stuff",
-    " fix(api)!: never return more rows than were asked for, whatever the client may have asked for",
+    " fix(api)!: never return more rows than were asked for by a client, of any kind",
 ]

@@ -53,7 +53,7 @@ def program(s, thread: list[dict[str, str]], customer: dict[str, str]):
     body = s["body"].strip()
     found = [w for w in FORBIDDEN if w in body.lower()]
     if found:
-        s += f"\n\nThe words {', '.join(found)} are not allowed. The reply without them:\n{greeting}\n"
+        s += f"\n\nThe words {', '.join(found)} are not allowed. Without them:\n{greeting}\n"
         s += sgc.gen("second", max_tokens=120, stop=["Kind regards", "Best"])
         body = s["second"].strip()
         if any(w in body.lower() for w in FORBIDDEN):

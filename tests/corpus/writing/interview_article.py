@@ -65,9 +65,7 @@ def program(s, transcript: str, interviewer: str = "Q"):
 
 
 ARGUMENTS = [
-    {
-        "transcript": "Q: How did it start?\nMAYA: In a garage. It was cold\nand dark.\nQ: And now?\nMAYA: Now we are ten."
-    },
+    {"transcript": "Q: How was it?\nMAYA: It was cold\nand dark.\nQ: Now?\nMAYA: Now we are ten."},
     {"transcript": "hello"},
     {"transcript": "HOST: Well?\nBO: No.", "interviewer": "host"},
 ]

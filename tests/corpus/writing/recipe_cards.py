@@ -1,92 +1,46 @@
-"""Writes a recipe card, scaled to the number of guests, with allergens checked against a table."""
-
-import contextlib
-from fractions import Fraction
+"""Writes a recipe card for any number of guests."""
 
 import sgc
 
-ALLERGENS = {
-    "flour": "gluten",
-    "milk": "lactose",
-    "butter": "lactose",
-    "almonds": "nuts",
-    "eggs": "eggs",
-}
-SWAPS = {"gluten": "rice flour", "lactose": "oat milk", "nuts": "seeds"}
+units = {"flour": "g", "milk": "ml", "eggs": "", "sugar": "g"}
 
 
-def pretty(amount: Fraction) -> str:
-    whole, rest = divmod(amount, 1)
-    if not rest:
-        return str(whole)
-    glyphs = {Fraction(1, 2): "½", Fraction(1, 4): "¼", Fraction(3, 4): "¾", Fraction(1, 3): "⅓"}
-    part = glyphs.get(rest, f" {rest}")
-    return (str(whole) if whole else "") + part
-
-
-def scale(ingredients: dict[str, str], factor: Fraction) -> dict[str, str]:
-    scaled = {}
-    for name, quantity in ingredients.items():
-        scaled[name] = quantity
-        amount, *unit = quantity.split()
-        with contextlib.suppress(ValueError):
-            scaled[name] = " ".join([pretty(Fraction(amount) * factor), *unit])
-    return scaled
+def nice(amount):
+    if amount == int(amount):
+        return str(int(amount))
+    else:
+        return str(round(amount, 1))
 
 
 @sgc.function
-def program(s, dish: str, ingredients: dict[str, str], serves: int, guests: int, avoid: set[str]):
-    amounts = scale(ingredients, Fraction(guests, serves))
-    s += f"Recipe for {dish}, {guests} guests\n"
-    swapped = []
-    for name in ingredients:
-        allergen = ALLERGENS.get(name)
-        if allergen in avoid:
-            if allergen in SWAPS:
-                replacement = SWAPS[allergen]
-            else:
-                s += f"In place of {name} one can use"
-                s += sgc.gen("replacement", max_tokens=6, stop=["\n", ".", ","]) + ".\n"
-                replacement = s["replacement"].strip()
-                if not replacement or replacement in ALLERGENS:
-                    amounts.pop(name)
-                    continue
-            swapped.append((name, replacement))
-            amounts[replacement] = amounts.pop(name)
-    for name, amount in amounts.items():
-        s += f"  {amount:>10}  {name}\n"
+def program(s, dish: str, for_one: dict[str, float], guests: int = 2, vegan: bool = False):
+    s += "Recipe for " + dish + " (" + str(guests) + " guests)\n\nIngredients:\n"
+    for name in for_one:
+        amount = for_one[name] * guests
+        if vegan and name in ["milk", "eggs"]:
+            s += "- instead of " + name + ":"
+            s += sgc.gen("swap", max_tokens=6, stop=["\n", ","]) + "\n"
+            if s["swap"].strip() == "":
+                s += "  (leave it out)\n"
+        else:
+            s += "- " + nice(amount) + " " + units.get(name, "") + " " + name + "\n"
 
-    steps = []
-    s += "Number of steps: " + sgc.gen("n_steps", regex="[1-5]") + "\n"
+    s += "\nHow many steps? " + sgc.gen("n_steps", regex="[1-5]") + "\n"
+    minutes = 0
     for i in range(int(s["n_steps"])):
-        s += f"{i + 1}." + sgc.gen("step", max_tokens=24, stop="\n") + "\n"
-        step = s["step"].strip()
-        if step.lower().startswith("enjoy") or not step:
-            break
-        steps.append(step)
-    forgotten = [n for n in amounts if not any(n in step.lower() for step in steps)]
-    if steps and forgotten:
-        s += f"(What about {forgotten[0]}?)" + sgc.gen("note", max_tokens=24, stop="\n")
-    return {"amounts": amounts, "swapped": swapped, "steps": steps}
+        s += "Step " + str(i + 1) + ":" + sgc.gen("step", max_tokens=24, stop="\n")
+        s += " (minutes: " + sgc.gen("minutes", regex="[0-9]|[1-9][0-9]") + ")\n"
+        minutes += int(s["minutes"])
+    hours, minutes = divmod(minutes, 60)
+    if hours > 0:
+        s += "It takes %d h %02d min." % (hours, minutes)
+    else:
+        s += "It takes %d minutes." % minutes
 
 
-PANCAKES = {"flour": "200 g", "milk": "1/2 l", "eggs": "3", "salt": "a pinch"}
 ARGUMENTS = [
-    {
-        "dish": "cake",
-        "ingredients": PANCAKES,
-        "serves": 4,
-        "guests": 6,
-        "avoid": {"gluten", "eggs"},
-    },
-    {"dish": "air", "ingredients": {}, "serves": 1, "guests": 1, "avoid": set()},
-    {"dish": "crêpes", "ingredients": PANCAKES, "serves": 4, "guests": 1, "avoid": {"eggs"}},
+    {"dish": "pancakes", "for_one": {"flour": 62.5, "milk": 125, "eggs": 0.3}, "guests": 4},
+    {"dish": "pancakes", "for_one": {"flour": 60, "milk": 120, "eggs": 1}, "vegan": True},
+    {"dish": "air", "for_one": {}, "guests": 0},
 ]
-REPLIES = [
-    " Whisk the flour with the milk.",
-    " Bananas",
-    " Enjoy!",
-    " eggs",
-    " Add salt and fry.",
-    "",
-]
+REPLIES = [" Whisk the flour with the milk.", " oat milk", " Fry it, then enjoy!", "", " 30"]
