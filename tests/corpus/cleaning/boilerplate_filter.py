@@ -1,6 +1,8 @@
 """Cleans scraped pages line by line: heuristics, repeated lines, the model for the rest."""
 
+import textwrap
 from collections import Counter
+from functools import partial
 
 import sgc
 
@@ -24,24 +26,29 @@ def heuristics(line: str, seen: Counter) -> bool | None:
 @sgc.function
 def program(s, pages: list[str], max_asks: int = 4):
     seen = Counter(line for page in pages for line in set(page.splitlines()))
+    check = partial(heuristics, seen=seen)
     asks = 0
     corpus = []
+
+    def ask(context, line):
+        nonlocal asks, s
+        asks += 1
+        s += f"Before: {context}\nLine: {line}\nIs the line part of the article? "
+        s += sgc.select("keep", choices=["yes", "no"]) + "\n"
+        return s["keep"] == "yes"
+
     for page in pages:
         kept = []
         for line in page.splitlines():
-            keep = heuristics(line, seen)
+            keep = check(line)
             if keep is None and asks < max_asks:
-                asks += 1
-                context = kept[-1] if kept else "(beginning of the page)"
-                s += f"Before: {context}\nLine: {line}\nIs the line part of the article? "
-                s += sgc.select("keep", choices=["yes", "no"]) + "\n"
-                keep = s["keep"] == "yes"
+                keep = ask(kept[-1] if kept else "(beginning of the page)", line)
             if keep:
                 kept.append(line.strip())
         text = "\n".join(kept)
         if len(text.split()) < 5:
             continue
-        s += text[:200] + "\nQuality (low, medium, high): "
+        s += textwrap.shorten(text, 200) + "\nQuality (low, medium, high): "
         s += sgc.select("quality", choices=["low", "medium", "high"]) + "\n"
         match s["quality"]:
             case "high":

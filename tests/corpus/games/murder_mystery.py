@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TypedDict
 
 import sgc
@@ -15,6 +16,13 @@ class Suspect(TypedDict):
 
 QUESTIONS = ["Where were you at nine?", "Who did you see?"]
 PLACES = ("kitchen", "garden", "library")
+
+
+@contextmanager
+def section(s, title: str):
+    s += f"\n## {title}\n"
+    yield s
+    s += "---\n"
 
 
 def places_in(text: str) -> set[str]:
@@ -38,17 +46,18 @@ def interview(s, suspect: Suspect, victim: str):
 @sgc.function
 def program(s, victim: str, suspects: list[Suspect]):
     statements = {x["name"]: interview(x, victim).ret_value for x in suspects}
-    s += f"You are a detective. {victim} was murdered in the library.\n\nStatements:\n"
+    s += f"You are a detective. {victim} was murdered in the library.\n"
     suspicion = dict.fromkeys(statements, 0)
-    for name, (where, whom) in statements.items():
-        s += f"{name}: {where} / {whom}\n"
-        if not places_in(where):
-            suspicion[name] += 1  # evasive
-        elif "library" in places_in(where):
-            suspicion[name] += 2
-        for other in statements:
-            if other != name and other.lower() in whom.lower():
-                suspicion[other] += 1
+    with section(s, "Statements"):
+        for name, (where, whom) in statements.items():
+            s += f"{name}: {where} / {whom}\n"
+            if not places_in(where):
+                suspicion[name] += 1  # evasive
+            elif "library" in places_in(where):
+                suspicion[name] += 2
+            for other in statements:
+                if other != name and other.lower() in whom.lower():
+                    suspicion[other] += 1
     if not suspects:
         return None
 

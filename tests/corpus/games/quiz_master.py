@@ -1,6 +1,7 @@
 """A quiz master asks from a question bank, checks leniently, and keeps score, streaks and lives."""
 
 import difflib
+import functools
 
 import sgc
 
@@ -12,8 +13,18 @@ BANK = [
 ]
 
 
+def lenient(check):
+    """Lets a check see answers without case, blanks and punctuation."""
+
+    @functools.wraps(check)
+    def wrapper(given, *args):
+        return check(given.strip(" .!").lower(), *args)
+
+    return wrapper
+
+
+@lenient
 def is_right(given: str, accepted: list[str]) -> bool:
-    given = given.strip(" .!").lower()
     for a in accepted:
         if given == a.lower():
             return True

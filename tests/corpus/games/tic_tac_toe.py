@@ -31,7 +31,8 @@ def read_move(text, board):
     if move < 0 or move > 8:
         raise IllegalMove("squares go from 1 to 9")
     if board[move] != " ":
-        raise IllegalMove(f"row {move // 3 + 1} has that square taken")
+        row, column = divmod(move, 3)
+        raise IllegalMove(f"row {row + 1}, column {column + 1} is taken")
     return move
 
 

@@ -26,6 +26,21 @@ def cohens_kappa(y1, y2):
     return 1.0 if p_e == 1 else (p_o - p_e) / (1 - p_e)
 
 
+class Discussion:
+    """Counts the turns that a discussion took."""
+
+    def __init__(self, s, topic):
+        self.s, self.topic, self.turns = s, topic, 0
+
+    def __enter__(self):
+        self.s += f"[{self.topic}]\n"
+        return self
+
+    def __exit__(self, *exc):
+        self.s += f"[{self.turns} turns]\n\n"
+        return False
+
+
 def interpret(kappa):
     if kappa != kappa:
         return "n/a"
@@ -52,9 +67,12 @@ def program(s, reviews: list[str]):
         if a == b:
             final.append(a)
             continue
-        s += f"Review: {review}\nOne annotator said {a}, the other {b}.\nDiscussion:"
-        s += sgc.gen("discussion", max_tokens=64, stop="\n")
-        s += "\nFinal label: " + sgc.select("final", choices=sorted({a, b})) + "\n\n"
+        with Discussion(s, review[:30]) as discussion:
+            for annotator, label in (("A", a), ("B", b)):
+                s += f"Annotator {annotator} says {label}, because"
+                s += sgc.gen("because", max_tokens=32, stop="\n") + "\n"
+                discussion.turns += 1
+            s += "Final label: " + sgc.select("final", choices=sorted({a, b})) + "\n"
         final.append(s["final"])
     s += f"kappa = {kappa:.3f} ({interpret(kappa)})"
     return final, kappa if kappa == kappa else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sgc
 
@@ -63,7 +63,7 @@ def program(s, title: str, diff: str):
     decision = "REQUEST_CHANGES" if worst.severity == 2 or len(comments) > 4 else "COMMENT"
     s += sgc.user(f"Sum up {len(comments)} comments; the most serious one is {worst}.")
     s += sgc.assistant(sgc.gen("summary", max_tokens=64))
-    return decision, [str(c) for c in sorted(comments, key=lambda c: c.line)]
+    return decision, [asdict(c) for c in sorted(comments, key=lambda c: c.line)]
 
 
 DIFF = """--- a/app.py

@@ -22,8 +22,13 @@ class Arm:
         return self.clicks / self.shown if self.shown else 0.0
 
 
+def stripped(f):
+    return lambda text, *args, **kwargs: f(text.strip().strip('"'), *args, **kwargs)
+
+
+@stripped
 def tidy(headline: str) -> str:
-    headline = headline.strip().strip('"').rstrip(".")
+    headline = headline.rstrip(".")
     return headline[:1].upper() + headline[1:]
 
 

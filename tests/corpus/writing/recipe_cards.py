@@ -43,4 +43,11 @@ ARGUMENTS = [
     {"dish": "pancakes", "for_one": {"flour": 60, "milk": 120, "eggs": 1}, "vegan": True},
     {"dish": "air", "for_one": {}, "guests": 0},
 ]
-REPLIES = [" Whisk the flour with the milk.", " oat milk", " Fry it, then enjoy!", "", " 30"]
+REPLIES = [
+    " Whisk the flour with the milk.",
+    " oat milk",
+    " Fry it, then enjoy!",
+    "",
+    ", whatever you like",
+    " 30",
+]

@@ -1,6 +1,7 @@
 """A story in chapters, with a running summary that keeps prompts short, and a cast."""
 
 import re
+import textwrap
 
 import sgc
 
@@ -25,7 +26,7 @@ def program(s, premise: str, titles: list[str], hero: str = "Iris"):
         f = s.fork(1)[0]
         f += f"Premise: {premise}\nHero: {hero}\n"
         if summary:
-            f += f"So far: {summary}\n"
+            f += textwrap.fill(f"So far: {summary}", 80) + "\n"
         others = [name for name in cast if name != hero]
         if others:
             f += f"Others: {', '.join(others[-4:])}\n"
