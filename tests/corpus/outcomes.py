@@ -1,21 +1,24 @@
 """What becomes of each program of the corpus: compiled whole, in part, or refused; and whether what
 was compiled does what the interpreter does.
 
-    .venv/bin/python -P tests/corpus/outcomes.py [--seeds 8] [PROGRAM.py ...]
+    .venv/bin/python -P tests/corpus/outcomes.py [--seeds 8] [--bless] [PROGRAM.py ...]
 
-prints a line a program and a table. A program is `program` of its file, with the ARGUMENTS it is
-given and texts that a model might reply with (REPLIES).
+prints a line a program and a table; --bless writes `outcomes.txt`. A program is `program` of its
+file, with the ARGUMENTS it is given and texts that a model might reply with (REPLIES).
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import logging
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,6 +53,12 @@ def programs() -> list[Path]:
     return sorted(path for path in CORPUS.glob("*/*.py") if path.name != "__init__.py")
 
 
+def recorded() -> dict[str, str]:
+    """The kind that each program was found to be of, by its folder and name."""
+    lines = (CORPUS / "outcomes.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines)
+
+
 def load(path: Path) -> ModuleType:
     """The program's module, imported under a name of its own."""
     name = f"corpus_{path.parent.name}_{path.stem}"
@@ -66,10 +75,12 @@ def measured(path: Path, n_seeds: int = 8) -> Outcome:
     """What becomes of a program; its module is forgotten again."""
     module = load(path)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):
             warnings.simplefilter("ignore", SgcWarning)
+            logging.disable()  # what programs log and print is theirs
             return _measured(module, n_seeds)
     finally:
+        logging.disable(logging.NOTSET)
         del sys.modules[module.__name__]
 
 
@@ -155,12 +166,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--bless", action="store_true", help="write outcomes.txt, of all programs")
     options = parser.parse_args()
-    found = []
+    found: dict[str, Outcome] = {}
     for path in options.programs or programs():
-        found.append(measured(path.resolve(), options.seeds))
-        print(f"{path.parent.name}/{path.stem}: {found[-1].kind} {found[-1].why[:300]}", flush=True)
-    print(table(found))
+        name = f"{path.parent.name}/{path.stem}"
+        found[name] = measured(path.resolve(), options.seeds)
+        print(f"{name}: {found[name].kind} {found[name].why[:300]}", flush=True)
+    print(table(found.values()))
+    if options.bless and not options.programs:
+        lines = [f"{name} {each.kind}\n" for name, each in found.items()]
+        (CORPUS / "outcomes.txt").write_text("".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

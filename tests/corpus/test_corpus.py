@@ -1,0 +1,37 @@
+"""The corpus: programs as people write them, and what becomes of each (`outcomes.txt`).
+
+.venv/bin/pytest -m slow tests/corpus     all of them; a better outcome is blessed by
+.venv/bin/python -P tests/corpus/outcomes.py --seeds 4 --bless
+"""
+
+from __future__ import annotations
+
+import pytest
+from corpus.outcomes import CORPUS, KINDS, measured, programs, recorded
+
+QUICK = [name for name, kind in recorded().items() if kind in ("whole", "bound")]
+
+
+def test_every_program_has_a_line() -> None:
+    assert list(recorded()) == [f"{path.parent.name}/{path.stem}" for path in programs()]
+
+
+def test_none_is_compiled_wrong() -> None:
+    assert "wrong" not in recorded().values()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_compiles_goes_on_to(name: str) -> None:
+    check(name, n_seeds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", recorded())
+def test_all_outcomes(name: str) -> None:
+    check(name, n_seeds=8)
+
+
+def check(name: str, n_seeds: int) -> None:
+    found, wanted = measured(CORPUS / f"{name}.py", n_seeds), recorded()[name]
+    assert KINDS.index(found.kind) <= KINDS.index(wanted), f"{name}: {found}"
