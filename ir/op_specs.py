@@ -42,6 +42,7 @@ class Flag(StrEnum):
     ROLE = "role", "appends marks of the chat template"
     MEDIA = "media", "appends an image or a video, which may be in a file"
     SAME = "same prompt", "the states it gives have the prompt of the one it takes"
+    EMPTY = "empty prompt", "its stream begins with nothing in its prompt"
     BEGINS = "begins streams", "its streams are numbered in the order of such ops"
     CALLS = "calls", "runs called programs"
     CUTS = "cuts", "decides which streams are cut off, or cuts one off"

@@ -13,6 +13,7 @@ from itertools import groupby
 
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.appended import constant_text
 from sgc.passes.rewriting import closed, renamed
 
 
@@ -89,7 +90,7 @@ def _drop_empty(nodes: list[Node], left_out: dict[str, Operand]) -> list[Node]:
     """Removes constants without text; the state after them is the state before."""
     kept: list[Node] = []
     for node in nodes:
-        if node.op == "const" and not node.text("text"):
+        if constant_text(node) == "":
             before = node.get("stream")
             assert isinstance(before, Ref)
             left_out[node.results[0].name] = left_out.get(before.name, before)

@@ -73,7 +73,7 @@ class _Sharing:
     def _shared(self, node: Node) -> Node | None:
         """What stands in the place of a node; None for one that is left out."""
         flags = node.flags
-        if node.op == "stream":
+        if Flag.EMPTY in flags:
             self._numbers[node.results[0].name] = 0
         elif Flag.SAME in flags:
             for value in node.results:

@@ -63,7 +63,7 @@ def _narrowed(graph: Graph, is_main_kept: bool) -> Graph:
 
 def _main_states(graph: Graph) -> set[str]:
     """The states of the first stream that the program begins."""
-    first = next((node for node in graph.nodes() if node.op == "stream"), None)
+    first = next((node for node in graph.nodes() if Flag.EMPTY in node.flags), None)
     if first is None:
         return set()
     after: dict[str, list[str]] = {}

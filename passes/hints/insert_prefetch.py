@@ -23,6 +23,7 @@ from sgc.ir.analysis.dependencies import successors
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, order_fields
 from sgc.ir.text.literals import value_ref
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.appended import constant_text
 from sgc.passes.facts.beginnings import Beginning, Piece, beginnings
 from sgc.passes.facts.slow_dependencies import Waits
 
@@ -53,7 +54,7 @@ class _Wanted:
 
 
 def insert_prefetch(graph: Graph) -> Graph:
-    n_chars = sum(len(_text(node.get("text"))) for node in graph.all_nodes() if node.op == "const")
+    n_chars = sum(len(constant_text(node) or "") for node in graph.all_nodes())
     if graph.n_nodes > MAX_NODES or n_chars < MIN_CHARS:
         return graph
     waits = Waits(graph)
