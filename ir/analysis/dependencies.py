@@ -101,8 +101,8 @@ def _add_edge(dag: nx.DiGraph[int], start: int, end: int, name: str) -> None:
 
 def consumed(node: Node) -> list[str]:
     """The stream states a node uses up, and whatever else a jump hands on."""
-    by_name = {row.name for row in node.spec.fields if row.consumes}
-    taken = [op for name, op in node.fields if name in by_name]
+    consuming = node.spec.consuming
+    taken = [op for name, op in node.fields if name in consuming]
     # A jump hands on values of any type; those who ask know which of them are streams.
     return [name for operand in taken for name in operand_refs(operand)]
 

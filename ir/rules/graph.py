@@ -118,6 +118,18 @@ def _transitive(flow: nx.DiGraph[int]) -> list[int]:
 Rule = Callable[[str, Context], Iterator[Breach]]
 
 
+def of_each_node(messages: Callable[[Node, Context], Iterator[str]], *ops: str) -> Rule:
+    """A rule about one node at a time, of these ops if any are named."""
+
+    def check(rule: str, context: Context) -> Iterator[Breach]:
+        for place, node in context.nodes:
+            if not ops or node.op in ops:
+                for message in messages(node, context):
+                    yield context.breach(rule, f"{node.op}: {message}", place)
+
+    return check
+
+
 def check_names(rule: str, context: Context) -> Iterator[Breach]:
     first: dict[str, Place] = {}
     for definition in analysis.all_definitions(context.graph):

@@ -134,9 +134,9 @@ class _Sharing:
                 self._numbers[value.name] = self._number_of(node.get(field))
 
     def _key(self, node: Node) -> Key:
-        given = (each for each in node.fields if not node.spec.field(each[0]).is_label)
-        fields = [(name, self._key_of(operand)) for name, operand in given]
-        return (node.op, *fields, *(value.type for value in node.results))
+        labels = node.spec.labels
+        given = [(name, self._key_of(each)) for name, each in node.fields if name not in labels]
+        return (node.op, *given, *(value.type for value in node.results))
 
     def _key_of(self, operand: Operand) -> Hashable:
         if isinstance(operand, Ref):

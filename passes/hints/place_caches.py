@@ -145,7 +145,7 @@ def _going_on(node: Node, names: Mapping[str, Operand]) -> Node:
     """The node with the states that it consumes under other names; what only reads them stays."""
     if not any(name in names for name in consumed(node)):
         return node
-    consuming = {row.name for row in node.spec.fields if row.consumes}
+    consuming = node.spec.consuming
     return replace(
         node,
         fields=tuple(
