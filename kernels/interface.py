@@ -94,16 +94,3 @@ def write(
     assert v.shape[1:] == v_pool.shape[1:]
     k_pool.index_copy_(0, slots, k)
     v_pool.index_copy_(0, slots, v)
-
-
-def is_visible(
-    query_positions: torch.Tensor, key_positions: torch.Tensor, window: int | None
-) -> torch.Tensor:
-    """Whether a query may see a key: [..., n_queries, n_keys] of bool, by broadcasting.
-
-    query_positions: [..., n_queries, 1]; key_positions: [n_keys].
-    """
-    visible = key_positions <= query_positions
-    if window is not None:
-        visible = visible & (key_positions > query_positions - window)
-    return visible

@@ -14,11 +14,11 @@ from sgc.ir.types import Type
 
 
 def flow(node: Node, context: Context) -> Iterator[str]:
-    targets = successors(node)
+    targets, entry = successors(node), context.graph.blocks[0].name
     for name in targets:
         if name not in context.params:
             yield f"there is no block {shown_label(name)}"
-        elif name == context.graph.blocks[0].name:
+        elif name == entry:
             yield f"nothing goes back to the entry block {shown_label(name)}"
         elif node.op != "jump" and context.params[name]:
             yield f"{shown_label(name)} takes parameters, which only jump gives"
