@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 from sgc.kernels.interface import PagedAttention, Ragged
+from sgc.kernels.parts import tensor_of
 from sgc.kernels.torch_cpu import TorchCpuAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.model.forward import FlatBatch
@@ -63,10 +64,12 @@ class ModelRunner:
     @torch.inference_mode()
     def logits(self, batch: FlatBatch) -> torch.Tensor:
         """[n_logits, vocab]"""
-        ragged = Ragged(_tensor(batch.row_starts), _tensor(batch.pages), _tensor(batch.page_starts))
-        step = Step(self.attention, self.attention.plan(ragged), _tensor(batch.slots), self.pool)
-        tokens, positions = _tensor(batch.token_ids), _tensor(batch.positions)
-        return self._compute(tokens, positions, _tensor(batch.logit_index), step)
+        ragged = Ragged(
+            tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
+        )
+        step = Step(self.attention, self.attention.plan(ragged), tensor_of(batch.slots), self.pool)
+        tokens, positions = tensor_of(batch.token_ids), tensor_of(batch.positions)
+        return self._compute(tokens, positions, tensor_of(batch.logit_index), step)
 
 
 def runner_of(model: Any, n_pages: int) -> ModelRunner:
@@ -116,7 +119,3 @@ def max_context_of(config: Any) -> int:
     # Within one chunk, chunked attention is plain causal attention.
     chunk = getattr(config, "attention_chunk_size", None)
     return min(longest, int(chunk)) if chunk else longest
-
-
-def _tensor(values: npt.NDArray[np.int64]) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values))
