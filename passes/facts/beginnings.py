@@ -15,6 +15,7 @@ from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value
 from sgc.ir.limits import MAX_NESTING
 from sgc.ir.op_specs import Flag
 from sgc.passes.facts.appended import is_one_of
+from sgc.passes.facts.calls import arguments_of, program_of
 from sgc.passes.facts.slow_dependencies import NEVER, Waits
 
 Piece = tuple[str, Operand]  # as in the op `prefetch`: its kind, and the text or the role's name
@@ -149,16 +150,9 @@ class _Finder:
 
     def _mapped(self, node: Node, block: Block, number: int) -> Iterator[Beginning]:
         """Beginnings of the calls' first requests, as far as all calls have them."""
-        program = node.get("program")
-        assert isinstance(program, Lit)
-        assert isinstance(program.value, int)
-        callee = self.called[program.value]
-        keys, args = node.get("keys"), node.get("args")
-        assert isinstance(keys, tuple)
-        assert isinstance(args, tuple)
-        given = {str(k.value): a for k, a in zip(keys, args, strict=True) if isinstance(k, Lit)}
+        callee = self.called[program_of(node)]
         arguments = {param.value.name for param in self.graph.params}
-        known = {k: a for k, a in given.items() if _is_known(a, arguments)}
+        known = {k: a for k, a in arguments_of(node).items() if _is_known(a, arguments)}
         below = _Finder(callee, Waits(callee), self.called, self.depth + 1)
         waits = self.waits.of_node(node, block)
         for one in below.all():

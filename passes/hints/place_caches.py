@@ -19,6 +19,7 @@ from sgc.ir.analysis.dependencies import consumed, definitions
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, Value, make_node
 from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.calls import arguments_of, program_of
 from sgc.passes.hints.caching.rules import CacheRules, Expected
 from sgc.passes.hints.caching.tree import best_marks
 from sgc.passes.hints.caching.walk import MAPPED, Walk
@@ -73,14 +74,7 @@ def _calls(
     node: Node, graph: Graph, walk: Walk, expected: Expected, called: dict[int, Graph]
 ) -> tuple[int, Expected]:
     """The program that a map calls, and the runs of it to come: a row an item."""
-    program, items = node.get("program"), node.get("items")
-    keys, args = node.get("keys"), node.get("args")
-    assert isinstance(program, Lit)
-    assert isinstance(program.value, int)
-    assert isinstance(keys, tuple)
-    assert isinstance(args, tuple)
-    names = [str(key.value) for key in keys if isinstance(key, Lit)]
-    fixed = dict(zip(names, args, strict=True))
+    program, fixed, items = program_of(node), arguments_of(node), node.get("items")
     source = items.name if isinstance(items, Ref) else ""
     n_items = max(expected.lengths.get(source, MAPPED), 1)
     all_equal = all(walk.is_equal(arg) for arg in fixed.values())
@@ -89,12 +83,12 @@ def _calls(
         for key, arg in fixed.items()
         if isinstance(arg, Ref) and arg.name in expected.tokens
     }
-    params = (param.value.name for param in called[program.value].params)
+    params = (param.value.name for param in called[program].params)
     item = next((name for name in params if name not in fixed), "")
     if source in expected.tokens:
         tokens[item] = expected.tokens[source]
     rows = n_items * (expected.rows if all_equal else 1)
-    return program.value, Expected(rows, frozenset(fixed), tokens)
+    return program, Expected(rows, frozenset(fixed), tokens)
 
 
 # -- marks in and out --

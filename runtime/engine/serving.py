@@ -37,7 +37,7 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
     """Serves until a signal or the step process' end; the exit status."""
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker)
-    tuning.keep_freed_memory()  # large frames are copied a few times, in the event loop
+    tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
     target, probe = "", None
     try:
@@ -63,7 +63,6 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
                 print(f"HTTP on {http_url}", file=sys.stderr)
             print(f"listening on {target}", file=sys.stderr, flush=True)
             garbage.collect_seldom()
-            garbage.reuse_large_blocks()
             death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
         shared.close()
