@@ -36,8 +36,8 @@ def _static(name: str, kind: Kind, doc: str = "", default: object = REQUIRED) ->
     return FieldSpec(name, frozenset({kind}), default, static=True, positional=positional, doc=doc)
 
 
-def _named(name: str, kind: Kind, doc: str = "", default: object = REQUIRED) -> FieldSpec:
-    return FieldSpec(name, frozenset({kind}), default, static=True, doc=doc)
+def _named(name: str, kind: Kind, doc: str = "") -> FieldSpec:
+    return FieldSpec(name, frozenset({kind}), static=True, doc=doc)
 
 
 def _value(name: str, kinds: Set[Kind], doc: str = "") -> FieldSpec:

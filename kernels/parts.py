@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sgc.kernels.shared import Ints, SharedPrefix, ranges, shared_prefixes
 
@@ -55,11 +56,11 @@ class Part:
     tokens is in an earlier part; otherwise all are.
     """
 
-    tokens: slice | torch.Tensor
+    tokens: slice | Tensor
     n_rows: int
     n_queries: int
-    pages: torch.Tensor
-    sees: torch.Tensor | None = None
+    pages: Tensor
+    sees: Tensor | None = None
     is_causal: bool = False
     is_first: bool = True
 
@@ -229,12 +230,12 @@ def _group(batch: Batch, rows: Ints, start: Ints, lengths: Ints, is_first: bool)
     return Part(tokens, len(rows), 1, tensor_of(batch.pages[at].ravel()), sees, is_first=is_first)
 
 
-def _slice_or_index(tokens: Ints) -> slice | torch.Tensor:
+def _slice_or_index(tokens: Ints) -> slice | Tensor:
     first, n = int(tokens[0]), len(tokens)
     if tokens[-1] - first == n - 1 and bool((np.diff(tokens) == 1).all()):
         return slice(first, first + n)
     return tensor_of(tokens)
 
 
-def tensor_of(values: Ints) -> torch.Tensor:
+def tensor_of(values: Ints) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values))

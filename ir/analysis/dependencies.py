@@ -116,7 +116,7 @@ class Tree:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The parent of each name that hangs on a root, by the way on which it was found first."""
+        """The parent of each name that hangs on a root, by the path on which it was found first."""
         parents: dict[str, str] = {}
         seen = set(self.roots)
         queue = list(self.roots)
@@ -224,7 +224,7 @@ def jump_args(jump: Node) -> tuple[Operand, ...]:
 
 
 def downward(graph: Graph) -> list[int]:
-    """The blocks by number, each after those that every way to it passes; the unreached last."""
+    """The blocks by number, each after those that every path to it passes; the unreached last."""
     numbers = {block.name: number for number, block in enumerate(graph.blocks)}
     done: list[int] = []
     seen: set[int] = set()

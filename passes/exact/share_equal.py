@@ -4,7 +4,7 @@ Values get numbers, and what surely has the same value gets the same one: a stre
 its history, a pure node that of its operands. A generation of the same history that draws nothing
 (greedy by a literal, or with the same literal seed; a `select` without a temperature) becomes a
 `share` of the first one; an equal pure node is left out. The first one lies in the same block or in
-one that every way there passes. What depends on arguments or a run's options is left to run time
+one that every path there passes. What depends on arguments or a run's options is left to run time
 (`executor/keep/single_flight.py`). Programs with a join that cuts children off are left alone:
 the first one's child might be cut off.
 """

@@ -115,7 +115,7 @@ class _Finder:
 
     def _first_requests(self) -> dict[str, int]:
         """What the first request waits for that is made with a state, or with one that goes on from
-        it, on every way; NEVER where none is. From the last states to the first, until nothing
+        it, on every path; NEVER where none is. From the last states to the first, until nothing
         changes: a loop's first states go on from its last ones."""
         found = dict.fromkeys(self._users, NEVER)
         is_new = True

@@ -86,7 +86,7 @@ def _placed(graph: Graph, waits: Waits, one: Beginning) -> _Wanted | None:
 
 
 def _place_after(graph: Graph, name: str, number: int) -> tuple[int, int]:
-    """The first place where a value is there, on the only way to a block that uses it."""
+    """The first place where a value is there, on the only path to a block that uses it."""
     into: dict[str, list[int]] = {}
     for n, block in enumerate(graph.blocks):
         for target in successors(block.nodes[-1]):

@@ -102,7 +102,7 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
 
 
 def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
-    """Serves the metrics meanwhile; gives their URL, or "" where they are off."""
+    """Serves the metrics meanwhile; returns their URL, or "" where they are off."""
     if checked.scraped is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.metrics.http import serving_metrics
@@ -112,7 +112,7 @@ def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
 
 
 def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
-    """Serves OpenAI's and SGLang's HTTP meanwhile; gives its URL, or "" where it is off."""
+    """Serves OpenAI's and SGLang's HTTP meanwhile; returns its URL, or "" where it is off."""
     if checked.http is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.http.app import serving_http

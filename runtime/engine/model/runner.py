@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from sgc.kernels.interface import PagedAttention, Ragged
 from sgc.kernels.parts import tensor_of
@@ -22,7 +23,7 @@ from sgc.runtime.engine.model.forward import FlatBatch
 from sgc.runtime.engine.model.fused import FusedModel, is_understood
 from sgc.runtime.engine.model.packed import pack_linears
 
-Compute = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Step], torch.Tensor]
+Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 """(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
 
 
@@ -62,7 +63,7 @@ class ModelRunner:
         return logits
 
     @torch.inference_mode()
-    def logits(self, batch: FlatBatch) -> torch.Tensor:
+    def logits(self, batch: FlatBatch) -> Tensor:
         """[n_logits, vocab]"""
         ragged = Ragged(
             tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
