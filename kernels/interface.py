@@ -1,7 +1,7 @@
 """What every attention backend over a paged pool offers. A page is one token's K and V.
 
-`reference.py` is the plain oracle, `torch_cpu.py` the one that runs; others (Triton,
-FlashInfer) fit the same two calls. Nothing here knows of requests or models.
+`torch_cpu.py` is the one that runs, and tests hold it to a plain one; others (Triton, FlashInfer)
+fit the same two calls. Nothing here knows of requests or models.
 """
 
 from __future__ import annotations

@@ -73,14 +73,6 @@ class ModelRunner:
         return self._compute(tokens, positions, tensor_of(batch.logit_index), step)
 
 
-def runner_of(model: Any, n_pages: int) -> ModelRunner:
-    """A runner for a model in memory, computed in the fastest way there is for it.
-
-    It takes the model over, which is of no other use afterwards.
-    """
-    return ways(model)[0](model, n_pages)
-
-
 def fused_runner(model: Any, n_pages: int) -> ModelRunner:
     return ModelRunner(model, FusedModel(model), n_pages)
 
