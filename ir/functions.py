@@ -43,9 +43,9 @@ class FunctionSpec:
         return tuple(self.error.split())
 
 
-def _text(name: str, *takes: frozenset[Kind], n_optional: int = 0, error: str = "") -> FunctionSpec:
+def _text(name: str, *takes: frozenset[Kind], n_optional: int = 0) -> FunctionSpec:
     """A method of a text that gives a text."""
-    return _method(name, takes, Kind.TEXT, n_optional, error)
+    return _method(name, takes, Kind.TEXT, n_optional)
 
 
 def _method(

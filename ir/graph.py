@@ -198,7 +198,7 @@ def operand_refs(operand: Operand) -> Iterator[str]:
 def order_fields(op: str, fields: dict[str, Operand]) -> tuple[tuple[str, Operand], ...]:
     """Fields in the order of the op's row, so that equal nodes compare equal."""
     spec = OPS[op]
-    unknown = fields.keys() - {row.name for row in spec.fields}
+    unknown = fields.keys() - spec.by_name.keys()
     if unknown:
         raise ValueError(f"op {op} has no field {sorted(unknown)}")
     return tuple((row.name, fields[row.name]) for row in spec.fields if row.name in fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from sgc.ir.types import Kind
 
@@ -42,6 +43,7 @@ class Flag(StrEnum):
     ROLE = "role", "appends marks of the chat template"
     MEDIA = "media", "appends an image or a video, which may be in a file"
     SAME = "same prompt", "the states it gives have the prompt of the one it takes"
+    EMPTY = "empty prompt", "its stream begins with nothing in its prompt"
     BEGINS = "begins streams", "its streams are numbered in the order of such ops"
     CALLS = "calls", "runs called programs"
     CUTS = "cuts", "decides which streams are cut off, or cuts one off"
@@ -75,7 +77,7 @@ class FieldSpec:
         return self.default is REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpSpec:
     """A row. results: kinds of the results in order, None for one of any kind but a stream;
     `variadic`: the last one may repeat. span: the fields with the first and the last state of a
@@ -91,8 +93,19 @@ class OpSpec:
     variadic_results: bool = False
     span: tuple[str, str] | None = None
 
+    # Passes ask these of every node, many times.
+    @cached_property
+    def by_name(self) -> dict[str, FieldSpec]:
+        return {row.name: row for row in self.fields}
+
+    @cached_property
+    def consuming(self) -> frozenset[str]:
+        """The fields that use up stream states."""
+        return frozenset(row.name for row in self.fields if row.consumes)
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        return frozenset(row.name for row in self.fields if row.is_label)
+
     def field(self, name: str) -> FieldSpec:
-        for row in self.fields:
-            if row.name == name:
-                return row
-        raise KeyError(f"op {self.name} has no field {name}")
+        return self.by_name[name]

@@ -7,6 +7,8 @@ language, its golden file (`tests/ir/test_new_op.py` adds some). Semantics live 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from sgc.ir.op_specs import (
     ANY_VALUE,
     ANYTHING,
@@ -34,8 +36,20 @@ def _static(name: str, kind: Kind, doc: str = "", default: object = REQUIRED) ->
     return FieldSpec(name, frozenset({kind}), default, static=True, positional=positional, doc=doc)
 
 
-def _texts(name: str, doc: str = "", default: object = REQUIRED) -> FieldSpec:
-    return FieldSpec(name, TEXTUAL, default, is_list=True, doc=doc)
+def _named(name: str, kind: Kind, doc: str = "") -> FieldSpec:
+    return FieldSpec(name, frozenset({kind}), static=True, doc=doc)
+
+
+def _value(name: str, kinds: Set[Kind], doc: str = "") -> FieldSpec:
+    return FieldSpec(name, frozenset(kinds), positional=True, doc=doc)
+
+
+def _list(name: str, kinds: Set[Kind], doc: str = "", default: object = REQUIRED) -> FieldSpec:
+    return FieldSpec(name, frozenset(kinds), default, is_list=True, doc=doc)
+
+
+def _words(name: str, doc: str = "", default: object = REQUIRED) -> FieldSpec:
+    return FieldSpec(name, TEXTUAL, default, is_list=True, static=True, doc=doc)
 
 
 def _label(name: str, kind: Kind, doc: str, default: object) -> FieldSpec:
@@ -72,16 +86,15 @@ TABLE: tuple[OpSpec, ...] = (
                 default=None,
                 doc="a stream of the calling function: the path is counted from its own",
             ),
-            FieldSpec(
+            _list(
                 "after",
                 ANYTHING,
+                "values that must be there first: the ends of a mapped call before it",
                 default=(),
-                is_list=True,
-                doc="values that must be there first: the ends of a mapped call before it",
             ),
         ),
         (Kind.STREAM,),
-        _flags(Flag.PURE, Flag.BEGINS),
+        _flags(Flag.PURE, Flag.EMPTY, Flag.BEGINS),
         '%s0 = stream "tip_suggestion"',
     ),
     OpSpec(
@@ -95,7 +108,7 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "append",
         "Appends a value as text: an argument or something generated. Never special tokens.",
-        (_stream(), FieldSpec("value", PRINTABLE, positional=True)),
+        (_stream(), _value("value", PRINTABLE)),
         (Kind.STREAM,),
         _APPENDS,
         "%s2 = append %s1 %topic",
@@ -142,7 +155,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Generates n texts from the prompt so far, appends the first and gives all.",
         (
             _stream(),
-            FieldSpec("n", frozenset({Kind.INT}), positional=True),
+            _value("n", {Kind.INT}),
             _label("name", Kind.TEXT, "the user's name for them", default=""),
             _LAST,
             *SAMPLING,
@@ -156,7 +169,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends the likeliest of some texts and gives it.",
         (
             _stream(),
-            _texts("choices", "at least one"),
+            _list("choices", TEXTUAL, "at least one"),
             _label("name", Kind.TEXT, "the user's name for it", default=""),
             _static(
                 "method",
@@ -180,7 +193,7 @@ TABLE: tuple[OpSpec, ...] = (
             _stream(),
             _stream("start", consumes=False),
             _stream("end", consumes=False),
-            FieldSpec("value", ANY_VALUE, positional=True),
+            _value("value", ANY_VALUE),
             _label("name", Kind.TEXT, "the user's name for it", default=""),
         ),
         (Kind.STREAM, None),
@@ -200,14 +213,8 @@ TABLE: tuple[OpSpec, ...] = (
         "prefetch",
         "Has the beginning of a prompt computed before it is asked with, when nothing else waits.",
         (
-            FieldSpec(
-                "kinds",
-                TEXTUAL,
-                is_list=True,
-                static=True,
-                doc="of each piece: const, value, role_begin or role_end",
-            ),
-            FieldSpec("pieces", PRINTABLE, is_list=True, doc="texts, and the names of roles"),
+            _words("kinds", "of each piece: const, value, role_begin or role_end"),
+            _list("pieces", PRINTABLE, "texts, and the names of roles"),
             FieldSpec("stream", STREAMS, default=None, doc="what they follow; nothing: they begin"),
         ),
         (),
@@ -219,9 +226,9 @@ TABLE: tuple[OpSpec, ...] = (
         "An image, or a video as frames: its bytes in base64, known by their SHA-256.",
         (
             _static("sha256", Kind.TEXT),
-            FieldSpec("mime", frozenset({Kind.TEXT}), static=True),
-            FieldSpec("data", frozenset({Kind.TEXT}), static=True, doc="base64"),
-            FieldSpec("frames", frozenset({Kind.INT}), default=0, static=True, doc="of a video"),
+            _named("mime", Kind.TEXT),
+            _named("data", Kind.TEXT, "base64"),
+            _static("frames", Kind.INT, "of a video", default=0),
         ),
         (Kind.MEDIA,),
         _PURE,
@@ -230,7 +237,7 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "image",
         "Appends an image.",
-        (_stream(), FieldSpec("value", frozenset({Kind.MEDIA}), positional=True)),
+        (_stream(), _value("value", {Kind.MEDIA})),
         (Kind.STREAM,),
         _MEDIA,
         "%s2 = image %s1 %photo",
@@ -240,8 +247,8 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends a video as some of its frames.",
         (
             _stream(),
-            FieldSpec("value", frozenset({Kind.MEDIA}), positional=True),
-            FieldSpec("frames", frozenset({Kind.INT}), static=True, doc="evenly spaced"),
+            _value("value", {Kind.MEDIA}),
+            _named("frames", Kind.INT, "evenly spaced"),
         ),
         (Kind.STREAM,),
         _MEDIA,
@@ -285,7 +292,7 @@ TABLE: tuple[OpSpec, ...] = (
         "Gives a test once it is known and the stream is there.",
         (
             _stream(consumes=False),
-            FieldSpec("test", frozenset({Kind.BOOL}), positional=True),
+            _value("test", {Kind.BOOL}),
         ),
         (Kind.BOOL,),
         _flags(Flag.PURE, Flag.TIMED),
@@ -308,7 +315,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _stream(),
             _stream("start", consumes=False),
-            FieldSpec("winners", frozenset({Kind.LIST}), positional=True),
+            _value("winners", {Kind.LIST}),
             _static("index", Kind.INT, "the child's"),
         ),
         (Kind.STREAM,),
@@ -319,8 +326,8 @@ TABLE: tuple[OpSpec, ...] = (
         "winner_value",
         "A value of a child; using it fails if the child is no winner.",
         (
-            FieldSpec("value", ANY_VALUE, positional=True),
-            FieldSpec("winners", frozenset({Kind.LIST}), positional=True),
+            _value("value", ANY_VALUE),
+            _value("winners", {Kind.LIST}),
             _static("index", Kind.INT, "the child's"),
         ),
         (None,),
@@ -331,7 +338,7 @@ TABLE: tuple[OpSpec, ...] = (
         "winner_values",
         "The values of the children that are winners.",
         (
-            FieldSpec("winners", frozenset({Kind.LIST}), positional=True),
+            _value("winners", {Kind.LIST}),
             FieldSpec(
                 "owners",
                 frozenset({Kind.INT}),
@@ -339,7 +346,7 @@ TABLE: tuple[OpSpec, ...] = (
                 static=True,
                 doc="the index of the child that each item is of",
             ),
-            FieldSpec("items", ANY_VALUE, is_list=True),
+            _list("items", ANY_VALUE),
         ),
         (Kind.LIST,),
         _flags(Flag.PURE, Flag.TIMED, Flag.TAKES_LOST),
@@ -365,7 +372,7 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "concat",
         "Joins texts end to end; numbers as Python prints them.",
-        (FieldSpec("parts", PRINTABLE, is_list=True),),
+        (_list("parts", PRINTABLE),),
         (Kind.TEXT,),
         _PURE,
         '%line = concat parts=["Tip: ", %tip_1]',
@@ -373,7 +380,7 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "format",
         "Python's format(value, spec).",
-        (FieldSpec("value", PRINTABLE, positional=True), _static("spec", Kind.TEXT)),
+        (_value("value", PRINTABLE), _static("spec", Kind.TEXT)),
         (Kind.TEXT,),
         _PURE,
         '%padded = format %n ">4"',
@@ -381,7 +388,7 @@ TABLE: tuple[OpSpec, ...] = (
     OpSpec(
         "list",
         "Gathers values into a list.",
-        (FieldSpec("items", ANY_VALUE, is_list=True),),
+        (_list("items", ANY_VALUE),),
         (Kind.LIST,),
         _PURE,
         "%judgments = list items=[%j0, %j1]",
@@ -390,8 +397,8 @@ TABLE: tuple[OpSpec, ...] = (
         "record",
         "Gathers values under keys; without keys, as a tuple.",
         (
-            FieldSpec("keys", TEXTUAL, default=(), is_list=True, static=True),
-            FieldSpec("items", ANY_VALUE, is_list=True),
+            _words("keys", default=()),
+            _list("items", ANY_VALUE),
         ),
         (Kind.JSON,),
         _PURE,
@@ -433,26 +440,19 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("name", Kind.TEXT, "`module:function`; the caller says what it stands for"),
             FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
-            FieldSpec(
+            _words(
                 "keys",
-                TEXTUAL,
+                "parameters that the last of them are for; the others go by place",
                 default=(),
-                is_list=True,
-                static=True,
-                doc="parameters that the last of them are for; the others go by place",
             ),
-            FieldSpec(
+            _static(
                 "effect",
-                frozenset({Kind.TEXT}),
+                Kind.TEXT,
+                "pure, idempotent or effect; all but pure ones run in the program's order",
                 default="effect",
-                static=True,
-                doc="pure, idempotent or effect; all but pure ones run in the program's order",
             ),
-            FieldSpec(
-                "signature",
-                frozenset({Kind.TEXT}),
-                static=True,
-                doc="parameters and annotations, which must be the function's",
+            _named(
+                "signature", Kind.TEXT, "parameters and annotations, which must be the function's"
             ),
             FieldSpec(
                 "timeout_s",
@@ -462,19 +462,17 @@ TABLE: tuple[OpSpec, ...] = (
                 unit="seconds",
                 doc="a call that takes longer has failed",
             ),
-            FieldSpec(
+            _static(
                 "on_error",
-                frozenset({Kind.TEXT}),
+                Kind.TEXT,
+                "JSON of what a failed call gives; none: the run fails",
                 default=None,
-                static=True,
-                doc="JSON of what a failed call gives; none: the run fails",
             ),
-            FieldSpec(
+            _static(
                 "path",
-                frozenset({Kind.TEXT}),
+                Kind.TEXT,
+                "the mapped call it is made in, within which calls are counted",
                 default="",
-                static=True,
-                doc="the mapped call it is made in, within which calls are counted",
             ),
             _static(
                 "catches",
@@ -501,55 +499,26 @@ TABLE: tuple[OpSpec, ...] = (
         "Runs a called program for each item of a list; gives lists of what they gave.",
         (
             _static("program", Kind.INT, "its number among the called programs"),
-            FieldSpec("items", frozenset({Kind.LIST, Kind.JSON}), positional=True),
+            _value("items", {Kind.LIST, Kind.JSON}),
             FieldSpec(
                 "caller", STREAMS, doc="a stream of the calling function: paths begin with its own"
             ),
-            FieldSpec(
+            _words(
                 "keys",
-                TEXTUAL,
+                "parameters that `args` are for; the one that is left takes the item",
                 default=(),
-                is_list=True,
-                static=True,
-                doc="parameters that `args` are for; the one that is left takes the item",
             ),
-            FieldSpec("args", ANY_VALUE, default=(), is_list=True),
-            FieldSpec(
-                "width",
-                frozenset({Kind.INT}),
-                default=16,
-                static=True,
-                doc="at most so many run at a time",
-            ),
-            FieldSpec(
+            _list("args", ANY_VALUE, default=()),
+            _static("width", Kind.INT, "at most so many run at a time", default=16),
+            _static(
                 "ordinal",
-                frozenset({Kind.INT}),
+                Kind.INT,
+                "its number among the maps of the caller; none: it is counted",
                 default=None,
-                static=True,
-                doc="its number among the maps of the caller; none: it is counted",
             ),
-            FieldSpec(
-                "names",
-                TEXTUAL,
-                default=(),
-                is_list=True,
-                static=True,
-                doc="variables of the main streams; a list for each",
-            ),
-            FieldSpec(
-                "returns",
-                frozenset({Kind.BOOL}),
-                default=False,
-                static=True,
-                doc="then the list of the values returned",
-            ),
-            FieldSpec(
-                "texts",
-                frozenset({Kind.BOOL}),
-                default=False,
-                static=True,
-                doc="then the list of the main streams' texts",
-            ),
+            _words("names", "variables of the main streams; a list for each", default=()),
+            _static("returns", Kind.BOOL, "then the list of the values returned", default=False),
+            _static("texts", Kind.BOOL, "then the list of the main streams' texts", default=False),
         ),
         (Kind.LIST,),
         _flags(Flag.STOCHASTIC, Flag.OUTPUT, Flag.BEGINS, Flag.CALLS, Flag.UNSURE),
@@ -562,8 +531,8 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _stream(consumes=False),
             _static("name", Kind.TEXT, "the function it belongs to"),
-            FieldSpec("keys", TEXTUAL, default=(), is_list=True, static=True),
-            FieldSpec("items", ANY_VALUE, default=(), is_list=True),
+            _words("keys", default=()),
+            _list("items", ANY_VALUE, default=()),
         ),
         (),
         _flags(Flag.OUTPUT, Flag.TAKES_LOST),
@@ -583,13 +552,7 @@ TABLE: tuple[OpSpec, ...] = (
         (
             _static("target", Kind.TEXT, "the block's name"),
             FieldSpec("args", ANYTHING, default=(), is_list=True, consumes=True),
-            FieldSpec(
-                "bound",
-                frozenset({Kind.INT}),
-                default=0,
-                static=True,
-                doc="how often a run may take it; 0 is any number",
-            ),
+            _static("bound", Kind.INT, "how often a run may take it; 0 is any number", default=0),
         ),
         (),
         _ENDS,
@@ -599,9 +562,9 @@ TABLE: tuple[OpSpec, ...] = (
         "branch",
         "Goes on with one of two blocks, which take no parameters.",
         (
-            FieldSpec("test", frozenset({Kind.BOOL}), positional=True),
-            FieldSpec("then", frozenset({Kind.TEXT}), static=True, doc="the block if it is true"),
-            FieldSpec("orelse", frozenset({Kind.TEXT}), static=True, doc="the block if not"),
+            _value("test", {Kind.BOOL}),
+            _named("then", Kind.TEXT, "the block if it is true"),
+            _named("orelse", Kind.TEXT, "the block if not"),
         ),
         (),
         _ENDS,
@@ -611,9 +574,9 @@ TABLE: tuple[OpSpec, ...] = (
         "switch",
         "Goes on with the block of the case that a text equals; they take no parameters.",
         (
-            FieldSpec("value", TEXTUAL, positional=True),
-            FieldSpec("cases", TEXTUAL, is_list=True, static=True),
-            FieldSpec("targets", TEXTUAL, is_list=True, static=True, doc="a block for each case"),
+            _value("value", TEXTUAL),
+            _words("cases"),
+            _words("targets", "a block for each case"),
             FieldSpec("default", TEXTUAL, static=True, default="", doc="the block for other texts"),
         ),
         (),

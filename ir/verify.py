@@ -39,27 +39,27 @@ from sgc.ir.rules import calls as rules_calls
 from sgc.ir.rules import flow as rules_flow
 from sgc.ir.rules import graph as rules_graph
 from sgc.ir.rules import node as rules_node
-from sgc.ir.rules.graph import Rule
+from sgc.ir.rules.graph import Rule, of_each_node
 from sgc.ir.rules.violation import Breach, SourceLine
 from sgc.ir.text.literals import shown_name
 
 CALLS = "R16 calls"
 RULES: tuple[tuple[str, Rule], ...] = (
-    ("R1 fields", rules_node.check_fields),
-    ("R2 results", rules_node.check_results),
+    ("R1 fields", of_each_node(rules_node.fields)),
+    ("R2 results", of_each_node(rules_node.results)),
     ("R3 names", rules_graph.check_names),
     ("R4 linear-stream", rules_graph.check_linear_streams),
     ("R5 dominance", rules_graph.check_dominance),
     ("R6 blocks", rules_graph.check_blocks),
     ("R7 params", rules_node.check_params),
-    ("R8 keys", rules_node.check_keys),
+    ("R8 keys", of_each_node(rules_node.keys, "record", "publish", "prefetch")),
     ("R9 span", rules_graph.check_spans),
-    ("R10 choices", rules_node.check_choices),
-    ("R12 flow", rules_flow.check_flow),
-    ("R13 functions", rules_flow.check_functions),
-    ("R14 tools", rules_node.check_tools),
-    ("R15 joins", rules_node.check_joins),
-    (CALLS, rules_calls.check_maps),
+    ("R10 choices", of_each_node(rules_node.choices, "select")),
+    ("R12 flow", of_each_node(rules_flow.flow)),
+    ("R13 functions", of_each_node(rules_flow.functions, "compute", "attempt")),
+    ("R14 tools", of_each_node(rules_node.tools)),
+    ("R15 joins", of_each_node(rules_node.joins, "join_first", "winner_values")),
+    (CALLS, of_each_node(rules_calls.maps)),
 )
 SIZE_RULES: tuple[tuple[str, Rule], ...] = (
     ("R6 blocks", rules_graph.check_count),

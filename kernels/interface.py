@@ -1,7 +1,7 @@
 """What every attention backend over a paged pool offers. A page is one token's K and V.
 
-`reference.py` is the plain oracle, `torch_cpu.py` the one that runs; others (Triton,
-FlashInfer) fit the same two calls. Nothing here knows of requests or models.
+`torch_cpu.py` is the one that runs, and tests hold it to a plain one; others (Triton, FlashInfer)
+fit the same two calls. Nothing here knows of requests or models.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
+from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Ragged:
     a row with n new tokens and c pages, token i attends to the first c - n + i + 1 pages.
     """
 
-    row_starts: torch.Tensor
-    pages: torch.Tensor
-    page_starts: torch.Tensor
+    row_starts: Tensor
+    pages: Tensor
+    page_starts: Tensor
 
     def __post_init__(self) -> None:
         assert self.row_starts.ndim == self.pages.ndim == self.page_starts.ndim == 1
@@ -49,7 +49,7 @@ class Heads:
     scale: float
     window: int | None = None
     softcap: float | None = None
-    sinks: torch.Tensor | None = None
+    sinks: Tensor | None = None
 
 
 class PagedAttention(Protocol):
@@ -57,34 +57,21 @@ class PagedAttention(Protocol):
         """What all layers of a step share, worked out once."""
         ...
 
-    def attend(
-        self,
-        q: torch.Tensor,
-        k_pool: torch.Tensor,
-        v_pool: torch.Tensor,
-        plan: Any,
-        heads: Heads,
-    ) -> torch.Tensor:
+    def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Any, heads: Heads) -> Tensor:
         """q: [n_tokens, n_heads, head_dim]; k_pool, v_pool: [n_pages, n_kv_heads, head_dim],
         n_heads a multiple of n_kv_heads; v's head_dim may differ. The new tokens are in the
-        pool already. Gives [n_tokens, n_heads, v_head_dim]."""
+        pool already. Returns [n_tokens, n_heads, v_head_dim]."""
         ...
 
 
-def check_shapes(q: torch.Tensor, k_pool: torch.Tensor, v_pool: torch.Tensor) -> None:
+def check_shapes(q: Tensor, k_pool: Tensor, v_pool: Tensor) -> None:
     assert q.ndim == k_pool.ndim == v_pool.ndim == 3
     assert q.shape[2] == k_pool.shape[2], "q and k differ in head_dim"
     assert k_pool.shape[:2] == v_pool.shape[:2], "k and v differ in pages or heads"
     assert q.shape[1] % k_pool.shape[1] == 0, "n_heads is no multiple of n_kv_heads"
 
 
-def write(
-    k_pool: torch.Tensor,
-    v_pool: torch.Tensor,
-    slots: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-) -> None:
+def write(k_pool: Tensor, v_pool: Tensor, slots: Tensor, k: Tensor, v: Tensor) -> None:
     """Puts new tokens into their pages.
 
     k, v: [n_tokens, n_kv_heads, head_dim]; slots: [n_tokens].
@@ -94,16 +81,3 @@ def write(
     assert v.shape[1:] == v_pool.shape[1:]
     k_pool.index_copy_(0, slots, k)
     v_pool.index_copy_(0, slots, v)
-
-
-def is_visible(
-    query_positions: torch.Tensor, key_positions: torch.Tensor, window: int | None
-) -> torch.Tensor:
-    """Whether a query may see a key: [..., n_queries, n_keys] of bool, by broadcasting.
-
-    query_positions: [..., n_queries, 1]; key_positions: [n_keys].
-    """
-    visible = key_positions <= query_positions
-    if window is not None:
-        visible = visible & (key_positions > query_positions - window)
-    return visible

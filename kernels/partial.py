@@ -6,8 +6,9 @@ cascade inference). Called by `torch_cpu.py`; knows neither pages nor rows.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
-Partial = tuple[torch.Tensor, torch.Tensor]
+Partial = tuple[Tensor, Tensor]
 """An output and its log-sum-exp: one dimension less, float32."""
 
 # torch's own CPU kernel, which `scaled_dot_product_attention` calls without giving the
@@ -16,19 +17,19 @@ _FLASH = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", 
 
 
 def attend_part(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     *,
     scale: float,
-    mask: torch.Tensor | None = None,
+    mask: Tensor | None = None,
     is_causal: bool = False,
     softcap: float | None = None,
 ) -> Partial:
     """q: [b, h, n, head_dim]; k: [b, h, c, head_dim]; v: [b, h, c, v_head_dim]; mask: what is
     added to the scores, broadcast to [b, h, n, c]. Each query sees at least one key.
 
-    Gives [b, h, n, v_head_dim] and [b, h, n]. is_causal: query i sees keys 0 … i.
+    Returns [b, h, n, v_head_dim] and [b, h, n]. is_causal: query i sees keys 0 … i.
     """
     if _FLASH is None or softcap is not None or q.shape[-1] != v.shape[-1]:
         return _attend_plainly(q, k, v, scale, mask, is_causal, softcap)
@@ -37,11 +38,11 @@ def attend_part(
 
 
 def _attend_plainly(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     scale: float,
-    mask: torch.Tensor | None,
+    mask: Tensor | None,
     is_causal: bool,
     softcap: float | None,
 ) -> Partial:
@@ -63,7 +64,7 @@ def merge(one: Partial, other: Partial) -> Partial:
     return torch.lerp(one[0], other[0], weight), torch.logaddexp(one[1], other[1])
 
 
-def add_sinks(part: Partial, sinks: torch.Tensor) -> torch.Tensor:
+def add_sinks(part: Partial, sinks: Tensor) -> Tensor:
     """The output, once a key without a value has its share. sinks: broadcast to the lse."""
     share = torch.sigmoid(part[1] - sinks.float())
     return part[0] * share[..., None].to(part[0].dtype)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from sgc.kernels.shared import Ints, SharedPrefix, shared_prefixes
+from sgc.kernels.shared import Ints, SharedPrefix, ranges, shared_prefixes
 
 MAX_GROUP_PAGES = 32768  # of context, padding included, gathered at once
 
@@ -55,11 +56,11 @@ class Part:
     tokens is in an earlier part; otherwise all are.
     """
 
-    tokens: slice | torch.Tensor
+    tokens: slice | Tensor
     n_rows: int
     n_queries: int
-    pages: torch.Tensor
-    sees: torch.Tensor | None = None
+    pages: Tensor
+    sees: Tensor | None = None
     is_causal: bool = False
     is_first: bool = True
 
@@ -101,10 +102,10 @@ def window_parts(batch: Batch, window: int) -> list[Part]:
 
 
 def _shared(batch: Batch, prefix: SharedPrefix) -> Part:
-    tokens = _ranges(batch.row_starts[prefix.rows], batch.n_new[prefix.rows])
+    tokens = ranges(batch.row_starts[prefix.rows], batch.n_new[prefix.rows])
     at = batch.page_starts[prefix.rows[0]]
     return Part(
-        _slice_or_index(tokens), 1, len(tokens), _tensor(batch.pages[at : at + prefix.n_pages])
+        _slice_or_index(tokens), 1, len(tokens), tensor_of(batch.pages[at : at + prefix.n_pages])
     )
 
 
@@ -113,16 +114,16 @@ def _before(batch: Batch, row: int, start: int) -> Part:
     first, last = batch.row_starts[row : row + 2].tolist()
     at, end = batch.page_starts[row : row + 2].tolist()
     pages = batch.pages[at + start : end - (last - first)]
-    return Part(slice(first, last), 1, last - first, _tensor(pages), is_first=start == 0)
+    return Part(slice(first, last), 1, last - first, tensor_of(pages), is_first=start == 0)
 
 
 def _new(batch: Batch, rows: list[int], n: int, is_first: bool) -> Part:
     """The new tokens of rows with equally many of them, among themselves."""
     lengths = np.full(len(rows), n)
-    tokens = _ranges(batch.row_starts[rows], lengths)
-    pages = batch.pages[_ranges(batch.page_starts[1:][rows] - n, lengths)]
+    tokens = ranges(batch.row_starts[rows], lengths)
+    pages = batch.pages[ranges(batch.page_starts[1:][rows] - n, lengths)]
     return Part(
-        _slice_or_index(tokens), len(rows), n, _tensor(pages), is_causal=True, is_first=is_first
+        _slice_or_index(tokens), len(rows), n, tensor_of(pages), is_causal=True, is_first=is_first
     )
 
 
@@ -134,7 +135,7 @@ def _banded(batch: Batch, row: int, start: int, window: int) -> Part:
     sees = (keys <= queries) & (keys > queries - window)
     pages = batch.pages[batch.page_starts[row] + start : batch.page_starts[row + 1]]
     return Part(
-        slice(first, last), 1, last - first, _tensor(pages), torch.from_numpy(sees)[None, None]
+        slice(first, last), 1, last - first, tensor_of(pages), torch.from_numpy(sees)[None, None]
     )
 
 
@@ -172,24 +173,24 @@ def _join(batch: Batch, rows: Ints, start: Ints, window: int | None) -> Part | N
     n_saved = len(np.unique(n_new)) + np.count_nonzero(n_own > n_new) - 1
     if n_saved == 0:
         return None
-    pages = batch.pages[_ranges(batch.page_starts[rows] + start[rows], n_own)]
+    pages = batch.pages[ranges(batch.page_starts[rows] + start[rows], n_own)]
     keys, key_of_page = np.unique(pages, return_inverse=True)
     n_pairs = n_new.sum() * len(keys)
     if n_pairs - n_new @ n_own > n_saved * PAIRS_OF_A_CALL or n_pairs > MAX_JOINED_PAIRS:
         return None
     ends = n_own.cumsum()
-    last = _ranges(ends - n_new, n_new)  # each token among the pages
+    last = ranges(ends - n_new, n_new)  # each token among the pages
     first = np.repeat(ends - n_own, n_new)
     if window is not None:
         first = np.maximum(first, last - window + 1)
     n_seen = last - first + 1
     sees = np.zeros((len(last), len(keys)), bool)
-    sees[np.repeat(np.arange(len(last)), n_seen), key_of_page[_ranges(first, n_seen)]] = True
+    sees[np.repeat(np.arange(len(last)), n_seen), key_of_page[ranges(first, n_seen)]] = True
     return Part(
-        _slice_or_index(_ranges(batch.row_starts[rows], n_new)),
+        _slice_or_index(ranges(batch.row_starts[rows], n_new)),
         1,
         len(last),
-        _tensor(keys),
+        tensor_of(keys),
         torch.from_numpy(sees)[None, None],
         is_first=window is not None or int(start[rows[0]]) == 0,
     )
@@ -226,22 +227,15 @@ def _group(batch: Batch, rows: Ints, start: Ints, lengths: Ints, is_first: bool)
     at = (batch.page_starts[rows] + start)[:, None] + np.where(is_own, within, 0)
     sees = None if is_own.all() else torch.from_numpy(is_own)[:, None, None]
     tokens = _slice_or_index(batch.row_starts[rows])
-    return Part(tokens, len(rows), 1, _tensor(batch.pages[at].ravel()), sees, is_first=is_first)
+    return Part(tokens, len(rows), 1, tensor_of(batch.pages[at].ravel()), sees, is_first=is_first)
 
 
-def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """The integers start … start + length - 1 of each, one after the other."""
-    ends = lengths.cumsum()
-    ranges: Ints = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
-    return ranges
-
-
-def _slice_or_index(tokens: Ints) -> slice | torch.Tensor:
+def _slice_or_index(tokens: Ints) -> slice | Tensor:
     first, n = int(tokens[0]), len(tokens)
     if tokens[-1] - first == n - 1 and bool((np.diff(tokens) == 1).all()):
         return slice(first, first + n)
-    return _tensor(tokens)
+    return tensor_of(tokens)
 
 
-def _tensor(values: Ints) -> torch.Tensor:
+def tensor_of(values: Ints) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values))

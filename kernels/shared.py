@@ -14,6 +14,13 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 
+def ranges(starts: Ints, lengths: Ints) -> Ints:
+    """The integers start … start + length - 1 of each, one after the other."""
+    ends = lengths.cumsum()
+    found: Ints = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SharedPrefix:
     """rows: [n], ascending, whose contexts all begin with the same n_pages pages."""

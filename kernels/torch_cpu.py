@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from sgc.kernels.interface import Heads, Ragged, check_shapes
 from sgc.kernels.partial import Partial, add_sinks, attend_part, merge
@@ -31,7 +32,7 @@ class Plan:
     longest: int
     full: list[Part]
     windowed: dict[int, list[Part]] = field(default_factory=dict)
-    masks: dict[tuple[int, torch.dtype], torch.Tensor] = field(default_factory=dict)
+    masks: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict)
 
     def parts(self, window: int | None) -> list[Part]:
         if window is None or window >= self.longest:
@@ -40,7 +41,7 @@ class Plan:
             self.windowed[window] = window_parts(self.batch, window)
         return self.windowed[window]
 
-    def mask(self, part: Part, dtype: torch.dtype) -> torch.Tensor | None:
+    def mask(self, part: Part, dtype: torch.dtype) -> Tensor | None:
         """What is added to the part's scores."""
         if part.sees is None:
             return None
@@ -62,14 +63,7 @@ class TorchCpuAttention:
         full = full_parts(batch, self._min_pages, self._min_saved)
         return Plan(batch, int(batch.n_context.max()), full)
 
-    def attend(
-        self,
-        q: torch.Tensor,
-        k_pool: torch.Tensor,
-        v_pool: torch.Tensor,
-        plan: Plan,
-        heads: Heads,
-    ) -> torch.Tensor:
+    def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Tensor:
         check_shapes(q, k_pool, v_pool)
         n_kv = k_pool.shape[1]
         grouped = q.view(len(q), n_kv, -1, q.shape[2])  # [n_tokens, n_kv_heads, group, head_dim]
@@ -78,9 +72,7 @@ class TorchCpuAttention:
         return out.reshape(q.shape[0], q.shape[1], v_pool.shape[2])
 
 
-def _attend_all(
-    q: torch.Tensor, k_pool: torch.Tensor, v_pool: torch.Tensor, plan: Plan, heads: Heads
-) -> Partial:
+def _attend_all(q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Partial:
     """As `_attend`, over all parts of the batch."""
     done: Partial | None = None
     for part in plan.parts(heads.window):
@@ -101,16 +93,11 @@ def _attend_all(
 
 
 def _attend(
-    q: torch.Tensor,
-    k_pool: torch.Tensor,
-    v_pool: torch.Tensor,
-    part: Part,
-    plan: Plan,
-    heads: Heads,
+    q: Tensor, k_pool: Tensor, v_pool: Tensor, part: Part, plan: Plan, heads: Heads
 ) -> Partial:
     """q: [n, n_kv_heads, group, head_dim], the part's tokens.
 
-    Gives [n, n_kv_heads, group, v_head_dim] and [n, n_kv_heads, group].
+    Returns [n, n_kv_heads, group, v_head_dim] and [n, n_kv_heads, group].
     """
     b, n, n_kv, group = part.n_rows, part.n_queries, q.shape[1], q.shape[2]
     k, v = _gather(k_pool, part), _gather(v_pool, part)
@@ -132,7 +119,7 @@ def _attend(
     return out.flatten(0, 1), lse.view(b, n_kv, group, n).permute(0, 3, 1, 2).flatten(0, 1)
 
 
-def _gather(pool: torch.Tensor, part: Part) -> torch.Tensor:
+def _gather(pool: Tensor, part: Part) -> Tensor:
     """[n_rows, n_kv_heads, n_keys, head_dim]"""
     taken = pool.flatten(1).index_select(0, part.pages)
     return taken.view(part.n_rows, -1, *pool.shape[1:]).transpose(1, 2)

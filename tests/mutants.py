@@ -32,7 +32,7 @@ PASSES = (
         ("{Kind.LIST, Kind.JSON}", "()"),
         ("for key in self.order[n_before:]:", "for key in ():"),
         ("if any(Flag.CUTS in node.flags for node in graph.nodes()):", "if False:"),
-        (".is_label)", '.is_label and each[0] != "stop")'),
+        ("if name not in labels]", 'if name not in {*labels, "stop"}]'),
         ('if dict(node.fields).get("hidden") == Lit(True) and', "if False and"),
     ),
     *_of(
@@ -68,7 +68,7 @@ PASSES = (
         "passes/exact/fold_constants.py",
         "tests/passes/test_passes.py tests/passes/test_folding.py",
         ("index is None or uses[stream.name] != 1", "index is None"),
-        ('node.op == "const" and not node.text("text")', "False"),
+        ('constant_text(node) == ""', "False"),
     ),
     *_of(
         "passes/exact/fold_values.py",
@@ -116,8 +116,8 @@ VERIFIER = (
         ("if row.is_required and row.name not in names:", "if False:"),
         ("if depth > MAX_DEPTH:", "if False:"),
         ("not 0 < seconds < math.inf", "not 0 <= seconds < math.inf"),
-        ("if len(keys) > len(args):", "if False:"),
-        ("not 1 <= k.value <= n", "not 0 <= k.value <= n"),
+        ("if len(names) > len(args):", "if False:"),
+        ("not 1 <= k <= n", "not 0 <= k <= n"),
         ("if options and isinstance(text, str) and text not in options:", "if False:"),
     ),
     *_of(

@@ -101,8 +101,8 @@ def _add_edge(dag: nx.DiGraph[int], start: int, end: int, name: str) -> None:
 
 def consumed(node: Node) -> list[str]:
     """The stream states a node uses up, and whatever else a jump hands on."""
-    by_name = {row.name for row in node.spec.fields if row.consumes}
-    taken = [op for name, op in node.fields if name in by_name]
+    consuming = node.spec.consuming
+    taken = [op for name, op in node.fields if name in consuming]
     # A jump hands on values of any type; those who ask know which of them are streams.
     return [name for operand in taken for name in operand_refs(operand)]
 
@@ -116,7 +116,7 @@ class Tree:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The parent of each name that hangs on a root, by the way on which it was found first."""
+        """The parent of each name that hangs on a root, by the path on which it was found first."""
         parents: dict[str, str] = {}
         seen = set(self.roots)
         queue = list(self.roots)
@@ -224,7 +224,7 @@ def jump_args(jump: Node) -> tuple[Operand, ...]:
 
 
 def downward(graph: Graph) -> list[int]:
-    """The blocks by number, each after those that every way to it passes; the unreached last."""
+    """The blocks by number, each after those that every path to it passes; the unreached last."""
     numbers = {block.name: number for number, block in enumerate(graph.blocks)}
     done: list[int] = []
     seen: set[int] = set()

@@ -73,12 +73,10 @@ class _Reader:
 
     def _check_versions(self) -> None:
         found = self._program.op_table_version
-        if found > OP_TABLE_VERSION:
+        if found != OP_TABLE_VERSION:
+            hint = UPGRADE if found > OP_TABLE_VERSION else "compile the program again"
             expected = f"expected version {OP_TABLE_VERSION} of the table of ops"
-            raise self._error(f"{expected}, found {found}", UPGRADE)
-        if found < OP_TABLE_VERSION:
-            expected = f"expected version {OP_TABLE_VERSION} of the table of ops"
-            raise self._error(f"{expected}, found {found}", "compile the program again")
+            raise self._error(f"{expected}, found {found}", hint)
         size = self._program.ByteSize()
         self._program.DiscardUnknownFields()
         if self._program.ByteSize() != size:

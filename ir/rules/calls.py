@@ -9,19 +9,15 @@ from sgc.ir.graph import Graph, Lit, Node, Operand, Param, Ref
 from sgc.ir.limits import MAX_CALLED, MAX_NESTING, MAX_WIDTH
 from sgc.ir.op_specs import Flag
 from sgc.ir.rules.graph import Context
+from sgc.ir.rules.node import number
 from sgc.ir.rules.violation import Breach
 from sgc.ir.text.literals import shown_name, shown_value
 from sgc.ir.types import MEDIA, Type
 
 
-def check_maps(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        if Flag.CALLS in node.flags:
-            for message in _map_messages(node, context):
-                yield context.breach(rule, f"{node.op}: {message}", place)
-
-
-def _map_messages(node: Node, context: Context) -> Iterator[str]:
+def maps(node: Node, context: Context) -> Iterator[str]:
+    if Flag.CALLS not in node.flags:
+        return
     width, ordinal = number(node, "width"), number(node, "ordinal")
     if width is not None and not 1 <= width <= MAX_WIDTH:
         yield f"width is from 1 to {MAX_WIDTH}, found {width}"
@@ -71,13 +67,6 @@ def _given_type(
     if definition is None:
         return None
     return definition.value.type if name in given else definition.value.type.item
-
-
-def number(node: Node, name: str) -> int | None:
-    """A field that is a whole number; None where it is none."""
-    operand = node.get(name)
-    is_number = isinstance(operand, Lit) and type(operand.value) is int
-    return operand.value if is_number else None  # type: ignore[union-attr,return-value]
 
 
 def check_called(rule: str, graph: Graph) -> Iterator[Breach]:

@@ -9,31 +9,23 @@ from sgc.ir.functions import FUNCTIONS, FunctionSpec
 from sgc.ir.graph import Lit, Node, Operand, Ref, Value
 from sgc.ir.rules.graph import Context
 from sgc.ir.rules.node import misfit, shown, shown_type
-from sgc.ir.rules.violation import Breach
 from sgc.ir.text.literals import shown_label
 from sgc.ir.types import Type
 
 
-def check_flow(rule: str, context: Context) -> Iterator[Breach]:
-    blocks = {block.name: block for block in context.graph.blocks}
-    entry = context.graph.blocks[0].name if context.graph.blocks else ""
-    for place, node in context.nodes:
-        for name in successors(node):
-            if name not in blocks:
-                message = f"{node.op}: there is no block {shown_label(name)}"
-                yield context.breach(rule, message, place)
-            elif name == entry:
-                message = f"{node.op}: nothing goes back to the entry block {shown_label(name)}"
-                yield context.breach(rule, message, place)
-            elif node.op != "jump" and blocks[name].params:
-                message = f"{node.op}: {shown_label(name)} takes parameters, which only jump gives"
-                yield context.breach(rule, message, place)
-        if node.op == "switch":
-            for message in _switch_messages(node):
-                yield context.breach(rule, f"switch: {message}", place)
-        if node.op == "jump" and successors(node) and successors(node)[0] in blocks:
-            for message in _jump_messages(node, blocks[successors(node)[0]].params, context):
-                yield context.breach(rule, f"jump: {message}", place)
+def flow(node: Node, context: Context) -> Iterator[str]:
+    targets, entry = successors(node), context.graph.blocks[0].name
+    for name in targets:
+        if name not in context.params:
+            yield f"there is no block {shown_label(name)}"
+        elif name == entry:
+            yield f"nothing goes back to the entry block {shown_label(name)}"
+        elif node.op != "jump" and context.params[name]:
+            yield f"{shown_label(name)} takes parameters, which only jump gives"
+    if node.op == "switch":
+        yield from _switch_messages(node)
+    if node.op == "jump" and targets and targets[0] in context.params:
+        yield from _jump_messages(node, context.params[targets[0]], context)
 
 
 def _switch_messages(node: Node) -> Iterator[str]:
@@ -76,14 +68,7 @@ def _is_within(type_: Type, wide: Type, context: Context) -> bool:
     return bool(type_.options) and context.options(type_) <= context.options(wide)
 
 
-def check_functions(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        if node.op in ("compute", "attempt"):
-            for message in _function_messages(node, context):
-                yield context.breach(rule, f"{node.op}: {message}", place)
-
-
-def _function_messages(node: Node, context: Context) -> Iterator[str]:
+def functions(node: Node, context: Context) -> Iterator[str]:
     fn, args = node.get("fn"), node.get("args")
     if not isinstance(fn, Lit) or not isinstance(args, tuple):
         return

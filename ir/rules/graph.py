@@ -118,6 +118,18 @@ def _transitive(flow: nx.DiGraph[int]) -> list[int]:
 Rule = Callable[[str, Context], Iterator[Breach]]
 
 
+def of_each_node(messages: Callable[[Node, Context], Iterator[str]], *ops: str) -> Rule:
+    """A rule about one node at a time, of these ops if any are named."""
+
+    def check(rule: str, context: Context) -> Iterator[Breach]:
+        for place, node in context.nodes:
+            if not ops or node.op in ops:
+                for message in messages(node, context):
+                    yield context.breach(rule, f"{node.op}: {message}", place)
+
+    return check
+
+
 def check_names(rule: str, context: Context) -> Iterator[Breach]:
     first: dict[str, Place] = {}
     for definition in analysis.all_definitions(context.graph):
@@ -183,7 +195,7 @@ def _repeats(
 
 
 def _after(context: Context, block: int, home: int) -> int:
-    """The blocks that can run after a block, as bits, on ways that do not pass its home."""
+    """The blocks that can run after a block, as bits, on paths that do not pass its home."""
     reached = context.reached
     if home < 0 or not reached[block] >> home & 1:
         return reached[block]
@@ -277,7 +289,7 @@ def check_spans(rule: str, context: Context) -> Iterator[Breach]:
         start, end = map(dict(node.fields).get, span)
         if not isinstance(start, Ref) or not isinstance(end, Ref):
             continue
-        # Where ways have joined, what a state continues is not written down.
+        # Where paths have joined, what a state continues is not written down.
         is_joined = bool(joined) and end.name in tree and tree.root_of[end.name] in joined
         is_known = start.name in tree and end.name in tree and not is_joined
         if is_known and not tree.is_at_or_above(start.name, end.name):

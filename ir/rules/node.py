@@ -19,14 +19,8 @@ _KIND_OF_LITERAL = {str: Kind.TEXT, int: Kind.INT, float: Kind.FLOAT, bool: Kind
 _MAX_SHOWN = 40
 
 
-def check_fields(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        for message in _field_messages(node, context):
-            yield context.breach(rule, f"{node.op}: {message}", place)
-
-
-def _field_messages(node: Node, context: Context) -> Iterator[str]:
-    rows = {row.name: row for row in node.spec.fields}
+def fields(node: Node, context: Context) -> Iterator[str]:
+    rows = node.spec.by_name
     names = [name for name, _ in node.fields]
     for name, operand in node.fields:
         if name not in rows:
@@ -50,23 +44,25 @@ def _operand_messages(row: FieldSpec, operand: Operand, context: Context) -> Ite
     else:
         items = operand if row.is_list and isinstance(operand, tuple) else (operand,)
         for item in items:
-            found = _misfit(item, row.kinds, context)
+            found = misfit(item, row.kinds, context)
             if found:
                 of_list = "a list of " if row.is_list else ""
                 yield f"field {row.name} takes {of_list}{_kinds_text(row.kinds)}, found {found}"
 
 
-def _misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
+def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
     """What was found where an operand is of none of the kinds; else nothing."""
     if isinstance(operand, Ref):
         definition = context.definitions.get(operand.name)  # an undefined one is R5's to tell
         is_fit = definition is None or definition.value.type.kind in kinds
-        return "" if is_fit or not definition else _typed(operand, definition.value.type)
+        if is_fit or definition is None:
+            return ""
+        return f"{shown(operand)} of type {shown_type(definition.value.type)}"
     if isinstance(operand, Lit):
         return "" if _literal_fits(operand, kinds) else shown(operand)
     if Kind.LIST not in kinds:
         return shown(operand)
-    return next(filter(None, (_misfit(item, ANY_VALUE, context) for item in operand)), "")
+    return next(filter(None, (misfit(item, ANY_VALUE, context) for item in operand)), "")
 
 
 def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
@@ -74,10 +70,6 @@ def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
     if literal.value is None:
         return Kind.JSON in kinds
     return _KIND_OF_LITERAL.get(type(literal.value)) in kinds
-
-
-def _typed(ref: Ref, type_: Type) -> str:
-    return f"{shown(ref)} of type {shown_type(type_)}"
 
 
 def shown(operand: Operand) -> str:
@@ -97,23 +89,12 @@ def _kinds_text(kinds: frozenset[Kind]) -> str:
     return " or ".join(kind for kind in Kind if kind in kinds)
 
 
-def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
-    """What was found where an operand is of none of the kinds; else nothing."""
-    return _misfit(operand, kinds, context)
-
-
-def check_results(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        for message in _result_messages(node):
-            yield context.breach(rule, f"{node.op}: {message}", place)
-
-
-def _result_messages(node: Node) -> Iterator[str]:
+def results(node: Node, context: Context) -> Iterator[str]:
     kinds = list(node.spec.results)
     if Flag.CALLS in node.flags:
         kinds *= n_gathered(node)
     elif node.spec.variadic_results:
-        n_repeats = _repeats(node)
+        n_repeats = number(node, "n")
         if n_repeats is None:
             return
         if n_repeats < 1:
@@ -142,12 +123,11 @@ def n_gathered(node: Node) -> int:
     return (len(names) if isinstance(names, tuple) else 0) + flags.count(Lit(True))
 
 
-def _repeats(node: Node) -> int | None:
-    """How often the last result repeats: `n`; None where R1 has already told what is wrong."""
-    operand = dict(node.fields).get("n")
-    if isinstance(operand, Lit) and type(operand.value) is int:
-        return operand.value
-    return None
+def number(node: Node, name: str) -> int | None:
+    """A field that is a whole number; None where it is none, which is R1's to tell."""
+    operand = node.get(name)
+    is_number = isinstance(operand, Lit) and type(operand.value) is int
+    return operand.value if is_number else None  # type: ignore[union-attr,return-value]
 
 
 def check_params(rule: str, context: Context) -> Iterator[Breach]:
@@ -181,9 +161,9 @@ def _is_default(operand: Operand, type_: Type, context: Context) -> bool:
 PREFETCHED = ("const", "value", "role_begin", "role_end")
 
 
-def _prefetch_messages(node: Node) -> Iterator[str]:
-    fields = dict(node.fields)
-    kinds, pieces = fields.get("kinds"), fields.get("pieces")
+def _of_prefetch(node: Node) -> Iterator[str]:
+    given = dict(node.fields)
+    kinds, pieces = given.get("kinds"), given.get("pieces")
     if not isinstance(kinds, tuple) or not isinstance(pieces, tuple):
         return
     if len(kinds) != len(pieces):
@@ -196,81 +176,58 @@ def _prefetch_messages(node: Node) -> Iterator[str]:
             yield f"a {kind.value} is a text that is written down, found {shown(piece)}"
 
 
-def check_keys(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        if node.op == "prefetch":
-            for message in _prefetch_messages(node):
-                yield context.breach(rule, f"prefetch: {message}", place)
-        if node.op not in ("record", "publish"):
-            continue
-        fields = dict(node.fields)
-        keys, items = fields.get("keys", ()), fields.get("items", ())
-        if not isinstance(keys, tuple) or not isinstance(items, tuple):
-            continue
-        is_bare = node.op == "record" and not keys  # a tuple of values
-        if not is_bare and len(keys) != len(items):
-            message = f"{node.op}: {len(keys)} keys for {len(items)} items"
-            yield context.breach(rule, message, place)
+def keys(node: Node, context: Context) -> Iterator[str]:
+    if node.op == "prefetch":
+        yield from _of_prefetch(node)
+        return
+    given = dict(node.fields)
+    names, items = given.get("keys", ()), given.get("items", ())
+    if isinstance(names, tuple) and isinstance(items, tuple):
+        is_bare = node.op == "record" and not names  # a tuple of values
+        if not is_bare and len(names) != len(items):
+            yield f"{len(names)} keys for {len(items)} items"
 
 
 EFFECTS = ("pure", "idempotent", "effect")
 
 
-def check_tools(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        if Flag.HOST in node.flags:
-            for message in _host_messages(node):
-                yield context.breach(rule, f"{node.op}: {message}", place)
-
-
-def _host_messages(node: Node) -> Iterator[str]:
-    effect, keys, args = node.get("effect"), node.get("keys"), node.get("args")
+def tools(node: Node, context: Context) -> Iterator[str]:
+    if Flag.HOST not in node.flags:
+        return
+    effect, names, args = node.get("effect"), node.get("keys"), node.get("args")
     timeout = node.get("timeout_s")
     if isinstance(effect, Lit) and effect.value not in EFFECTS:
         yield f"effect is one of {', '.join(EFFECTS)}, found {shown(effect)}"
-    if isinstance(keys, tuple) and isinstance(args, tuple):
-        if len(keys) > len(args):
-            yield f"{len(keys)} keys for {len(args)} arguments"
-        if len(set(keys)) < len(keys):
+    if isinstance(names, tuple) and isinstance(args, tuple):
+        if len(names) > len(args):
+            yield f"{len(names)} keys for {len(args)} arguments"
+        if len(set(names)) < len(names):
             yield "a key is there twice"
     seconds = timeout.value if isinstance(timeout, Lit) else None
     if isinstance(seconds, (int, float)) and not 0 < seconds < math.inf:
         yield f"timeout_s is a positive number of seconds, found {seconds!r}"
 
 
-def check_joins(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        for message in _join_messages(node):
-            yield context.breach(rule, f"{node.op}: {message}", place)
-
-
-def _join_messages(node: Node) -> Iterator[str]:
+def joins(node: Node, context: Context) -> Iterator[str]:
     if node.op == "join_first":
-        entries, k = node.get("entries"), node.get("k")
+        entries, k = node.get("entries"), number(node, "k")
         n = len(entries) if isinstance(entries, tuple) else 0
-        if isinstance(k, Lit) and type(k.value) is int and not 1 <= k.value <= n:
-            yield f"k is from 1 to {n}, the number of entries, found {k.value}"
-    if node.op == "winner_values":
+        if k is not None and not 1 <= k <= n:
+            yield f"k is from 1 to {n}, the number of entries, found {k}"
+    else:
         owners, items = node.get("owners"), node.get("items")
         if isinstance(owners, tuple) and isinstance(items, tuple) and len(owners) != len(items):
             yield f"{len(owners)} owners for {len(items)} items"
 
 
-def check_choices(rule: str, context: Context) -> Iterator[Breach]:
-    for place, node in context.nodes:
-        if node.op == "select":
-            for message in _choice_messages(node, context):
-                yield context.breach(rule, f"select: {message}", place)
-
-
-def _choice_messages(node: Node, context: Context) -> Iterator[str]:
-    choices = dict(node.fields).get("choices")
-    if choices == ():
+def choices(node: Node, context: Context) -> Iterator[str]:
+    given = dict(node.fields).get("choices")
+    if given == ():
         yield "choices is empty; there must be at least one"
-    if not isinstance(choices, tuple):
+    if not isinstance(given, tuple):
         return
     options = context.options(node.results[-1].type) if node.results else None
-    for choice in choices:
+    for choice in given:
         text = choice.value if isinstance(choice, Lit) else None
         if options and isinstance(text, str) and text not in options:
             result = shown_value(node.results[-1].name)

@@ -10,12 +10,13 @@ string each, sampled alike, with nothing but constant text and arguments between
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from sgc.ir.analysis.dependencies import consumed
-from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
+from sgc.ir.graph import Block, Graph, Lit, Node, Operand
 from sgc.ir.sampling import SAMPLING
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.appended import appended_value, constant_text, is_one_of
+from sgc.passes.rewriting import with_blocks, with_nodes
 
 BYTES_A_TOKEN = 2  # of constant text, at the least: what is asked for is a bound, not a wish
 ARGUMENT_BYTES = 32  # of an argument, as far as anybody can know
@@ -30,9 +31,7 @@ _BINDING = (
 
 def fuse_calls(graph: Graph) -> Graph:
     given = {param.value.name for param in graph.params}
-    blocks = tuple(_fused(block, given) for block in graph.blocks)
-    same = all(one is two for one, two in zip(blocks, graph.blocks, strict=True))
-    return graph if same else replace(graph, blocks=blocks)
+    return with_blocks(graph, (_fused(block, given) for block in graph.blocks))
 
 
 def _fused(block: Block, given: set[str]) -> Block:
@@ -43,9 +42,7 @@ def _fused(block: Block, given: set[str]) -> Block:
         first = row[0]
         if len(row) > 1 and n_ahead <= MAX_AHEAD and not _literal(first, "ahead"):
             marked[id(first)] = first.with_fields(ahead=Lit(n_ahead))
-    if not marked:
-        return block
-    return replace(block, nodes=tuple(marked.get(id(node), node) for node in block.nodes))
+    return with_nodes(block, (marked.get(id(node), node) for node in block.nodes))
 
 
 def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
@@ -58,9 +55,9 @@ def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
         row, n_bytes, n_between = [node], 0, 0
         following = after.get(node.results[0].name)
         while following is not None:
-            if following.op == "const":
-                n_between += len(following.text("text").encode("utf-8", "surrogatepass"))
-            elif following.op == "append" and _is_one_of(following.get("value"), given):
+            if (text := constant_text(following)) is not None:
+                n_between += len(text.encode("utf-8", "surrogatepass"))
+            elif is_one_of(appended_value(following), given):
                 n_between += ARGUMENT_BYTES
             elif _is_fusible(following) and _is_alike(node, following):
                 row.append(following)
@@ -70,10 +67,6 @@ def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
                 break
             following = after.get(following.results[0].name)
         yield row, n_bytes
-
-
-def _is_one_of(operand: Operand, names: set[str]) -> bool:
-    return isinstance(operand, Ref) and operand.name in names
 
 
 def _is_fusible(node: Node) -> bool:

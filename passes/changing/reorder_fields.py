@@ -16,6 +16,7 @@ from itertools import groupby
 from sgc.ir.analysis.dependencies import consumed
 from sgc.ir.graph import Graph, Lit, Node, Ref, make_node
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.appended import appended_value, constant_text, is_one_of
 
 SEPARATORS = ("\n\n", ",\n", "\n", "; ", ", ", " | ", "\t")
 MAX_LABEL_CHARS = 80
@@ -84,7 +85,7 @@ def _chains(graph: Graph) -> list[list[Node]]:
         before = next(iter(consumed(node)), "")
         if node.op not in _KNOWN or before in generated:
             generated.update(value.name for value in node.results)
-        elif node.op == "const" or _param(node) in params:
+        elif constant_text(node) is not None or is_one_of(appended_value(node), params):
             chain = chains.pop(before, None) if uses[before] == 1 else None
             if chain is None:
                 found.append(chain := [])

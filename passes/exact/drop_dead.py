@@ -85,7 +85,7 @@ def _with_children(fork: Node, n: int) -> Node:
 
 
 def _forking(graph: Graph, alive: Liveness) -> set[str]:
-    """The states whose stream forks later, on some way, into children that are needed."""
+    """The states whose stream forks later, on some path, into children that are needed."""
     before: dict[str, list[str]] = {}  # the states that a state is made of, in the same stream
     queue: list[str] = []
     for param, arg in handed_on(graph):

@@ -13,23 +13,23 @@ from itertools import groupby
 
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref
 from sgc.passes.base import Pass, Preserves
-from sgc.passes.rewriting import closed, renamed
+from sgc.passes.facts.appended import constant_text
+from sgc.passes.rewriting import closed, renamed, with_blocks, with_nodes
 
 
 def fold_constants(graph: Graph) -> Graph:
     uses = Counter(name for node in graph.nodes() for name in node.refs())
     left_out: dict[str, Operand] = {}
-    folded = [_fold_block(block, uses, left_out) for block in graph.blocks]
+    folded = [_folded(block, uses, left_out) for block in graph.blocks]
     names = closed(left_out)
     # What a block leaves out, others may have used.
-    blocks = tuple(
-        replace(block, nodes=tuple(renamed(node, names) for node in block.nodes))
-        for block in folded
+    pairs = zip(graph.blocks, folded, strict=True)
+    return with_blocks(
+        graph, (with_nodes(block, (renamed(n, names) for n in nodes)) for block, nodes in pairs)
     )
-    return graph if blocks == graph.blocks else replace(graph, blocks=blocks)
 
 
-def _fold_block(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> Block:
+def _folded(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> list[Node]:
     kept: list[Node | None] = []
     at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
     texts: dict[int, list[str]] = {}  # by index in `kept`, of consts that several become
@@ -53,8 +53,7 @@ def _fold_block(block: Block, uses: Counter[str], left_out: dict[str, Operand]) 
         last = kept[index]
         assert last is not None
         kept[index] = last.with_fields(text=Lit("".join(parts)))
-    nodes = _drop_empty([node for node in kept if node is not None], left_out)
-    return replace(block, nodes=tuple(nodes))
+    return _drop_empty([node for node in kept if node is not None], left_out)
 
 
 def _foldable_before(
@@ -89,7 +88,7 @@ def _drop_empty(nodes: list[Node], left_out: dict[str, Operand]) -> list[Node]:
     """Removes constants without text; the state after them is the state before."""
     kept: list[Node] = []
     for node in nodes:
-        if node.op == "const" and not node.text("text"):
+        if constant_text(node) == "":
             before = node.get("stream")
             assert isinstance(before, Ref)
             left_out[node.results[0].name] = left_out.get(before.name, before)

@@ -2,7 +2,7 @@
 
 A branch or switch on a literal, or whose arms go on alike, becomes a jump; blocks that nothing
 reaches go; a block that only one jump leads to joins the one before it. Where a value can be one
-that was not set on the way taken, or of a child that was cut off, using it fails: there a test
+that was not set on the path taken, or of a child that was cut off, using it fails: there a test
 stays though its arms are alike, as it may be what fails.
 """
 

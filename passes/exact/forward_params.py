@@ -1,4 +1,4 @@
-"""Forwards values to where blocks take them as parameters, if they are the same on every way.
+"""Forwards values to where blocks take them as parameters, if they are the same on every path.
 
 A parameter that every jump gives one value (or itself, round a loop) becomes that value: what
 uses it need not wait for the test that led there, and other passes see where it comes from.

@@ -4,7 +4,7 @@ Values get numbers, and what surely has the same value gets the same one: a stre
 its history, a pure node that of its operands. A generation of the same history that draws nothing
 (greedy by a literal, or with the same literal seed; a `select` without a temperature) becomes a
 `share` of the first one; an equal pure node is left out. The first one lies in the same block or in
-one that every way there passes. What depends on arguments or a run's options is left to run time
+one that every path there passes. What depends on arguments or a run's options is left to run time
 (`executor/keep/single_flight.py`). Programs with a join that cuts children off are left alone:
 the first one's child might be cut off.
 """
@@ -73,7 +73,7 @@ class _Sharing:
     def _shared(self, node: Node) -> Node | None:
         """What stands in the place of a node; None for one that is left out."""
         flags = node.flags
-        if node.op == "stream":
+        if Flag.EMPTY in flags:
             self._numbers[node.results[0].name] = 0
         elif Flag.SAME in flags:
             for value in node.results:
@@ -134,9 +134,9 @@ class _Sharing:
                 self._numbers[value.name] = self._number_of(node.get(field))
 
     def _key(self, node: Node) -> Key:
-        given = (each for each in node.fields if not node.spec.field(each[0]).is_label)
-        fields = [(name, self._key_of(operand)) for name, operand in given]
-        return (node.op, *fields, *(value.type for value in node.results))
+        labels = node.spec.labels
+        given = [(name, self._key_of(each)) for name, each in node.fields if name not in labels]
+        return (node.op, *given, *(value.type for value in node.results))
 
     def _key_of(self, operand: Operand) -> Hashable:
         if isinstance(operand, Ref):

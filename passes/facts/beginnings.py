@@ -14,6 +14,8 @@ from sgc.ir.analysis.dependencies import consumed, jump_args, jump_target
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, Value
 from sgc.ir.limits import MAX_NESTING
 from sgc.ir.op_specs import Flag
+from sgc.passes.facts.appended import is_one_of
+from sgc.passes.facts.calls import arguments_of, program_of
 from sgc.passes.facts.slow_dependencies import NEVER, Waits
 
 Piece = tuple[str, Operand]  # as in the op `prefetch`: its kind, and the text or the role's name
@@ -23,6 +25,7 @@ _PIECES = {
     "const": ("const", "text"), "append": ("value", "value"),
     "role_begin": ("role_begin", "role"), "role_end": ("role_end", "role"),
 }  # fmt: skip
+_MARKS = frozenset({Flag.HINT, Flag.APPENDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +103,19 @@ class _Finder:
 
     def _take(self, node: Node, block: int, arguments: set[str]) -> None:
         """Notes what a node adds to a beginning, if that is known at the start of a run."""
-        if node.op == "stream":
+        if Flag.EMPTY in node.flags:
             self._chains[node.results[0].name] = _Chain(None, block)
             return
         piece = _piece(node)
-        is_known = piece is not None and (
-            isinstance(piece[1], Lit) or _is_one_of(piece[1], arguments)
-        )
-        if is_known or node.op == "cache":  # a mark adds nothing
+        is_known = piece is not None and _is_known(piece[1], arguments)
+        if is_known or node.flags >= _MARKS:  # a mark adds nothing
             (state,) = consumed(node)
             before = self._chains.get(state) or _Chain(state, block)
             self._chains[node.results[0].name] = before.with_piece(piece, node)
 
     def _first_requests(self) -> dict[str, int]:
         """What the first request waits for that is made with a state, or with one that goes on from
-        it, on every way; NEVER where none is. From the last states to the first, until nothing
+        it, on every path; NEVER where none is. From the last states to the first, until nothing
         changes: a loop's first states go on from its last ones."""
         found = dict.fromkeys(self._users, NEVER)
         is_new = True
@@ -149,16 +150,9 @@ class _Finder:
 
     def _mapped(self, node: Node, block: Block, number: int) -> Iterator[Beginning]:
         """Beginnings of the calls' first requests, as far as all calls have them."""
-        program = node.get("program")
-        assert isinstance(program, Lit)
-        assert isinstance(program.value, int)
-        callee = self.called[program.value]
-        keys, args = node.get("keys"), node.get("args")
-        assert isinstance(keys, tuple)
-        assert isinstance(args, tuple)
-        given = {str(k.value): a for k, a in zip(keys, args, strict=True) if isinstance(k, Lit)}
+        callee = self.called[program_of(node)]
         arguments = {param.value.name for param in self.graph.params}
-        known = {k: a for k, a in given.items() if isinstance(a, Lit) or _is_one_of(a, arguments)}
+        known = {k: a for k, a in arguments_of(node).items() if _is_known(a, arguments)}
         below = _Finder(callee, Waits(callee), self.called, self.depth + 1)
         waits = self.waits.of_node(node, block)
         for one in below.all():
@@ -175,8 +169,9 @@ def _known_pieces(pieces: tuple[Piece, ...], known: Mapping[str, Operand]) -> It
         yield kind, known[piece.name] if isinstance(piece, Ref) else piece
 
 
-def _is_one_of(operand: Operand, names: set[str]) -> bool:
-    return isinstance(operand, Ref) and operand.name in names
+def _is_known(operand: Operand, arguments: set[str]) -> bool:
+    """Whether it is there at the start of a run."""
+    return isinstance(operand, Lit) or is_one_of(operand, arguments)
 
 
 def _piece(node: Node) -> Piece | None:

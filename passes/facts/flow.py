@@ -1,4 +1,4 @@
-"""The flow of a graph as passes look at it: what runs on every way, and what lies between."""
+"""The flow of a graph as passes look at it: what runs on every path, and what lies between."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Regions:
             yield row
 
     def is_above(self, upper: int, lower: int) -> bool:
-        """Whether every way to a block comes through the other; of itself too."""
+        """Whether every path to a block passes the other; of itself too."""
         return self._tree.is_at_or_above(str(upper), str(lower))
 
     def depth(self, block: int) -> int:
-        """How many blocks every way to it comes through."""
+        """How many blocks every path to it passes."""
         return self._depths[block]
 
     def sums(self, counts: list[int]) -> list[int]:

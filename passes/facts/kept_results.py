@@ -12,6 +12,7 @@ from sgc.ir.analysis.dependencies import consumed, handed_on
 from sgc.ir.graph import Graph, Lit, Node, Receipt, Ref, operand_refs
 from sgc.ir.op_specs import Flag
 from sgc.passes.base import Preserves
+from sgc.passes.facts.calls import program_of
 from sgc.passes.rewriting import reached, with_blocks, with_nodes
 
 KEEPS = ("all", "main", "returns")
@@ -26,7 +27,7 @@ def keep(graph: Graph, what: str) -> Graph:
     if what == "all":
         return graph
     calls = (node for node in graph.all_nodes() if Flag.CALLS in node.flags)
-    read = {_program(node) for node in calls if _reads(node)}
+    read = {program_of(node) for node in calls if _reads(node)}
     called = tuple(
         _narrowed(each, is_main_kept=number in read) for number, each in enumerate(graph.called)
     )
@@ -37,13 +38,6 @@ def keep(graph: Graph, what: str) -> Graph:
     summary = f"{kept} is part of the result"
     receipt = Receipt("keep", Preserves.NOTHING.value, summary, graph.n_nodes, made.n_nodes)
     return replace(made, receipts=(*graph.receipts, receipt))
-
-
-def _program(node: Node) -> int:
-    number = node.get("program")
-    assert isinstance(number, Lit)
-    assert isinstance(number.value, int)
-    return number.value
 
 
 def _reads(node: Node) -> bool:
@@ -63,7 +57,7 @@ def _narrowed(graph: Graph, is_main_kept: bool) -> Graph:
 
 def _main_states(graph: Graph) -> set[str]:
     """The states of the first stream that the program begins."""
-    first = next((node for node in graph.nodes() if node.op == "stream"), None)
+    first = next((node for node in graph.nodes() if Flag.EMPTY in node.flags), None)
     if first is None:
         return set()
     after: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
 """What stands between the start of a program and each of its values: what is slow.
 
 Generations, choices, calls of tools and maps take long; all else is there when its operands are.
-Told is what a value or a block waits for on every way to it: one which some way reaches at once
+It says what a value or a block waits for on every path to it: one that some path reaches at once
 waits for nothing. Sets of slow nodes are bits of a number.
 """
 
@@ -14,7 +14,7 @@ from sgc.ir.graph import Block, Graph, Node, operand_refs
 from sgc.ir.op_specs import Flag
 
 SLOW = frozenset({Flag.STOCHASTIC, Flag.HOST})
-NEVER = -1  # of what no way leads to: it waits for everything
+NEVER = -1  # of what no path leads to: it waits for everything
 
 
 class Waits:

@@ -16,15 +16,17 @@ has too few characters beside these. The longest go first if there are too many.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sgc.ir.analysis.dependencies import successors
 from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Operand, Ref, order_fields
 from sgc.ir.text.literals import value_ref
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.appended import constant_text
 from sgc.passes.facts.beginnings import Beginning, Piece, beginnings
 from sgc.passes.facts.slow_dependencies import Waits
+from sgc.passes.rewriting import with_blocks, with_nodes
 
 MIN_CHARS = 1000  # some 256 tokens; less is soon computed
 MAX_PREFETCHES = 8  # in a program
@@ -53,7 +55,7 @@ class _Wanted:
 
 
 def insert_prefetch(graph: Graph) -> Graph:
-    n_chars = sum(len(_text(node.get("text"))) for node in graph.all_nodes() if node.op == "const")
+    n_chars = sum(len(constant_text(node) or "") for node in graph.all_nodes())
     if graph.n_nodes > MAX_NODES or n_chars < MIN_CHARS:
         return graph
     waits = Waits(graph)
@@ -84,7 +86,7 @@ def _placed(graph: Graph, waits: Waits, one: Beginning) -> _Wanted | None:
 
 
 def _place_after(graph: Graph, name: str, number: int) -> tuple[int, int]:
-    """The first place where a value is there, on the only way to a block that uses it."""
+    """The first place where a value is there, on the only path to a block that uses it."""
     into: dict[str, list[int]] = {}
     for n, block in enumerate(graph.blocks):
         for target in successors(block.nodes[-1]):
@@ -101,21 +103,12 @@ def _place_after(graph: Graph, name: str, number: int) -> tuple[int, int]:
 
 
 def _with(graph: Graph, chosen: Sequence[_Wanted]) -> Graph:
-    blocks = tuple(
-        _with_nodes(block, [one for one in chosen if one.block == number])
-        for number, block in enumerate(graph.blocks)
-    )
-    return replace(graph, blocks=blocks)
+    def nodes(number: int, block: Block) -> Iterator[Node]:
+        for index, node in enumerate(block.nodes):
+            yield from (one.node() for one in chosen if (one.block, one.index) == (number, index))
+            yield node
 
-
-def _with_nodes(block: Block, chosen: Sequence[_Wanted]) -> Block:
-    if not chosen:
-        return block
-    nodes: list[Node] = []
-    for index, node in enumerate(block.nodes):
-        nodes += [one.node() for one in chosen if one.index == index]
-        nodes.append(node)
-    return replace(block, nodes=tuple(nodes))
+    return with_blocks(graph, (with_nodes(b, nodes(n, b)) for n, b in enumerate(graph.blocks)))
 
 
 def _of(node: Node) -> _Wanted:

@@ -1,4 +1,4 @@
-"""Marks last uses: generations whose stream no later node asks from, on any way.
+"""Marks last uses: generations whose stream no later node asks from, on any path.
 
 The engine then evicts first what only such a generation needed (from the stream's first draw on:
 what comes before may be another row's too; `executor/run/last_use.py`). A loop that comes back
@@ -37,7 +37,7 @@ def _is_marked(node: Node) -> bool:
 
 
 def _asked_from(graph: Graph) -> set[str]:
-    """The states whose prompts a later request begins with, on some way."""
+    """The states whose prompts a later request begins with, on some path."""
     before: dict[str, list[str]] = {}  # what a state continues
     queue: list[str] = []
     for param, arg in handed_on(graph):

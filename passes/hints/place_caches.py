@@ -12,15 +12,18 @@ nodes. The rules belong to a model, so this is no part of a level: `for_rules` m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sgc.ir.analysis.dependencies import consumed
+from sgc.ir.analysis.dependencies import consumed, definitions
 from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, Value, make_node
+from sgc.ir.op_specs import Flag
 from sgc.passes.base import Pass, Preserves
+from sgc.passes.facts.calls import arguments_of, program_of
 from sgc.passes.hints.caching.rules import CacheRules, Expected
 from sgc.passes.hints.caching.tree import best_marks
 from sgc.passes.hints.caching.walk import MAPPED, Walk
+from sgc.passes.rewriting import closed, operand, renamed, with_blocks, with_nodes
 
 NAME = "place_caches"
 MAX_WALKS = 4  # through a program's branches
@@ -71,14 +74,7 @@ def _calls(
     node: Node, graph: Graph, walk: Walk, expected: Expected, called: dict[int, Graph]
 ) -> tuple[int, Expected]:
     """The program that a map calls, and the runs of it to come: a row an item."""
-    program, items = node.get("program"), node.get("items")
-    keys, args = node.get("keys"), node.get("args")
-    assert isinstance(program, Lit)
-    assert isinstance(program.value, int)
-    assert isinstance(keys, tuple)
-    assert isinstance(args, tuple)
-    names = [str(key.value) for key in keys if isinstance(key, Lit)]
-    fixed = dict(zip(names, args, strict=True))
+    program, fixed, items = program_of(node), arguments_of(node), node.get("items")
     source = items.name if isinstance(items, Ref) else ""
     n_items = max(expected.lengths.get(source, MAPPED), 1)
     all_equal = all(walk.is_equal(arg) for arg in fixed.values())
@@ -87,12 +83,12 @@ def _calls(
         for key, arg in fixed.items()
         if isinstance(arg, Ref) and arg.name in expected.tokens
     }
-    params = (param.value.name for param in called[program.value].params)
+    params = (param.value.name for param in called[program].params)
     item = next((name for name in params if name not in fixed), "")
     if source in expected.tokens:
         tokens[item] = expected.tokens[source]
     rows = n_items * (expected.rows if all_equal else 1)
-    return program.value, Expected(rows, frozenset(fixed), tokens)
+    return program, Expected(rows, frozenset(fixed), tokens)
 
 
 # -- marks in and out --
@@ -101,15 +97,13 @@ def _calls(
 def _with_marks(graph: Graph, chosen: set[str], rules: CacheRules) -> Graph:
     """A `cache` after each chosen state; where the provider marks by itself, at each beginning."""
     if rules.is_implicit:
-        chosen = chosen | {n.results[0].name for n in graph.nodes() if n.op == "stream"}
+        chosen = chosen | {n.results[0].name for n in graph.nodes() if Flag.EMPTY in n.flags}
     if not chosen:
         return graph
-    used = {value.name for node in graph.nodes() for value in node.results}
-    used |= {value.name for block in graph.blocks for value in block.params}
-    used |= {param.value.name for param in graph.params}
+    used = set(definitions(graph))
     kept = {name: _fresh(f"{name}_kept", used) for name in sorted(chosen)}
-    blocks = tuple(_marked(block, kept, rules.ttl) for block in graph.blocks)
-    return replace(graph, blocks=blocks)
+    blocks = (with_nodes(block, _marked(block, kept, rules.ttl)) for block in graph.blocks)
+    return with_blocks(graph, blocks)
 
 
 def _fresh(name: str, used: set[str]) -> str:
@@ -119,13 +113,10 @@ def _fresh(name: str, used: set[str]) -> str:
     return name
 
 
-def _marked(block: Block, kept: dict[str, str], ttl: str) -> Block:
-    return replace(block, nodes=tuple(_marked_nodes(block, kept, ttl)))
-
-
-def _marked_nodes(block: Block, kept: dict[str, str], ttl: str) -> Iterator[Node]:
+def _marked(block: Block, kept: dict[str, str], ttl: str) -> Iterator[Node]:
+    states = {name: Ref(mark) for name, mark in kept.items()}
     for node in block.nodes:
-        yield _renamed(node, kept)
+        yield _going_on(node, states)
         for value in node.results:
             if value.name in kept:
                 result = Value(kept[value.name], value.type)
@@ -135,42 +126,23 @@ def _marked_nodes(block: Block, kept: dict[str, str], ttl: str) -> Iterator[Node
 
 def _without_marks(graph: Graph) -> Graph:
     """The program as it is without `cache` nodes."""
-    before: dict[str, str] = {}
-    for node in graph.nodes():
-        if node.op == "cache":
-            (state,) = consumed(node)
-            before[node.results[0].name] = before.get(state, state)
-    if not before:
-        return graph
-    blocks = tuple(
-        replace(b, nodes=tuple(_unmarked(n, before) for n in b.nodes if n.op != "cache"))
+    marks = [node for node in graph.nodes() if node.op == "cache"]
+    before = closed({node.results[0].name: node.get("stream") for node in marks})
+    blocks = (
+        with_nodes(b, (renamed(n, before) for n in b.nodes if n.op != "cache"))
         for b in graph.blocks
     )
-    return replace(graph, blocks=blocks)
+    return with_blocks(graph, blocks)
 
 
-def _unmarked(node: Node, before: dict[str, str]) -> Node:
-    if not any(name in before for name in node.refs()):
-        return node
-    return replace(node, fields=tuple((key, _with(op, before)) for key, op in node.fields))
-
-
-def _renamed(node: Node, names: dict[str, str]) -> Node:
+def _going_on(node: Node, names: Mapping[str, Operand]) -> Node:
     """The node with the states that it consumes under other names; what only reads them stays."""
     if not any(name in names for name in consumed(node)):
         return node
-    consuming = {row.name for row in node.spec.fields if row.consumes}
+    consuming = node.spec.consuming
     return replace(
         node,
         fields=tuple(
-            (key, _with(op, names) if key in consuming else op) for key, op in node.fields
+            (key, operand(op, names) if key in consuming else op) for key, op in node.fields
         ),
     )
-
-
-def _with(operand: Operand, names: dict[str, str]) -> Operand:
-    if isinstance(operand, Ref):
-        return Ref(names.get(operand.name, operand.name))
-    if isinstance(operand, tuple):
-        return tuple(_with(item, names) for item in operand)
-    return operand

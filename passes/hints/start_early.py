@@ -1,9 +1,9 @@
 """Starts nodes before the tests that they do not depend on.
 
 The executor starts what a block holds as soon as its data is there, but begins a block only once
-the test before it is decided. So what runs on every way (it stands in a block that all ways from an
-earlier one come through) moves up to the first such block in which its operands are there, if that
-lets a request or a call of a pure tool begin earlier.
+the test before it is decided. So what runs on every path (it stands in a block that all paths from
+an earlier one pass) moves up to the first such block in which its operands are there, if that lets
+a request or a call of a pure tool begin earlier.
 
 Nothing moves past what may end the run (`fail`, `return` and `deopt` in an arm, the bound of a
 loop, a switch that knows no other text), out of a loop or into one. Streams stay in the order in
@@ -39,7 +39,7 @@ def start_early(graph: Graph) -> Graph:
 
 
 class _Moves:
-    """Which nodes go where. A row: blocks of which each way takes all or none, in their order."""
+    """Which nodes go where. A row: blocks of which each path takes all or none, in their order."""
 
     def __init__(self, graph: Graph, regions: Regions) -> None:
         self._graph = graph
@@ -103,7 +103,7 @@ class _Moves:
 
 
 class _Count:
-    """Nodes whose order decides names: how many there are on the ways between two blocks."""
+    """Nodes whose order decides names: how many there are on the paths between two blocks."""
 
     def __init__(self, regions: Regions, own: list[int], is_one: Callable[[Node], bool]) -> None:
         self._own, self._sums, self.is_one = own, regions.sums(own), is_one

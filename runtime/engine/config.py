@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sgc.errors import UsageError
 from sgc.runtime.engine.model.models import ModelSource, resolve
-from sgc.runtime.engine.names import DEFAULT_POLICY
+from sgc.runtime.engine.names import StepOptions
 from sgc.runtime.engine.server.listen import (
     Address,
     Security,
@@ -35,24 +35,12 @@ MOST = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """How to serve; None: decided by the model or the machine. metrics, http: `[host:]port`, or
-    off."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig(StepOptions):
+    """How to serve. metrics, http: `[host:]port`, or off."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
-    pool_tokens: int | None = None
-    max_context: int | None = None
-    chunk_tokens: int = 512
-    max_running: int = 256
-    max_waiting: int = 8192
-    policy: str = DEFAULT_POLICY
-    shares_in_batch: bool = True
-    jumps: bool = True
-    dtype: str = "auto"
-    threads: int | None = None
-    check: bool = False
     token_file: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -97,21 +85,11 @@ def check_ranges(config: ServerConfig) -> None:
 
 def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
     """What the step process is told; every request brings its own end tokens."""
-    return {
+    told = {field.name: getattr(config, field.name) for field in fields(StepOptions)}
+    return told | {
         "model_folder": None if source.folder is None else str(source.folder),
         "fake": source.is_fake,
         "tokenizer_folder": str(source.tokenizer_folder),
-        "pool_tokens": config.pool_tokens,
-        "max_context": config.max_context,
-        "chunk_tokens": config.chunk_tokens,
-        "max_running": config.max_running,
-        "max_waiting": config.max_waiting,
-        "policy": config.policy,
-        "shares_in_batch": config.shares_in_batch,
-        "jumps": config.jumps,
-        "dtype": config.dtype,
-        "check": config.check,
-        "threads": config.threads,
         "eos_ids": configured_eos_ids(source.tokenizer_folder),
     }
 

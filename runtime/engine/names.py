@@ -1,5 +1,27 @@
-"""The names that options take. Imports nothing, so that command lines can use them."""
+"""The names that options take, and the options that the step process is told as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 POLICIES = ("lpm", "dfs", "fcfs", "random")  # see waiting.py
 DEFAULT_POLICY = "lpm"
 DTYPES = ("auto", "float32", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOptions:
+    """None: decided by the model or the machine. threads: of the model's computation; check: the
+    engine's books after every step."""
+
+    pool_tokens: int | None = None
+    max_context: int | None = None
+    chunk_tokens: int = 512
+    max_running: int = 256
+    max_waiting: int = 8192
+    policy: str = DEFAULT_POLICY
+    shares_in_batch: bool = True
+    jumps: bool = True
+    dtype: str = "auto"
+    threads: int | None = None
+    check: bool = False

@@ -11,7 +11,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -30,13 +30,14 @@ from sgc.runtime.engine.worker.link import WorkerDied, WorkerLink
 from sgc.runtime.engine.worker.process import WorkerProcess
 
 T = TypeVar("T")
+_Site = contextlib.AbstractAsyncContextManager[str]
 
 
 async def serve(checked: Checked, worker: WorkerProcess) -> int:
     """Serves until a signal or the step process' end; the exit status."""
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker)
-    tuning.keep_freed_memory()  # large frames are copied a few times, in the event loop
+    tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
     stop = _stop_event(config.exit_with_parent)
     target, probe = "", None
     try:
@@ -62,7 +63,6 @@ async def serve(checked: Checked, worker: WorkerProcess) -> int:
                 print(f"HTTP on {http_url}", file=sys.stderr)
             print(f"listening on {target}", file=sys.stderr, flush=True)
             garbage.collect_seldom()
-            garbage.reuse_large_blocks()
             death = await _first(link.wait_dead(), stop.wait())
         await server.stop(death or "the engine is stopping")
         shared.close()
@@ -101,32 +101,23 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
         print(f"warning: {note}", file=sys.stderr)
 
 
-@contextlib.asynccontextmanager
-async def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> AsyncIterator[str]:
-    """Serves the metrics meanwhile; gives their URL, or "" where they are off."""
-    security, address = checked.security, checked.scraped
-    if address is None:
-        yield ""
-        return
+def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
+    """Serves the metrics meanwhile; returns their URL, or "" where they are off."""
+    if checked.scraped is None:
+        return contextlib.nullcontext("")
     from sgc.runtime.engine.metrics.http import serving_metrics
 
-    tls = _tls(checked)
     asked = (shared.stats, info_of(facts), shared.tally)
-    async with serving_metrics(address, security, tls, *asked) as url:
-        yield url
+    return serving_metrics(checked.scraped, checked.security, _tls(checked), *asked)
 
 
-@contextlib.asynccontextmanager
-async def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> AsyncIterator[str]:
-    """Serves OpenAI's and SGLang's HTTP meanwhile; gives its URL, or "" where it is off."""
+def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
+    """Serves OpenAI's and SGLang's HTTP meanwhile; returns its URL, or "" where it is off."""
     if checked.http is None:
-        yield ""
-        return
+        return contextlib.nullcontext("")
     from sgc.runtime.engine.http.app import serving_http
 
-    tls = _tls(checked)
-    async with serving_http(checked.http, checked.security, tls, facts, shared) as url:
-        yield url
+    return serving_http(checked.http, checked.security, _tls(checked), facts, shared)
 
 
 def _tls(checked: Checked) -> ssl.SSLContext | None:

@@ -13,7 +13,7 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 
 from sgc.ir.graph import Graph, Loc
@@ -61,35 +61,34 @@ def _diff(before: str, after: str, old: str, new: str) -> str:
 def _changed(source: str, proposal: Proposal, line: int) -> str | None:
     """The source with the prompt in its new order; None where it is not found exactly."""
     old, new = proposal.prompt.text, reordered(proposal.prompt, proposal.order)
-    for statements, row in _rows(ast.parse(source)):
-        for low, first in enumerate(statements):
-            if not first.lineno <= line <= (first.end_lineno or 0):
+    for row in _rows(ast.parse(source)):
+        for low, (statement, _) in enumerate(row):
+            if not statement.lineno <= line <= (statement.end_lineno or 0):
                 continue
             for high in range(low + 1, len(row) + 1):
-                if _text(row[low:high])[0].startswith(old):
-                    return _rewritten(source, row[low:high], old, new)
+                held = [value for _, value in row[low:high]]
+                if _text(held)[0].startswith(old):
+                    return _rewritten(source, held, old, new)
     return None
 
 
-def _rows(tree: ast.Module) -> Iterator[tuple[list[ast.AugAssign], list[ast.expr]]]:
+def _rows(tree: ast.Module) -> Iterator[list[tuple[ast.AugAssign, ast.expr]]]:
     """Expressions that make one text, with their statements: those of `s += …` in a row, and the
     first argument of a call in one.
     """
     for node in ast.walk(tree):
-        for field in ("body", "orelse"):
-            body = getattr(node, field, None)
+        for _, body in ast.iter_fields(node):
             for target, group in groupby(body if isinstance(body, list) else (), _target):
                 if target:
-                    row = [each for each in group if isinstance(each, ast.AugAssign)]
-                    yield row, [each.value for each in row]
+                    yield [(each, each.value) for each in group]
         if isinstance(node, ast.AugAssign):
             calls = (each for each in ast.walk(node.value) if isinstance(each, ast.Call))
-            yield from (([node], [call.args[0]]) for call in calls if call.args)
+            yield from ([(node, call.args[0])] for call in calls if call.args)
 
 
-def _target(statement: ast.stmt) -> str:
+def _target(statement: object) -> str:
     is_append = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
-    return ast.unparse(statement).partition(" += ")[0] if is_append else ""
+    return ast.unparse(statement.target) if is_append else ""  # type: ignore[attr-defined]
 
 
 def _text(row: Sequence[ast.expr]) -> tuple[str, list[str]]:
@@ -97,23 +96,17 @@ def _text(row: Sequence[ast.expr]) -> tuple[str, list[str]]:
     text, values = "", []
     todo = list(reversed(row))
     while todo:
-        each = todo.pop()
-        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Add):
-            todo += [each.right, each.left]
-        elif isinstance(each, ast.JoinedStr):
-            todo += reversed(each.values)
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            text += each.value
-        else:
-            text += SLOT
-            values.append(ast.unparse(_bare(each)))
+        match todo.pop():
+            case ast.BinOp(left, ast.Add(), right):
+                todo += [right, left]
+            case ast.JoinedStr(parts):
+                todo += reversed(parts)
+            case ast.Constant(str(constant)):
+                text += constant
+            case ast.FormattedValue(value, -1, None) | value:
+                text += SLOT
+                values.append(ast.unparse(value))
     return text, values
-
-
-def _bare(value: ast.expr) -> ast.expr:
-    """What is between the braces of an f-string, if it is nothing but a value."""
-    is_plain = isinstance(value, ast.FormattedValue) and value.conversion == -1
-    return value.value if is_plain and value.format_spec is None else value  # type: ignore[attr-defined]
 
 
 def _rewritten(source: str, row: Sequence[ast.expr], old: str, new: str) -> str | None:
@@ -122,13 +115,17 @@ def _rewritten(source: str, row: Sequence[ast.expr], old: str, new: str) -> str 
     n_inside = old.count(SLOT)
     if text[len(old) :].strip(SLOT):
         return None
-    lines = source.splitlines(keepends=True)
-    start = _offset(lines, row[0].lineno, row[0].col_offset)
-    end = _offset(lines, row[-1].end_lineno or 0, row[-1].end_col_offset or 0)
-    indent = lines[row[0].lineno - 1].partition(lines[row[0].lineno - 1].lstrip())[0]
-    is_triple = len(row) == 1 and '"""' in source[start:end]
+    given = source.encode()  # `ast` counts bytes
+    lines = given.splitlines(keepends=True)
+    offsets = [0, *accumulate(map(len, lines))]
+    start = offsets[row[0].lineno - 1] + row[0].col_offset
+    end = offsets[(row[-1].end_lineno or 0) - 1] + (row[-1].end_col_offset or 0)
+    line = lines[row[0].lineno - 1]
+    indent = line[: len(line) - len(line.lstrip())].decode()
+    is_triple = len(row) == 1 and b'"""' in given[start:end]
     made = _literal(new, values[:n_inside], indent, is_triple)
-    changed = source[:start] + " + ".join([made, *values[n_inside:]]) + source[end:]
+    inserted = " + ".join([made, *values[n_inside:]])
+    changed = given[:start].decode() + inserted + given[end:].decode()
     try:
         ast.parse(changed)
     except SyntaxError:
@@ -136,25 +133,22 @@ def _rewritten(source: str, row: Sequence[ast.expr], old: str, new: str) -> str 
     return changed
 
 
-def _offset(lines: list[str], line: int, column: int) -> int:
-    """Of a place that is given in bytes, as `ast` does."""
-    return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
-
-
 def _literal(text: str, values: Sequence[str], indent: str, is_triple: bool) -> str:
     """A text as Python: between triple quotes, or a literal for each of its lines."""
     given = iter(values)
-
-    def written(part: str) -> str:
-        escaped = part if is_triple else json.dumps(part, ensure_ascii=False)[1:-1]
-        if SLOT not in part:
-            return escaped
-        braced = escaped.replace("{", "{{").replace("}", "}}")
-        return "".join(f"{{{next(given)}}}" if each == SLOT else each for each in braced)
-
     if is_triple and '"""' not in text and "\\" not in text and not text.endswith('"'):
-        return f'f"""{written(text)}"""'
-    is_triple = False
-    parts = re.findall(r"[^\n]*\n+|[^\n]+$", text)
-    rows = [f'{"f" if SLOT in part else ""}"{written(part)}"' for part in parts]
+        return f'f"""{_braced(text, given)}"""'
+    rows = []
+    for line in re.findall(r"[^\n]*\n+|[^\n]+$", text):
+        literal = json.dumps(line, ensure_ascii=False)
+        rows.append(f"f{_braced(literal, given)}" if SLOT in line else literal)
     return f"\n{indent}    ".join(["(", *rows]) + f"\n{indent})"
+
+
+def _braced(text: str, values: Iterator[str]) -> str:
+    """What stands in an f-string for a text, with the next values for its SLOTs."""
+
+    def written(found: re.Match[str]) -> str:
+        return f"{{{next(values)}}}" if found[0] == SLOT else 2 * found[0]
+
+    return re.sub(f"[{{}}{SLOT}]", written, text)

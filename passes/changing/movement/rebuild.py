@@ -7,13 +7,17 @@ beside them. What begins and ends the prompt stays too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
+from itertools import chain, count, islice
 
-from sgc.ir.graph import Graph, Lit, Loc, Node, Ref, Value, make_node
+from sgc.ir.analysis.dependencies import definitions
+from sgc.ir.graph import Graph, Lit, Node, Ref, Value, make_node
 from sgc.ir.types import STREAM
 from sgc.passes.changing.movement.pieces import SLOT
 from sgc.passes.changing.movement.prompts import Prompt
+from sgc.passes.facts.appended import constant_text
+from sgc.passes.rewriting import with_blocks, with_nodes
 
 Order = tuple[int, ...]
 
@@ -43,52 +47,36 @@ def _gap(prompt: Prompt, left: int, right: int) -> str:
 
 def apply(graph: Graph, rewrites: Sequence[tuple[Prompt, Order]]) -> Graph:
     """The program with its prompts rewritten; the same object if there are none."""
-    if not rewrites:
-        return graph
-    taken = {value.name for node in graph.nodes() for value in node.results}
-    taken |= {param.value.name for param in graph.params}
-    taken |= {value.name for block in graph.blocks for value in block.params}
-    blocks = list(graph.blocks)
-    for number in {prompt.block for prompt, _ in rewrites}:
-        inside = [each for each in rewrites if each[0].block == number]
-        gone = {place for prompt, _ in inside for place in prompt.places}
-        # By the last of its nodes all that a prompt appends is there.
-        made = {prompt.places[-1]: _nodes(prompt, order, taken) for prompt, order in inside}
-        nodes: list[Node] = []
-        for place, node in enumerate(blocks[number].nodes):
-            nodes += made.get(place, ()) if place in gone else (node,)
-        blocks[number] = replace(blocks[number], nodes=tuple(nodes))
-    return replace(graph, blocks=tuple(blocks))
+    taken = definitions(graph).keys()
+    made: dict[int, list[Node]] = {id(node): [] for prompt, _ in rewrites for node in prompt.nodes}
+    # By the last of its nodes all that a prompt appends is there.
+    made |= {id(prompt.nodes[-1]): _nodes(prompt, order, taken) for prompt, order in rewrites}
+    return with_blocks(
+        graph,
+        (
+            with_nodes(block, (new for node in block.nodes for new in made.get(id(node), [node])))
+            for block in graph.blocks
+        ),
+    )
 
 
-def _nodes(prompt: Prompt, order: Order, taken: set[str]) -> list[Node]:
-    old = prompt.nodes
+def _nodes(prompt: Prompt, order: Order, taken: Set[str]) -> list[Node]:
     parts = [part for part in re.split(f"({SLOT})", reordered(prompt, order)) if part]
-    last = old[-1].results[0].name
-    names = [node.results[0].name for node in old[:-1]][: len(parts) - 1]
-    number = 0
-    while len(names) < len(parts) - 1:
-        number += 1
-        if f"{last}.{number}" not in taken:
-            names.append(f"{last}.{number}")
-            taken.add(names[-1])
-    appends = iter(node for node in old if node.op == "append")
-    stream = old[0].get("stream")
+    names = [node.results[0].name for node in prompt.nodes]
+    last = names.pop()
+    fresh = (name for number in count(1) if (name := f"{last}.{number}") not in taken)
+    appends = (node for node in prompt.nodes if constant_text(node) is None)
+    stream = prompt.nodes[0].get("stream")
     nodes: list[Node] = []
-    for part, name in zip(parts, [*names, last], strict=True):
-        value = Value(name, STREAM)
-        node = next(appends) if part == SLOT else _const(part, value, old)
-        nodes.append(replace(node.with_fields(stream=stream), results=(value,)))
+    for part, name in zip(parts, [*islice(chain(names, fresh), len(parts) - 1), last], strict=True):
+        node = next(appends) if part == SLOT else _const(part, prompt.nodes)
+        nodes.append(replace(node.with_fields(stream=stream), results=(Value(name, STREAM),)))
         stream = Ref(name)
     return nodes
 
 
-def _const(text: str, value: Value, old: Sequence[Node]) -> Node:
-    return make_node("const", (value,), _loc(text, old), stream=Lit(None), text=Lit(text))
-
-
-def _loc(text: str, old: Sequence[Node]) -> Loc | None:
-    """The line where the first words of a text stood."""
+def _const(text: str, old: Sequence[Node]) -> Node:
+    """A constant, of the line where the first words of its text stood."""
     start = text.strip()[:20]
-    holding = [node for node in old if node.op == "const" and start in node.text("text")]
-    return (holding or old)[0].loc
+    loc = next((node.loc for node in old if start in (constant_text(node) or "")), old[0].loc)
+    return make_node("const", loc=loc, text=Lit(text))

@@ -16,6 +16,7 @@ from sgc.ir.graph import Block, Graph, Lit, Node, Operand, Ref, operand_refs
 from sgc.ir.op_specs import Flag
 from sgc.passes.hints.caching.rules import CacheRules, Expected
 from sgc.passes.hints.caching.tree import ROOT, PromptTree
+from sgc.passes.rewriting import reached
 
 TURNS = 4  # round a loop
 MAX_NODES = 50_000  # of a walk
@@ -152,17 +153,14 @@ class Walk:
     # -- blocks --
 
     def _following(self, block: Block) -> Block | None:
-        if not block.nodes:
-            return None
         end = block.nodes[-1]
-        if jump_target(end) is not None:
-            return self._jump(end)
-        targets = [name for name in successors(end) if name in self._blocks]
+        if (name := jump_target(end)) is not None:
+            return self._jump(end, self._blocks[name])
+        targets = successors(end)
         return self._blocks[min(targets, key=lambda t: self._rank(block, t))] if targets else None
 
-    def _jump(self, node: Node) -> Block | None:
-        target = self._blocks.get(node.text("target"))
-        if target is None or self._turn[target.name] > 2 * TURNS:
+    def _jump(self, node: Node, target: Block) -> Block | None:
+        if self._turn[target.name] > 2 * TURNS:
             return None
         for param, arg in zip(target.params, jump_args(node), strict=True):
             if isinstance(arg, Ref) and arg.name in self._place:
@@ -172,24 +170,17 @@ class Walk:
 
     def _rank(self, block: Block, target: str) -> tuple[bool, bool, int]:
         """Round a loop first, until that was often enough; then where it went least."""
-        nodes = self._blocks[target].nodes
-        fails = bool(nodes) and _fails(nodes[-1])
+        fails = _fails(self._blocks[target].nodes[-1])
         goes_round = block.name in self._reach(target) and self._turn[block.name] < TURNS
         return fails, not goes_round, self._taken[target]
 
-    def _reach(self, name: str) -> frozenset[str]:
+    def _reach(self, name: str) -> set[str]:
         """The blocks that a block can lead to, itself among them."""
-        if len(self._blocks) > MAX_BLOCKS:
-            return frozenset()
-        found, todo = {name}, [name]
-        while todo:
-            nodes = self._blocks[todo.pop()].nodes
-            new = (
-                {t for t in successors(nodes[-1]) if t in self._blocks} - found if nodes else set()
-            )
-            found |= new
-            todo += new
-        return frozenset(found)
+        return reached([name], self._after_block) if len(self._blocks) <= MAX_BLOCKS else set()
+
+    @cached_property
+    def _after_block(self) -> dict[str, tuple[str, ...]]:
+        return {name: successors(block.nodes[-1]) for name, block in self._blocks.items()}
 
 
 def _fails(last: Node) -> bool:

@@ -44,7 +44,7 @@ class PrefixCache:
         self.pool.release(pages)
 
     def insert(self, tokens: Ints, pages: Ints, under: Node) -> tuple[Node, Ints]:
-        """Gives pages to the tree; frees those whose tokens it already had.
+        """Returns pages to the tree; frees those whose tokens it already had.
 
         Returns where the run ends, and the pages that now stand for it.
         """
@@ -58,7 +58,7 @@ class PrefixCache:
         self.tree.demote(node, n_kept)
 
     def flush(self) -> int:
-        """Drops every cached prefix that is not locked; gives the number of tokens."""
+        """Drops every cached prefix that is not locked; returns the number of tokens."""
         return self._evict(self.tree.n_evictable)
 
     def check(self, *held: Ints) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from sgc.kernels.interface import Heads, PagedAttention, write
 
@@ -15,11 +15,9 @@ class KVPool:
     """Each layer's K and V: [n_pages, n_kv_heads, head_dim], made when the layer first runs."""
 
     n_pages: int
-    layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
-    def layer(
-        self, index: int, k: torch.Tensor, v: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def layer(self, index: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """k, v: [n_tokens, n_kv_heads, head_dim], an example of what it will hold."""
         pools = self.layers.get(index)
         if pools is None:
@@ -43,12 +41,10 @@ class Step:
 
     attention: PagedAttention
     plan: Any
-    slots: torch.Tensor
+    slots: Tensor
     pool: KVPool
 
-    def attend(
-        self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, heads: Heads
-    ) -> torch.Tensor:
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
         """Keeps the new tokens' k and v, and attends. q, k, v: [n_tokens, n_heads, head_dim]."""
         k_pool, v_pool = self.pool.layer(layer, k, v)
         write(k_pool, v_pool, self.slots, k, v)

@@ -184,7 +184,7 @@ class RadixTree:
     def evict(self, n: int, until: int | None = None) -> Ints:
         """Removes up to `n` unlocked tokens, least recently used leaves first, from the end.
 
-        Gives their pages. A leaf is shortened when fewer than all its tokens are wanted. until:
+        Returns their pages. A leaf is shortened when fewer than all its tokens are wanted. until:
         nothing is removed that was used after the clock showed this.
         """
         taken = [NO_INTS]

@@ -32,7 +32,7 @@ async def serving_http(
     facts: EngineFacts,
     shared: Shared,
 ) -> AsyncIterator[str]:
-    """Serves in the running event loop until the end of the block; gives the URL."""
+    """Serves in the running event loop until the end of the block; returns the URL."""
     runs, connections = Runs(shared), Connections()
     most = shared.tokenizer.most_bytes(shared.limits.max_positions, is_json=True)
     if most is not None:

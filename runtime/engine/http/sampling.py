@@ -154,6 +154,13 @@ def text_prompt(
     return pb.Prompt(segments=[pb.Segment(text=run)])
 
 
+def prompt_of(given: str | list[int], facts: EngineFacts) -> tuple[pb.Prompt, int]:
+    """The prompt of a text or of token ids, and how many tokens the engine puts before the ids."""
+    if isinstance(given, str):
+        return text_prompt(given, facts), 0
+    return ids_prompt(given, facts.tokenizer.prefix_ids)
+
+
 def ids_prompt(ids: Sequence[int], beginning: Sequence[int]) -> tuple[pb.Prompt, int]:
     """The prompt of these ids, and how many tokens the engine puts before them.
 

@@ -50,7 +50,7 @@ async def serving(
     address: Address,
     tls: ssl.SSLContext | None,
 ) -> AsyncIterator[str]:
-    """Serves until the end of the block; gives the URL."""
+    """Serves until the end of the block; returns the URL."""
     runner = web.AppRunner(
         app,
         access_log=None,

@@ -35,7 +35,7 @@ async def serving_metrics(
     info: pb.Info,
     tally: Tally,
 ) -> AsyncIterator[str]:
-    """Serves in the running event loop until the end of the block; gives the URL."""
+    """Serves in the running event loop until the end of the block; returns the URL."""
     registry = CollectorRegistry()
     tally.watch = RequestMetrics(registry).observe
     source = StatsSource(ask)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sgc.kernels.shared import ranges
 from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.model.forward import FlatBatch
 
@@ -90,19 +91,11 @@ class FakeModel:
         rows = np.searchsorted(batch.row_starts, wanted, side="right") - 1
         n_read = batch.positions[wanted] + 1
         starts = batch.page_starts[rows]
-        read = _ranges(starts, n_read)
+        read = ranges(starts, n_read)
         numbers = _scramble(self._prefix[batch.pages[read]])
         ends = np.cumsum(n_read)
         sums: Hashes = np.add.reduceat(numbers, ends - n_read)
         return _scramble(sums)
-
-
-def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """start, start + 1, … for each, one after the other."""
-    ends = np.cumsum(lengths)
-    within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-    reads: Ints = np.repeat(starts, lengths) + within
-    return reads
 
 
 def _mix(tokens: Ints, positions: Ints) -> Hashes:

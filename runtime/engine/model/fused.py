@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from sgc.kernels.interface import Heads
 from sgc.runtime.engine.cache.kv_pool import Step
@@ -88,14 +88,14 @@ def _names(module: nn.Module) -> set[str]:
 class _Norm:
     """Root mean square; weight: [size]."""
 
-    weight: torch.Tensor
+    weight: Tensor
     eps: float
 
     @classmethod
     def of(cls, module: Any) -> _Norm:
         return cls(module.weight.detach(), float(module.variance_epsilon))
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         # Half the time of torch's own for many rows, and the same for one.
         wide = x.to(torch.float32, copy=True)
         norm = torch.linalg.vector_norm(wide, 2, -1, True)
@@ -123,10 +123,8 @@ class _Layer:
             Linear.of(p) for p in (mlp.gate_proj, mlp.up_proj, mlp.down_proj)
         )
 
-    def attend(
-        self, x: torch.Tensor, rope: tuple[torch.Tensor, torch.Tensor], step: Step
-    ) -> torch.Tensor:
-        """x: [n_tokens, hidden]. Gives [n_tokens, n_heads * head_dim]."""
+    def attend(self, x: Tensor, rope: tuple[Tensor, Tensor], step: Step) -> Tensor:
+        """x: [n_tokens, hidden]. Returns [n_tokens, n_heads * head_dim]."""
         heads = self.qkv(self.norm(x)).view(len(x), -1, self.head_dim)
         n_rotated = self.n_q + self.n_kv
         if self.q_norm is not None and self.k_norm is not None:
@@ -136,7 +134,7 @@ class _Layer:
         q, k, v = torch.split(heads, [self.n_q, self.n_kv, self.n_kv], 1)
         return step.attend(self.index, q, k, v, self.heads).flatten(1)
 
-    def finish(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         x = self.o.plus(attended, x)
         h = self.mlp_norm(x)
         return self.down.plus(self.up.times(h, self.gate.silu(h)), x)
@@ -158,10 +156,8 @@ class FusedModel:
             self._layers.append(_Layer(len(self._layers), body.layers[0], family))
             del body.layers[0]
 
-    def __call__(
-        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor, step: Step
-    ) -> torch.Tensor:
-        """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Gives [n_logits, vocab]."""
+    def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Returns [n_logits, vocab]."""
         x = F.embedding(tokens, self._embedding)
         rope = self._rope(x, positions)
         *layers, last = self._layers
@@ -174,14 +170,14 @@ class FusedModel:
             x, attended = x[wanted], attended[wanted]
         return self._head(self._norm(last.finish(x, attended)))
 
-    def _rope(self, x: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _rope(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """[n_tokens, 1, head_dim] each; the sine with the sign that `_rotate` needs."""
         cos, sin = self._rotary(x, positions[None])
         sin[..., : sin.shape[-1] // 2].neg_()
         return cos[0, :, None], sin[0, :, None]
 
 
-def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
+def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> None:
     """In place. heads: [n_tokens, n_heads, head_dim]."""
     other_half = heads.roll(heads.shape[-1] // 2, -1)
     heads.mul_(cos).addcmul_(other_half, sin)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 # Any number from a handful up gives the order that serves both few rows and many.
 _ROWS_HINT = 64
@@ -41,7 +41,7 @@ class Linear:
     weight: [n_out, n_in], not needed afterwards where it is packed; x: [..., n_in].
     """
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.n_out = int(weight.shape[0])
         self._bias = None if bias is None else bias.detach()
         self._is_packed = can_pack(weight.dtype)
@@ -68,29 +68,29 @@ class Linear:
                 _page_out(module.weight)
         return linear
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         return self._packed(x, "none") if self._is_packed else self._plain(x)
 
-    def silu(self, x: torch.Tensor) -> torch.Tensor:
+    def silu(self, x: Tensor) -> Tensor:
         return self._packed(x, "swish") if self._is_packed else F.silu(self._plain(x))
 
-    def plus(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
         return self._joined(x, other, "add") if self._is_packed else other + self._plain(x)
 
-    def times(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    def times(self, x: Tensor, other: Tensor) -> Tensor:
         return self._joined(x, other, "mul") if self._is_packed else other * self._plain(x)
 
-    def _plain(self, x: torch.Tensor) -> torch.Tensor:
+    def _plain(self, x: Tensor) -> Tensor:
         return F.linear(x, self._weight, self._bias)
 
-    def _packed(self, x: torch.Tensor, then: str) -> torch.Tensor:
-        out: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(
+    def _packed(self, x: Tensor, then: str) -> Tensor:
+        out: Tensor = torch.ops.mkldnn._linear_pointwise.default(
             x, self._weight, self._bias, then, [], ""
         )
         return out
 
-    def _joined(self, x: torch.Tensor, other: torch.Tensor, how: str) -> torch.Tensor:
-        out: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
+    def _joined(self, x: Tensor, other: Tensor, how: str) -> Tensor:
+        out: Tensor = torch.ops.mkldnn._linear_pointwise.binary(
             x, other, self._weight, self._bias, how
         )
         return out
@@ -104,7 +104,7 @@ class PackedModule(nn.Module):
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self._linear = Linear.of(linear, is_read_elsewhere=is_read_elsewhere)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         if x.numel() == 0:  # oneDNN has no such thing
             return x.new_empty(*x.shape[:-1], self.out_features)
         return self._linear(x)
@@ -121,7 +121,7 @@ def pack_linears(model: Any) -> None:
                 setattr(parent, name, PackedModule(child, is_tied))
 
 
-def _page_out(weight: torch.Tensor) -> None:
+def _page_out(weight: Tensor) -> None:
     """Tells the system that a weight is read no more. It mostly lies in a mapped file, which
     other weights keep mapped, and which would stay in memory beside the packed weights."""
     if sys.platform != "linux":

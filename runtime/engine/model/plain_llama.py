@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +41,23 @@ class LlamaConfig:
 class Projection:
     """weight: [out_features, in_features]; bias: [out_features]."""
 
-    weight: torch.Tensor
-    bias: torch.Tensor | None = None
+    weight: Tensor
+    bias: Tensor | None = None
 
     @property
     def out_features(self) -> int:
         return int(self.weight.shape[0])
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    weight: torch.Tensor
+    weight: Tensor
     variance_epsilon: float
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         wide = x.to(torch.float32)
         wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
         return self.weight * wide.to(x.dtype)
@@ -69,9 +70,7 @@ class Rotary:
         exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float) / config.head_dim
         self.inv_freq = 1.0 / (config.rope_theta**exponents)
 
-    def __call__(
-        self, x: torch.Tensor, positions: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def __call__(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         angles = positions[..., None].float() * self.inv_freq
         angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
@@ -89,7 +88,7 @@ class Attention:
     def scaling(self) -> float:
         return float(self.head_dim**-0.5)
 
-    def __call__(self, x: torch.Tensor, rope: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def __call__(self, x: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
         """x: [n_sequences, n_tokens, hidden]; each token sees those up to itself."""
         q, k, v = (
             projected.view(*x.shape[:-1], -1, self.head_dim).transpose(1, 2)
@@ -111,7 +110,7 @@ class Mlp:
     up_proj: Projection
     down_proj: Projection
 
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -122,7 +121,7 @@ class Layer:
     input_layernorm: Norm
     post_attention_layernorm: Norm
 
-    def __call__(self, x: torch.Tensor, rope: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def __call__(self, x: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), rope)
         return x + self.mlp(self.post_attention_layernorm(x))
 
@@ -149,8 +148,8 @@ class LlamaForCausalLM:
     def get_output_embeddings(self) -> Projection:
         return self.lm_head
 
-    def __call__(self, tokens: torch.Tensor) -> torch.Tensor:
-        """tokens: [n_sequences, n_tokens], whole. Gives [n_sequences, n_tokens, vocab]."""
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """tokens: [n_sequences, n_tokens], whole. Returns [n_sequences, n_tokens, vocab]."""
         x = F.embedding(tokens, self.model.embed_tokens.weight)
         rope = self.model.rotary_emb(x, torch.arange(tokens.shape[1])[None])
         for layer in self.model.layers:
@@ -158,7 +157,7 @@ class LlamaForCausalLM:
         return self.lm_head(self.model.norm(x))
 
 
-def _rotated(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotated(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """heads: [n_sequences, n_heads, n_tokens, head_dim]."""
     first, second = heads.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)

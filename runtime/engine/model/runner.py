@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from sgc.kernels.interface import PagedAttention, Ragged
+from sgc.kernels.parts import tensor_of
 from sgc.kernels.torch_cpu import TorchCpuAttention
 from sgc.runtime.engine.cache.kv_pool import KVPool, Step
 from sgc.runtime.engine.model.forward import FlatBatch
 from sgc.runtime.engine.model.fused import FusedModel, is_understood
 from sgc.runtime.engine.model.packed import pack_linears
 
-Compute = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Step], torch.Tensor]
+Compute = Callable[[Tensor, Tensor, Tensor, Step], Tensor]
 """(token_ids [n_tokens], positions [n_tokens], wanted [n_logits], step) -> [n_logits, vocab]"""
 
 
@@ -61,20 +63,14 @@ class ModelRunner:
         return logits
 
     @torch.inference_mode()
-    def logits(self, batch: FlatBatch) -> torch.Tensor:
+    def logits(self, batch: FlatBatch) -> Tensor:
         """[n_logits, vocab]"""
-        ragged = Ragged(_tensor(batch.row_starts), _tensor(batch.pages), _tensor(batch.page_starts))
-        step = Step(self.attention, self.attention.plan(ragged), _tensor(batch.slots), self.pool)
-        tokens, positions = _tensor(batch.token_ids), _tensor(batch.positions)
-        return self._compute(tokens, positions, _tensor(batch.logit_index), step)
-
-
-def runner_of(model: Any, n_pages: int) -> ModelRunner:
-    """A runner for a model in memory, computed in the fastest way there is for it.
-
-    It takes the model over, which is of no other use afterwards.
-    """
-    return ways(model)[0](model, n_pages)
+        ragged = Ragged(
+            tensor_of(batch.row_starts), tensor_of(batch.pages), tensor_of(batch.page_starts)
+        )
+        step = Step(self.attention, self.attention.plan(ragged), tensor_of(batch.slots), self.pool)
+        tokens, positions = tensor_of(batch.token_ids), tensor_of(batch.positions)
+        return self._compute(tokens, positions, tensor_of(batch.logit_index), step)
 
 
 def fused_runner(model: Any, n_pages: int) -> ModelRunner:
@@ -116,7 +112,3 @@ def max_context_of(config: Any) -> int:
     # Within one chunk, chunked attention is plain causal attention.
     chunk = getattr(config, "attention_chunk_size", None)
     return min(longest, int(chunk)) if chunk else longest
-
-
-def _tensor(values: npt.NDArray[np.int64]) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values))

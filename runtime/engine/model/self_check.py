@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sgc.kernels.interface import Heads
 from sgc.kernels.torch_cpu import Plan, TorchCpuAttention
@@ -36,7 +37,7 @@ class OwnAnswers:
 
     first: Ints
     second: Ints
-    logits: torch.Tensor
+    logits: Tensor
 
 
 @torch.inference_mode()
@@ -53,12 +54,12 @@ def own_answers(model: Any) -> OwnAnswers:
     return OwnAnswers(first, second, torch.cat([logits[0], logits[1, n // 2 :]]).float())
 
 
-def _eager_logits(model: Any, batch: torch.Tensor) -> torch.Tensor:
+def _eager_logits(model: Any, batch: Tensor) -> Tensor:
     model.eval()
     before = model.config._attn_implementation
     try:
         model.set_attn_implementation("eager")
-        logits: torch.Tensor = model(input_ids=batch, use_cache=False).logits
+        logits: Tensor = model(input_ids=batch, use_cache=False).logits
     except Exception as error:
         raise _unrunnable(type(model).__name__, error) from error
     finally:
@@ -69,18 +70,11 @@ def _eager_logits(model: Any, batch: torch.Tensor) -> torch.Tensor:
 class _NotingWindows(TorchCpuAttention):
     """Notes which windows the layers ask for."""
 
-    def __init__(self, min_pages: int, min_saved: int) -> None:
-        super().__init__(min_pages, min_saved)
+    def __init__(self) -> None:
+        super().__init__(min_pages=1, min_saved=1)
         self.windows: set[int | None] = set()
 
-    def attend(
-        self,
-        q: torch.Tensor,
-        k_pool: torch.Tensor,
-        v_pool: torch.Tensor,
-        plan: Plan,
-        heads: Heads,
-    ) -> torch.Tensor:
+    def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Tensor:
         self.windows.add(heads.window)
         return super().attend(q, k_pool, v_pool, plan, heads)
 
@@ -94,17 +88,11 @@ def _active_window(config: Any) -> int | None:
     return int(window) if kinds is None or "sliding_attention" in kinds else None
 
 
-def check_model(runner: ModelRunner, own: OwnAnswers | None = None) -> None:
-    """Raises `UnsupportedModel`. Leaves a small pool behind, from which to tell sizes.
-
-    own: needed where the runner took the model apart.
-    """
-    if own is None:
-        assert runner.model is not None, "the model is gone, and what it says by itself not known"
-        own = own_answers(runner.model)
+def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
+    """Raises `UnsupportedModel`. Leaves a small pool behind, from which to tell sizes."""
     attention = runner.attention
     try:
-        noting = runner.attention = _NotingWindows(min_pages=1, min_saved=1)
+        noting = runner.attention = _NotingWindows()
         flat = _run_flat(runner, own.first, own.second)
     except Exception as error:
         raise _unrunnable(runner.name, error) from error
@@ -151,7 +139,7 @@ def _check_layers(runner: ModelRunner) -> None:
         )
 
 
-def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> torch.Tensor:
+def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
     """In chunks, over scattered pages; the second takes the shared half from the first."""
     n, half = len(first), len(first) // 2
     runner.pool = KVPool(2 * n)

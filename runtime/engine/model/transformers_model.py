@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from sgc.kernels.interface import Heads
@@ -20,16 +21,16 @@ _step: Step | None = None
 
 def _attend(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    s_aux: torch.Tensor | None = None,
+    s_aux: Tensor | None = None,
     **_: Any,
-) -> tuple[torch.Tensor, None]:
+) -> tuple[Tensor, None]:
     """The function that models call. query, key, value: [1, n_heads, n_tokens, head_dim]."""
     assert _step is not None, "the model was run outside of a batch"
     assert query.shape[0] == 1, "a flat batch has one row"
@@ -59,10 +60,8 @@ class TransformersModel:
         model.set_attn_implementation(ATTENTION)
         self._model = model
 
-    def __call__(
-        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor, step: Step
-    ) -> torch.Tensor:
-        """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Gives [n_logits, vocab]."""
+    def __call__(self, tokens: Tensor, positions: Tensor, wanted: Tensor, step: Step) -> Tensor:
+        """tokens, positions: [n_tokens]; wanted: [n_logits] of them. Returns [n_logits, vocab]."""
         global _step
         _step = step
         try:
@@ -74,5 +73,5 @@ class TransformersModel:
             )
         finally:
             _step = None
-        logits: torch.Tensor = output.logits[0]
+        logits: Tensor = output.logits[0]
         return logits

@@ -33,8 +33,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     return added
 
 
-def keep_freed_memory() -> None:
-    """Results of up to 32 MiB are made in memory that was freed before, up to 512 MiB of it,
+def keep_freed_memory(most_bytes: int = 512 << 20) -> None:
+    """Results of up to 32 MiB are made in memory that was freed before, up to so much of it,
     and not in new pages that the system must find and clear: a tenth of a prefill step, and on a
     virtual machine, whose host must find them too, twice the step and more."""
     import ctypes  # here: the server starts the step process before it has a use for it
@@ -42,4 +42,4 @@ def keep_freed_memory() -> None:
     if sys.platform != "linux" or not hasattr(libc := ctypes.CDLL(None), "mallopt"):
         return
     libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
-    libc.mallopt(_M_TRIM_THRESHOLD, 512 << 20)
+    libc.mallopt(_M_TRIM_THRESHOLD, most_bytes)

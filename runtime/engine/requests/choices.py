@@ -98,7 +98,7 @@ class ChoiceTrie:
         return [branch.pages.view for branch in self.branches]
 
     def reset(self) -> Ints:
-        """Forgets what was run; gives the pages it held."""
+        """Forgets what was run; returns the pages it held."""
         pages = np.concatenate([NO_INTS, *(branch.pages.cut(0) for branch in self.branches)])
         for branch in self.branches:
             branch.n_done = 0

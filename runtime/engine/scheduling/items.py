@@ -53,7 +53,7 @@ def take(work: Work, budget: int) -> Item:
 
 
 def hand_out(item: Item, pages: Ints) -> None:
-    """Gives the item's positions their pages, in order."""
+    """Returns the item's positions their pages, in order."""
     item.work.pages.extend(pages[: item.n_tokens])
     at = item.n_tokens
     for part in item.parts:

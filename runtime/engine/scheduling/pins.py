@@ -19,7 +19,7 @@ class Pins:
         return len(self.holders)
 
     def pin(self, work: Work) -> int:
-        """Keeps what is cached of a waiting request; gives how much that is."""
+        """Keeps what is cached of a waiting request; returns how much that is."""
         match = self._cache.match(work.tokens.view[: work.n_matchable], work.request.namespace)
         pin = self._cache.tree.lock(match) if match.length else None
         self.unpin(work)
@@ -35,7 +35,7 @@ class Pins:
             del self.holders[work]
 
     def unpin_last(self) -> None:
-        """Gives up a prefix that is wanted by requests whose turn comes late."""
+        """Returns up a prefix that is wanted by requests whose turn comes late."""
         last = max(self.holders, key=lambda work: (-work.wait.n_known, work.wait.known_since))
         pin = last.wait.pin
         for work in [work for work in self.holders if work.wait.pin is pin]:

@@ -76,7 +76,7 @@ class PrefetchQueue:
         return iter(self._queue)
 
     def add(self, work: Work) -> list[Update]:
-        """Takes one in; gives what is to be said of those that give way to it."""
+        """Takes one in; returns what is to be said of those that give way to it."""
         dropped = []
         if len(self._queue) >= MAX_WAITING:
             waiting = (one for one in self._queue.values() if one.n_run == 0)

@@ -279,7 +279,7 @@ class Scheduler:
         leader.followers = still
 
     def _reserve(self, item: Item, items: dict[Work, Item]) -> bool:
-        """Gives the item its pages, taking them from the youngest if need be; False if that
+        """Returns the item its pages, taking them from the youngest if need be; False if that
         is the item's own request."""
         pages = self.cache.reserve(item.n_positions)
         while pages is None:

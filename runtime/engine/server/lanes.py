@@ -74,7 +74,7 @@ class Lane:
             loop.call_soon_threadsafe(self._next)
 
     def _next(self) -> None:
-        """Gives a free thread to the first job of whoever has waited longest for a turn."""
+        """Returns a free thread to the first job of whoever has waited longest for a turn."""
         if not self._waiting:
             self._n_free += 1
             return

@@ -217,7 +217,7 @@ class EngineCore:
         self._start()
 
     def flush_cache(self) -> int:
-        """Drops every cached prefix that no running or waiting request uses; gives the tokens."""
+        """Drops every cached prefix that no running or waiting request uses; returns the tokens."""
         return self.cache.flush()
 
     def stats(self) -> Stats:

@@ -19,7 +19,7 @@ MAX_WINDOW = 32
 
 
 class IncrementalDetokenizer:
-    """Gives the text of a growing list of ids, piece by piece; pieces are never retracted."""
+    """Returns the text of a growing list of ids, piece by piece; pieces are never retracted."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         table = _table_of(tokenizer)

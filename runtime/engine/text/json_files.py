@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -128,6 +128,17 @@ def content_of(token: Any) -> str | None:
     if isinstance(token, Mapping):
         token = token.get("content")
     return token if isinstance(token, str) else None
+
+
+def sequence_parts(part: Any, inner: str) -> Iterator[Mapping[str, Any]]:
+    """The parts of a tokenizer.json's component, those of sequences one by one; inner: the name
+    under which a sequence of its kind holds them."""
+    if isinstance(part, Mapping):
+        if part.get("type") == "Sequence":
+            for each in part.get(inner) or ():
+                yield from sequence_parts(each, inner)
+        else:
+            yield part
 
 
 _NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number",

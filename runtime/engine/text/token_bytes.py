@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sgc.runtime.engine.text.byte_level import BYTE_OF_CHAR
+from sgc.runtime.engine.text.json_files import sequence_parts
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 SPACE = "▁"
@@ -42,7 +43,7 @@ class TokenBytes:
 
 def token_bytes(tokenizer: Tokenizer) -> TokenBytes | None:
     """The table of a tokenizer, None if its decoder is not a table."""
-    parts = _parts(tokenizer.decoder_spec)
+    parts = list(sequence_parts(tokenizer.decoder_spec, "decoders"))
     kinds = [part.get("type") for part in parts]
     if not kinds or not TABLE_PARTS.issuperset(kinds):
         return None
@@ -51,14 +52,6 @@ def token_bytes(tokenizer: Tokenizer) -> TokenBytes | None:
     if "ByteLevel" in kinds or not all(map(_is_plain_space_part, parts)):
         return None
     return TokenBytes(tokenizer, _fallback_bytes if "ByteFallback" in kinds else _spaced)
-
-
-def _parts(decoder: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(decoder, Mapping):
-        return []
-    if decoder.get("type") == "Sequence":
-        return [inner for part in decoder.get("decoders", []) for inner in _parts(part)]
-    return [decoder]
 
 
 def _is_plain_space_part(part: Mapping[str, Any]) -> bool:

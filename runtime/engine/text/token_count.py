@@ -7,14 +7,14 @@ dropped (by a normalizer, by a split that removes, as unknown), nothing is known
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
 from sgc.runtime.engine.text.byte_level import BYTE_OF_CHAR
-from sgc.runtime.engine.text.json_files import Json
+from sgc.runtime.engine.text.json_files import Json, sequence_parts
 
 # White space to Unicode or to Python: a special token with lstrip or rstrip swallows any number.
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
@@ -72,8 +72,8 @@ class LeastTokens:
 
 def least_tokens(backend: Backend, spec: Json) -> LeastTokens | None:
     """None where a tokenizer of that tokenizer.json may drop what it is given."""
-    normalizers = list(_parts(spec.get("normalizer"), "normalizers"))
-    splits = list(_parts(spec.get("pre_tokenizer"), "pretokenizers"))
+    normalizers = list(sequence_parts(spec.get("normalizer"), "normalizers"))
+    splits = list(sequence_parts(spec.get("pre_tokenizer"), "pretokenizers"))
     in_bytes = any(part.get("type") == "ByteLevel" for part in [*normalizers, *splits])
     folds = [part for part in normalizers if part.get("type") in _FOLDING]
     others = [part for part in normalizers if part not in folds]
@@ -120,12 +120,3 @@ def _knows_every_byte(spec: Json, vocabulary: Mapping[str, int], in_bytes: bool)
     if kind in ("BPE", "Unigram") and model.get("byte_fallback"):
         return all(f"<0x{byte:02X}>" in vocabulary for byte in range(256))
     return False
-
-
-def _parts(part: Any, inner: str) -> Iterator[Mapping[str, Any]]:
-    if isinstance(part, Mapping):
-        if part.get("type") == "Sequence":
-            for each in part.get(inner) or ():
-                yield from _parts(each, inner)
-        else:
-            yield part

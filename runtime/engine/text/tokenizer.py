@@ -90,10 +90,6 @@ class Tokenizer:
         """The content of tokenizer_config.json."""
         return self._files.config
 
-    def token_text(self, name: str) -> str:
-        """The configured text of the `bos` or `eos` token, "" if there is none."""
-        return content_of(self._files.config.get(f"{name}_token")) or ""
-
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of everything that decides how text becomes ids."""
@@ -122,7 +118,7 @@ class Tokenizer:
     @cached_property
     def eos_ids(self) -> tuple[int, ...]:
         """Ids that end a generation: the tokenizer's and the generation configuration's."""
-        eos = self._first.token_to_id(self.token_text("eos"))
+        eos = self._first.token_to_id(content_of(self._files.config.get("eos_token")) or "")
         own = () if eos is None else (eos,)
         return tuple(dict.fromkeys((*own, *self._files.eos_ids)))
 

@@ -228,7 +228,7 @@ class _Asked(Generic[T]):
         return True
 
     def answer(self, value: T) -> bool:
-        """Gives the answer; whether others wait who asked since."""
+        """Returns the answer; whether others wait who asked since."""
         for future in self._asked:
             if not future.done():
                 future.set_result(value)

@@ -10,31 +10,20 @@ from sgc.runtime.engine.guides.compiler import Compiler
 from sgc.runtime.engine.guides.stops import TextStops
 from sgc.runtime.engine.model.fake_model import FAKE_MAX_CONTEXT, FAKE_POOL_TOKENS, FakeModel
 from sgc.runtime.engine.model.forward import Forward
-from sgc.runtime.engine.names import DEFAULT_POLICY
+from sgc.runtime.engine.names import StepOptions
 from sgc.runtime.engine.process import garbage
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.engine.text.tokenizer import Tokenizer, load_tokenizer
 from sgc.runtime.engine.worker.intake import Compile
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig(StepOptions):
     """model_folder: None for the fake model. eos_ids: what the fake model ends with."""
 
     tokenizer_folder: str
     model_folder: str | None = None
     fake: bool = False
-    pool_tokens: int | None = None
-    max_context: int | None = None
-    chunk_tokens: int = 512
-    max_running: int = 256
-    max_waiting: int = 8192
-    policy: str = DEFAULT_POLICY
-    shares_in_batch: bool = True
-    jumps: bool = True
-    dtype: str = "auto"
-    check: bool = False
-    threads: int | None = None
     eos_ids: tuple[int, ...] = ()
 
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import select
 import socket
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 
 import numpy as np
@@ -98,7 +98,7 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
     kind: Generate | Score | Commit | Prefetch
     match message.WhichOneof("kind"):
         case "generate":
-            kind = _generate_of(message.generate)
+            kind = _read_sampling(message.generate.SerializeToString())
             if message.grammar:
                 stop = replace(kind.stop, n_skipped=message.n_healed_chars)
                 kind = replace(kind, constraint=constraint, stop=stop)
@@ -117,28 +117,14 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
     )
 
 
-def _generate_of(sampling: pb.Sampling) -> Generate:
-    """What a sampling asks; one that many requests share is read once."""
-    return _read_sampling(sampling.SerializeToString())
-
-
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # one that many requests share is read once
 def _read_sampling(data: bytes) -> Generate:
     sampling = pb.Sampling.FromString(data)
-    params = SamplingParams(
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        min_p=sampling.min_p,
-        frequency_penalty=sampling.frequency_penalty,
-        presence_penalty=sampling.presence_penalty,
-        repetition_penalty=sampling.repetition_penalty,
-        seed=sampling.seed,
-        logit_bias=tuple((each.id, each.bias) for each in sampling.logit_bias),
-    )
+    given = {field.name: getattr(sampling, field.name) for field in fields(SamplingParams)}
+    given["logit_bias"] = tuple((each.id, each.bias) for each in sampling.logit_bias)
     return Generate(
         max_tokens=sampling.max_tokens,
-        params=params,
+        params=SamplingParams(**given),
         min_tokens=sampling.min_tokens,
         stop=Stops(tuple(sampling.stop), tuple(sampling.stop_regex)),
         stop_ids=tuple(sampling.stop_token_ids),
@@ -191,42 +177,15 @@ def _set_logprob(message: pb.TokenLogprob, found: TokenLogprob) -> None:
         message.top.add(id=token, logprob=logprob)
 
 
+_USAGE = tuple(field.name for field in fields(Usage))
+
+
 def _set_usage(message: pb.Usage, usage: Usage) -> None:
     message.SetInParent()  # a usage of zeros is one, too
-    message.prompt_tokens = usage.prompt_tokens
-    message.cached_tokens = usage.cached_tokens
-    message.computed_tokens = usage.computed_tokens
-    message.completion_tokens = usage.completion_tokens
-    message.queue_s = usage.queue_s
-    message.prefill_s = usage.prefill_s
-    message.decode_s = usage.decode_s
-    message.forced_tokens = usage.forced_tokens
+    for name in _USAGE:
+        setattr(message, name, getattr(usage, name))
 
 
 def stats_message(stats: Stats) -> pb.Stats:
-    sums = stats.counters
-    return pb.Stats(
-        requests=sums.requests,
-        prompt_tokens=sums.prompt_tokens,
-        cached_tokens=sums.cached_tokens,
-        computed_tokens=sums.computed_tokens,
-        completion_tokens=sums.completion_tokens,
-        positions_run=sums.positions_run,
-        steps=sums.steps,
-        preemptions=stats.preemptions,
-        evicted_tokens=stats.evicted_tokens,
-        pool_tokens=stats.pool_tokens,
-        free_tokens=stats.free_tokens,
-        cached_pool_tokens=stats.cached_pool_tokens,
-        running_requests=stats.running_requests,
-        waiting_requests=stats.waiting_requests,
-        evictable_tokens=stats.evictable_tokens,
-        parked_requests=stats.parked_requests,
-        sampled_tokens=sums.sampled_tokens,
-        forced_tokens=sums.forced_tokens,
-        forward_s=sums.forward_s,
-        prefetches=stats.prefetches,
-        prefetched_tokens=stats.prefetched_tokens,
-        dropped_prefetches=stats.dropped_prefetches,
-        waiting_prefetches=stats.waiting_prefetches,
-    )
+    counts = asdict(stats)
+    return pb.Stats(**counts.pop("counters"), **counts)

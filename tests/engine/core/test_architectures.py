@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from engine.core.runners import runner_of
 
 from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.loading import load_model
-from sgc.runtime.engine.model.runner import UnsupportedModel, runner_of
+from sgc.runtime.engine.model.runner import UnsupportedModel
 from sgc.runtime.engine.model.self_check import check_model, own_answers
 from sgc.runtime.engine.requests.request import Generate
 from sgc.runtime.engine.step.core import EngineCore

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
+from engine.core.runners import runner_of
 from torch import nn
 
 from sgc.runtime.engine.model import fused, packed
@@ -17,7 +18,7 @@ from sgc.runtime.engine.model.forward import Row, flatten
 from sgc.runtime.engine.model.fused import is_understood
 from sgc.runtime.engine.model.loading import load_model
 from sgc.runtime.engine.model.packed import Linear, PackedModule, can_pack
-from sgc.runtime.engine.model.runner import fused_runner, packed_runner, runner_of
+from sgc.runtime.engine.model.runner import fused_runner, packed_runner
 from sgc.runtime.engine.model.self_check import check_model, own_answers
 
 VOCAB = 199

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from engine.core.reference_attention import ReferenceAttention
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgc.kernels import partial, parts
 from sgc.kernels.interface import Heads, Ragged, write
-from sgc.kernels.reference import ReferenceAttention
 from sgc.kernels.shared import shared_prefixes
 from sgc.kernels.torch_cpu import TorchCpuAttention
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from engine.core.runners import runner_of
 
 from sgc.runtime.engine.model.loading import default_pool_tokens, load_model
 from sgc.runtime.engine.model.runner import (
     ModelRunner,
     UnsupportedModel,
     packed_runner,
-    runner_of,
     transformers_runner,
 )
 from sgc.runtime.engine.model.self_check import check_model, own_answers

@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pytest
 import torch
 import transformers
+from engine.core.runners import runner_of
 from other_caches import CACHES
 
-from sgc.runtime.engine.model.runner import runner_of
 from sgc.runtime.engine.requests.request import EngineRequest, Generate, Score
 from sgc.runtime.engine.step.core import EngineCore
 from sgc.runtime.executor.interface.backend import ChoiceScore

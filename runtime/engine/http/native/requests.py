@@ -149,11 +149,7 @@ def _params(row: Fields) -> _Params:
 def _ask(
     row: Fields, prompt: str | list[int], params: _Params, has_text: bool, facts: EngineFacts
 ) -> tuple[Ask, Shown]:
-    made, n_added = (
-        (sampling_of.text_prompt(prompt, facts), 0)
-        if isinstance(prompt, str)
-        else sampling_of.ids_prompt(prompt, facts.tokenizer.prefix_ids)
-    )
+    made, n_added = sampling_of.prompt_of(prompt, facts)
     sampling = pb.Sampling()
     sampling.CopyFrom(params.sampling)
     is_prefill = sampling.max_tokens == 0

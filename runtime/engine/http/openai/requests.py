@@ -96,18 +96,11 @@ def text_completions(body: Json, facts: EngineFacts) -> Completions:
     sampling = _sampling(fields, fields.integer("max_tokens", DEFAULT_COMPLETION_TOKENS))
     logprobs = _legacy_logprobs(fields)
     prompts = _prompts(fields)
-    beginning = facts.tokenizer.prefix_ids
-    made = [
-        (sampling_of.text_prompt(prompt, facts), 0)
-        if isinstance(prompt, str)
-        else sampling_of.ids_prompt(prompt, beginning)
-        for prompt in prompts
-    ]
-    if not fields.boolean("echo"):
-        _ask_logprobs(sampling, logprobs, None)
-        return _completions(fields, made, sampling, logprobs, False)
-    _ask_logprobs(sampling, logprobs, 0)
-    return _completions(fields, made, sampling, logprobs, False, tuple(prompts))
+    made = [sampling_of.prompt_of(prompt, facts) for prompt in prompts]
+    is_echoed = fields.boolean("echo")
+    _ask_logprobs(sampling, logprobs, 0 if is_echoed else None)
+    echoed = tuple(prompts) if is_echoed else ()
+    return _completions(fields, made, sampling, logprobs, False, echoed)
 
 
 def _checked(body: Json, known: frozenset[str], facts: EngineFacts) -> Fields:

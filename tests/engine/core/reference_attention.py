@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from sgc.kernels.interface import Heads, Ragged, check_shapes
 
@@ -12,13 +13,8 @@ class ReferenceAttention:
         return ragged
 
     def attend(
-        self,
-        q: torch.Tensor,
-        k_pool: torch.Tensor,
-        v_pool: torch.Tensor,
-        plan: Ragged,
-        heads: Heads,
-    ) -> torch.Tensor:
+        self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Ragged, heads: Heads
+    ) -> Tensor:
         check_shapes(q, k_pool, v_pool)
         group = q.shape[1] // k_pool.shape[1]
         out = q.new_empty(q.shape[0], q.shape[1], v_pool.shape[2])
@@ -32,9 +28,7 @@ class ReferenceAttention:
         return out
 
 
-def _one_head(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, heads: Heads, sink: torch.Tensor | None
-) -> torch.Tensor:
+def _one_head(q: Tensor, k: Tensor, v: Tensor, heads: Heads, sink: Tensor | None) -> Tensor:
     """q: [n, head_dim]; k: [c, head_dim]; v: [c, v_head_dim]; q is the end of the context."""
     n, c = len(q), len(k)
     scores = q.double() @ k.double().T * heads.scale
