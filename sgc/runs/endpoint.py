@@ -9,6 +9,7 @@ from typing import Any
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.executor.interface.backend import Backend, Capabilities, ChatFormat, TextRun
+from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.run.loop import shared
 
 
@@ -109,19 +110,18 @@ class Endpoint:
         self.shutdown()
 
 
-class ChatOverride:
+class ChatOverride(Wrapping):
     """A backend with a chat template of the caller's choice."""
 
-    def __init__(self, backend: Any, chat: ChatFormat) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, chat: ChatFormat) -> None:
+        super().__init__(backend)
         self._chat = chat
 
     async def capabilities(self) -> Capabilities:
-        found: Capabilities = await self._backend.capabilities()
-        return replace(found, chat=self._chat)
+        return replace(await super().capabilities(), chat=self._chat)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
+    async def close(self) -> None:
+        await self.inner.close()
 
 
 def require(modules: tuple[str, ...], what: str, extra: str) -> None:

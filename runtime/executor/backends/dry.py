@@ -8,7 +8,7 @@ would cost (`Meter`) are the caller's (`sgc/predict/`). Nothing leaves the proce
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
@@ -17,12 +17,14 @@ from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
     Usage,
 )
 from sgc.runtime.executor.interface.place import Place
+from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.single_flight import SingleFlight
 
 
@@ -58,12 +60,10 @@ class Meter(Protocol):
         unconditional: bool,
     ) -> Usage: ...
 
-    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage: ...
-
-    def prefetch(self, prompt: Prompt) -> Usage: ...
+    def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage: ...
 
 
-class DryBackend:
+class DryBackend(Wrapping):
     """A `Backend` (see `backend.py`) of one run, or of the rows of one batch; a run asks `at` for
     the one of each draw. shares: equal requests that draw nothing are asked once, as they are from
     -O1 on.
@@ -73,49 +73,19 @@ class DryBackend:
         self, capabilities: Capabilities, replies: Replies, meter: Meter, shares: bool = False
     ) -> None:
         asked = _Asked(capabilities, replies, meter)
-        self._asked: Backend = SingleFlight(asked) if shares else asked
+        super().__init__(SingleFlight(asked) if shares else asked)
 
     def at(self, place: Place) -> Backend:
         """The backend as one draw sees it."""
-        return _Draw(self._asked, place)
-
-    async def capabilities(self) -> Capabilities:
-        return await self._asked.capabilities()
-
-    async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
-    ) -> Generated:
-        return await self.at(Place()).generate(prompt, sampling, on_delta)
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        return await self.at(Place()).generate_n(prompt, samplings)
-
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
-        return await self.at(Place()).score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self.at(Place()).commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self.at(Place()).prefetch(prompt)
-
-    async def close(self) -> None:
-        """Holds nothing."""
+        return _Draw(self.inner, place)
 
 
-class _Draw(DryBackend):
+class _Draw(Wrapping):
     """One draw's: its requests are numbered."""
 
     def __init__(self, asked: Backend, place: Place) -> None:
-        self._asked = asked
+        super().__init__(asked)
         self._place = place
-
-    def at(self, place: Place) -> Backend:
-        return self
 
     def _begin(self, n_requests: int = 1) -> None:
         """Says whose the next requests are; a task that asks for them takes it along."""
@@ -123,35 +93,28 @@ class _Draw(DryBackend):
         self._place = replace(self._place, number=self._place.number + n_requests)
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         self._begin()
-        return await self._asked.generate(prompt, sampling, on_delta)
+        return await super().generate(prompt, sampling, on_delta)
 
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
         self._begin(len(samplings))
-        return await self._asked.generate_n(prompt, samplings)
+        return await super().generate_n(prompt, samplings)
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         self._begin()
-        return await self._asked.score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        self._begin()
-        return await self._asked.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._asked.prefetch(prompt)
+        return await super().score(prompt, choices, unconditional)
 
 
-_asking: ContextVar[Place] = ContextVar("asking")
+_asking: ContextVar[Place] = ContextVar("asking", default=Place())  # noqa: B039  # it is frozen
 
 
-class _Asked:
+class _Asked(Backend):
     """Answers and counts what is really asked."""
 
     def __init__(self, capabilities: Capabilities, replies: Replies, meter: Meter) -> None:
@@ -163,7 +126,7 @@ class _Asked:
         return self._capabilities
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         (reply,) = await self.generate_n(prompt, (sampling,))
         if on_delta is not None and reply.text:
@@ -193,14 +156,9 @@ class _Asked:
         return replace(reply, usage=usage)
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        usage = self._meter.commit(_asking.get(), prompt, heads)
+        usage = self._meter.commit(prompt, heads)
         await asyncio.sleep(0)
         return usage
 
     async def prefetch(self, prompt: Prompt) -> Usage:
-        usage = self._meter.prefetch(prompt)
-        await asyncio.sleep(0)
-        return usage
-
-    async def close(self) -> None:
-        """Holds nothing."""
+        return await self.commit_prefix(prompt)

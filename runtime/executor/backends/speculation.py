@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sgc.errors import BudgetExceeded, ContextExceeded, SgcWarning, UnsupportedParameter
@@ -36,12 +36,12 @@ from sgc.runtime.executor.interface.backend import (
     Capabilities,
     Generated,
     LogprobsAsked,
+    OnDelta,
     Prompt,
     Sampling,
-    Scored,
     Usage,
-    generate_each,
 )
+from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.patterns.checked_constraints import (
     ConstraintFailed,
     OnThrown,
@@ -99,7 +99,7 @@ class Speculation:
             warnings.warn(message, SgcWarning, stacklevel=2)
 
 
-class _Speculating:
+class _Speculating(Wrapping):
     """A backend for one generation."""
 
     def __init__(
@@ -112,44 +112,28 @@ class _Speculating:
         on_thrown: OnThrown,
         where: str,
     ) -> None:
-        self._speculation, self._backend, self._capabilities = speculation, backend, capabilities
+        super().__init__(backend)
+        self._speculation, self._capabilities = speculation, capabilities
         self._path, self._ahead, self._on_thrown, self._where = path, ahead, on_thrown, where
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         found = self._answered(prompt, sampling)
         if found is not None:
             return replace(found, usage=_ANSWERED)
         self._speculation.keep(self._path, None)
         if not self._ahead or not self._may_ask_more(prompt, sampling):
-            return await self._backend.generate(prompt, sampling, on_delta)
+            return await self.inner.generate(prompt, sampling, on_delta)
         begun = begun_message(prompt)
         if begun is not None and begun[1].strip() and not self._capabilities.goes_on:
             return await self._whole_message(*begun, prompt, sampling)
         return await self._speculate(prompt, sampling)
 
-    async def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        return await generate_each(self, prompt, samplings)
-
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
-        return await self._backend.score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self._backend.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._backend.prefetch(prompt)
-
-    async def close(self) -> None:
-        """The backend is its run's to close."""
+        return await Backend.generate_n(self, prompt, samplings)  # each by itself
 
     def _tell(self, why: str) -> None:
         """Of marked generations only; a pass marks the first of a row."""
@@ -205,16 +189,16 @@ class _Speculating:
         asked = self._more(sampling)
         start_s = time.monotonic()
         try:
-            reply = await self._backend.generate(prompt, asked, None)
+            reply = await self.inner.generate(prompt, asked, None)
         except _TOO_MUCH as error:
             self._tell(f"{asked.max_tokens} tokens at once are refused: {error.message}")
-            return await self._backend.generate(prompt, sampling, None)
+            return await self.inner.generate(prompt, sampling, None)
         said = said_by(reply, prompt, sampling, asked.max_tokens)
         found = said.answer(0, sampling)
         if found is None:
             self._tell(_cut_off(said))
             self._on_thrown(Try(asked, reply, start_s, time.monotonic()))
-            return await self._backend.generate(prompt, sampling, None)
+            return await self.inner.generate(prompt, sampling, None)
         is_whole = not self._capabilities.goes_on
         self._speculation.keep(self._path, replace(said, is_whole_message=is_whole))
         return replace(found, usage=reply.usage, extra=reply.extra)
@@ -228,7 +212,7 @@ class _Speculating:
         for number in range(MAX_MESSAGES):
             tried = retried(asked, number)
             start_s = time.monotonic()
-            reply = await self._backend.generate(head, tried, None)
+            reply = await self.inner.generate(head, tried, None)
             said = whole_message(said_by(reply, head, sampling, asked.max_tokens), begun)
             found = None if said is None else said.answer(len(begun), sampling)
             if found is not None:

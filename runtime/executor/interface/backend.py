@@ -70,6 +70,7 @@ class MediaRun:
 
 
 Prompt = tuple[TextRun | TokenRun | MediaRun, ...]
+OnDelta = Callable[[str], None]  # gets a text as it appears, piece by piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,12 +333,16 @@ class Delta(str):
 
 
 class Backend(Protocol):
-    """All methods raise `BackendError`s; cancelling a call frees what it held at once."""
+    """A model that programs run on. A subclass generates and scores, and says what it can do; it
+    inherits that it keeps no prompts and holds nothing.
+
+    All methods raise `BackendError`s; cancelling a call frees what it held at once.
+    """
 
     async def capabilities(self) -> Capabilities: ...
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         """Generates from the prompt; `on_delta` gets text as it appears, never retracted."""
         ...
@@ -346,7 +351,14 @@ class Backend(Protocol):
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
         """Several generations of one prompt; the samplings differ in their seeds only."""
-        ...
+        work = [asyncio.ensure_future(self.generate(prompt, each)) for each in samplings]
+        try:
+            return tuple(await asyncio.gather(*work))
+        except BaseException:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            raise
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
@@ -356,26 +368,14 @@ class Backend(Protocol):
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """Computes and caches the longest common token prefix of the prompt before `heads`."""
-        ...
+        return Usage()
 
     async def prefetch(self, prompt: Prompt) -> Usage:
         """Computes and caches any text that may follow, when nothing else waits: a hint.
         `Capabilities.prefetches` says whether it has an effect.
         """
-        ...
+        return Usage()
 
-    async def close(self) -> None: ...
-
-
-async def generate_each(
-    backend: Backend, prompt: Prompt, samplings: Sequence[Sampling]
-) -> tuple[Generated, ...]:
-    """`generate_n` for a backend that knows single generations only."""
-    work = [asyncio.ensure_future(backend.generate(prompt, each)) for each in samplings]
-    try:
-        return tuple(await asyncio.gather(*work))
-    except BaseException:
-        for task in work:
-            task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
-        raise
+    async def close(self) -> None:
+        """Closes the connections; unfinished calls fail."""
+        return None

@@ -90,12 +90,9 @@ class EngineMeter:
             usage = usage.with_more(_usage(len(alone), 0))
         return usage
 
-    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
+    def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
         ids = self._tokenizer.encode_commit(_segments(prompt), heads)
         return _usage(len(ids), self._run(ids, len(ids), len(ids)))
-
-    def prefetch(self, prompt: Prompt) -> Usage:
-        return self.commit(Place(), prompt, ())
 
     # Counting.
 

@@ -79,11 +79,8 @@ class ProviderMeter:
         lowered = lowered_select(way, prompt, choices, self.facts, sampling)
         return self.usage(place, lowered, reply.usage.completion_tokens)
 
-    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
+    def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
         return Usage()  # a provider caches what it is asked with
-
-    def prefetch(self, prompt: Prompt) -> Usage:
-        return Usage()
 
     def usage(self, place: Place, lowered: Lowered, output: int) -> Usage:
         """Of one request."""

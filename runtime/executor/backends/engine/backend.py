@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from sgc.runtime.executor.backends.engine.probe import reason_unreachable
 from sgc.runtime.executor.backends.engine.stream import OnDelta, Stream
 from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.interface.backend import (
+    Backend,
     Capabilities,
     ChoiceScore,
     Generated,
@@ -45,7 +46,6 @@ from sgc.runtime.executor.interface.backend import (
     Scored,
     TokenRun,
     Usage,
-    generate_each,
 )
 from sgc.runtime.executor.run.last_use import reusable
 
@@ -65,7 +65,7 @@ OPTIONS = [
 T = TypeVar("T")
 
 
-class EngineBackend:
+class EngineBackend(Backend):
     """A `Backend` (see `backend.py`) that speaks `engine.proto`."""
 
     def __init__(
@@ -97,17 +97,12 @@ class EngineBackend:
         return self._capabilities
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         message = wire.generate_message(sampling, on_delta is not None)
         request = pb.Request(prompt=wire.prompt_message(prompt), generate=message)
         reply = await self._ask(_with_hint(request, prompt), on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        return await generate_each(self, prompt, samplings)
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False

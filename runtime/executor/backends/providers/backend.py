@@ -38,16 +38,17 @@ from sgc.runtime.executor.backends.providers.wire.reply import Replies, generate
 from sgc.runtime.executor.backends.providers.wire.retry import Attempts, Estimate
 from sgc.runtime.executor.backends.providers.wire.safe_stream import Shown
 from sgc.runtime.executor.interface.backend import (
+    Backend,
     Capabilities,
     ChatFormat,
     FinishReason,
     Generated,
+    OnDelta,
     Prompt,
     RoleFormat,
     Sampling,
     Scored,
     Usage,
-    generate_each,
 )
 from sgc.runtime.executor.prompts.chat_templates import template_for
 
@@ -62,14 +63,12 @@ class Api(Protocol):
     @property
     def base_url(self) -> str: ...
 
-    async def send(
-        self, lowered: Lowered, facts: Facts, on_text: Callable[[str], None] | None
-    ) -> Replies: ...
+    async def send(self, lowered: Lowered, facts: Facts, on_text: OnDelta | None) -> Replies: ...
 
     async def close(self) -> None: ...
 
 
-class ProviderBackend:
+class ProviderBackend(Backend):
     """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's; beside: a
     hash of what is sent with each request beside what a program asks.
 
@@ -112,7 +111,7 @@ class ProviderBackend:
         return " ".join((facts.provider, self.api.base_url, *ways, *beside))
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         if sampling.max_tokens == 0:
             return _nothing(sampling, self.facts)
@@ -130,7 +129,7 @@ class ProviderBackend:
         if not samplings:
             return ()
         if len(samplings) == 1 or not self.facts.n or samplings[0].max_tokens == 0:
-            return await generate_each(self, prompt, samplings)
+            return await super().generate_n(prompt, samplings)
         lowered = lower(prompt, samplings[0], self.facts, n=len(samplings))
         return await self.send(lowered, samplings[0].seed)
 
@@ -140,14 +139,6 @@ class ProviderBackend:
         """What the model chooses; scores where it completes text and tells them."""
         assert not unconditional, "the capabilities say so"
         return await select(self.send, self.facts, prompt, choices)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        """Nothing: a provider caches what it is asked with."""
-        return Usage()
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: a provider caches what it is asked with."""
-        return Usage()
 
     async def flush_cache(self) -> int:
         """Nothing: what a provider caches is its own affair."""

@@ -31,6 +31,7 @@ from sgc.runtime.executor.interface.backend import (
     Delta,
     FinishReason,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
@@ -89,7 +90,7 @@ class OwnEndpoint(Endpoint):
         self.own.shutdown()
 
 
-class OwnBackend:
+class OwnBackend(Backend):
     """A `Backend` that asks such an object. A run asks it by node (`in_run`)."""
 
     def __init__(self, own: Any) -> None:
@@ -156,21 +157,9 @@ class OwnBackend:
             await self.call(lambda: self.own.cache_prefix(text))
         return Usage()
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: SGLang has no such hook."""
-        return Usage()
-
-    async def close(self) -> None:
-        """The object is its author's to shut down."""
-
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        raise self._outside()
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
         raise self._outside()
 
     async def score(
@@ -190,7 +179,7 @@ class _Run:
     sids: dict[str, str] = field(default_factory=dict)
 
 
-class _InRun:
+class _InRun(Backend):
     """The backend for one node of a run."""
 
     def __init__(self, backend: OwnBackend, known: _Run, run: Any, node: Node, path: str) -> None:
@@ -202,7 +191,7 @@ class _InRun:
         return found
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         s, params = self._asked(prompt), params_of(self._run, self._node, sampling, 1)
         if on_delta is not None and _has_own(self._own, "generate_stream"):
@@ -244,15 +233,7 @@ class _InRun:
             await self._backend.call(lambda: self._own.commit_lazy_operations(s))
         return Usage()
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return Usage()
-
-    async def close(self) -> None:
-        """It is its endpoint's."""
-
-    async def _streamed(
-        self, s: AskedStream, params: Any, on_delta: Callable[[str], None]
-    ) -> Generated:
+    async def _streamed(self, s: AskedStream, params: Any, on_delta: OnDelta) -> Generated:
         loop = asyncio.get_running_loop()
 
         def follow() -> tuple[str, Any]:
