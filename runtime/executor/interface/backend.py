@@ -162,16 +162,14 @@ class Usage:
 
     def with_more(self, other: Usage) -> Usage:
         """Returns the sum with another request that was made beside this one."""
-        return replace(
-            self,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            computed_tokens=self.computed_tokens + other.computed_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cache_written_tokens=self.cache_written_tokens + other.cache_written_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cost_usd=sum_costs([self.cost_usd, other.cost_usd]),
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
+        return replace(self, **sums, cost_usd=sum_costs([self.cost_usd, other.cost_usd]))
+
+
+_ADDED = (
+    "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens",
+    "cache_written_tokens",
+)  # fmt: skip
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:

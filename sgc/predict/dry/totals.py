@@ -41,15 +41,11 @@ class Total:
     def of(usage: Usage) -> Total:
         if usage.from_shared or usage.from_cache:  # what it tells is an equal request's
             return Total()
-        return Total(
-            requests=int(not usage.from_ahead),
-            prompt_tokens=usage.prompt_tokens,
-            cached_tokens=usage.cached_tokens,
-            cache_written_tokens=usage.cache_written_tokens,
-            computed_tokens=usage.computed_tokens,
-            completion_tokens=usage.completion_tokens,
-            cost_usd=usage.cost_usd,
-        )
+        told = {name: getattr(usage, name) for name in _OF_USAGE}
+        return Total(requests=int(not usage.from_ahead), **told)
+
+
+_OF_USAGE = tuple(row.name for row in fields(Total) if row.name in Usage.__slots__)
 
 
 @dataclass(frozen=True, slots=True, order=True)

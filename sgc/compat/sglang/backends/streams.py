@@ -20,6 +20,11 @@ from sgc.runtime.executor.interface.backend import (
 from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.run.options import DTYPES, dtype_stops
 
+# Parameters that are called alike, and have the same values.
+_SAME = (
+    "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
+    "ignore_eos", "json_schema",
+)  # fmt: skip
 _TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 
 
@@ -115,18 +120,11 @@ def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingPa
         stop=_stop_of(run, node, sampling, dtype),
         stop_token_ids=list(sampling.stop_token_ids),
         stop_regex=list(sampling.stop_regex),
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        min_p=sampling.min_p,
-        frequency_penalty=sampling.frequency_penalty,
-        presence_penalty=sampling.presence_penalty,
-        ignore_eos=sampling.ignore_eos,
+        **{name: getattr(sampling, name) for name in _SAME},
         return_logprob=True if asked else None,
         logprob_start_len=asked.start if asked else None,
         top_logprobs_num=asked.top or None if asked else None,
         return_text_in_logprobs=asked.text or None if asked else None,
-        json_schema=sampling.json_schema,
         dtype=_TYPES[dtype] if dtype else None,
         regex=None if dtype else sampling.regex,
     )
@@ -161,19 +159,12 @@ def sampling_of(params: SglSamplingParams) -> Sampling:
     return Sampling(
         max_tokens=params.max_new_tokens,
         min_tokens=params.min_new_tokens,
-        temperature=params.temperature,
-        top_p=params.top_p,
-        top_k=params.top_k,
-        min_p=params.min_p,
-        frequency_penalty=params.frequency_penalty,
-        presence_penalty=params.presence_penalty,
-        ignore_eos=params.ignore_eos,
+        **{name: getattr(params, name) for name in _SAME},
         seed=secrets.randbits(31),
         stop=stop,
         stop_token_ids=tuple(params.stop_token_ids or ()),
         stop_regex=_listed(params.stop_regex),
         regex=regex,
-        json_schema=params.json_schema,
         logprobs=logprobs,
     )
 
