@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from sgc.runtime.executor.backends.stops import first_stop
 from sgc.runtime.executor.interface.backend import (
     FinishReason,
     Generated,
@@ -68,12 +69,10 @@ class Said:
     def answer(self, start: int, sampling: Sampling) -> Generated | None:
         """The text that a generation would have given, if what was said tells it whole."""
         rest = self.text[start:]
-        found = [(rest.index(stop), stop) for stop in sampling.stop if stop in rest]
-        if not found and not self._is_told_whole(start, sampling):
+        found = first_stop(rest, sampling.stop)
+        if found is None and not self._is_told_whole(start, sampling):
             return self._shortened(start, sampling)
-        # As engines stop: with the string that is complete first, of these the longest.
-        first = min(found, key=lambda each: (each[0] + len(each[1]), each[0]), default=None)
-        end, matched = first or (len(rest), None)
+        end, matched = found or (len(rest), None)
         # The token that the stop string ends in counts too, as it does where it is asked for.
         until = start + end + len(matched or "")
         is_short = self.n_tokens(start, until) <= sampling.max_tokens

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sgc.errors import UsageError
 from sgc.runs.endpoints import require_engine
 from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat, RoleFormat
 
@@ -67,13 +66,3 @@ def open_model(name: str | None) -> OpenedModel:
         prefetches=True,
     )
     return OpenedModel(tokenizer, told)
-
-
-def check_same_model(model: OpenedModel, logged: Capabilities, path: str) -> None:
-    """Raises UsageError where a log's tokens are not this model's."""
-    ours = model.capabilities
-    if logged.fingerprints.get("tokenizer") != ours.fingerprints["tokenizer"]:
-        raise UsageError(
-            f"{path} was written on {logged.model}, whose tokens are not those of {ours.model}",
-            hint="give --model the folder of that model, or --engine for a provider's",
-        )
