@@ -85,8 +85,7 @@ class EngineBackend(Backend):
         self._stream: Stream | None = None
         self._info: pb.Info | None = None
         self._capabilities: Capabilities | None = None
-        self._opening: asyncio.Lock | None = None
-        self._asking: asyncio.Lock | None = None
+        self._opening, self._asking = asyncio.Lock(), asyncio.Lock()
         self._ahead: Prefetches | None = None
 
     # The Backend interface.
@@ -163,13 +162,10 @@ class EngineBackend(Backend):
 
     async def info(self) -> pb.Info:
         """What the engine says of itself; asked once, however many want to know at once."""
-        if self._info is None:
-            if self._asking is None:
-                self._asking = asyncio.Lock()
-            async with self._asking:
-                if self._info is None:
-                    self._info = await self._unary("GetInfo", pb.InfoRequest())
-        return self._info
+        async with self._asking:
+            if self._info is None:
+                self._info = await self._unary("GetInfo", pb.InfoRequest())
+            return self._info
 
     async def stats(self) -> pb.Stats:
         """Counters of the engine since it started."""
@@ -211,8 +207,6 @@ class EngineBackend(Backend):
         return await retrying(retries, once, goes_on=lambda error, wait_s: n_deltas == 0)
 
     async def _open_stream(self, max_in_flight: int) -> Stream:
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
             if self._stream is None or not self._stream.is_open:
                 stub = await self._connected()

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sgc.errors import SgcError
 from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+from sgc.runtime.executor.interface.packages import needed
 
 ALLOWED = 100.0  # the largest bias, which leaves no other token a chance
 
@@ -26,13 +26,8 @@ class Encoding(Protocol):
 
 def encoding_named(name: str) -> Encoding:
     """OpenAI's tokenizer of that name; its package loads the vocabulary when first used."""
-    try:
-        import tiktoken  # optional
-    except ImportError as error:
-        raise SgcError(
-            "taking a choice by logit_bias needs the package tiktoken, which is not installed",
-            hint="pip install tiktoken, or use another way: #MODEL?select=check",
-        ) from error
+    instead = ", or use another way: #MODEL?select=check"
+    tiktoken = needed("tiktoken", "taking a choice by logit_bias", instead=instead)
     found: Encoding = tiktoken.get_encoding(name)
     return found
 
