@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any
 
-from sgc.errors import ProgramError, UnknownVariable, UsageError
+from sgc.errors import ProgramError, UsageError
 from sgc.lang.view import StreamExecutorView
 from sgc.runs.streaming import StreamedText
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
@@ -116,11 +116,7 @@ class RunState:
     def __getitem__(self, name: str) -> Any:
         if name in self._set:
             return self._set[name]
-        variables = self.main.variables
-        if name not in variables:
-            known = ", ".join(variables) or "none"
-            raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")
-        return variables[name]
+        return self.result()[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._set[name] = value

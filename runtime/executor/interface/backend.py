@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from sgc.ir.sampling import GREEDY_BELOW
 from sgc.runtime.executor.interface.media import Media
@@ -377,3 +377,9 @@ class Backend(Protocol):
     async def close(self) -> None:
         """Closes the connections; unfinished calls fail."""
         return None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

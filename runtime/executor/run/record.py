@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sgc.errors import UnknownVariable
 from sgc.ir.graph import Loc
 from sgc.runtime.executor.interface.backend import (
     FinishReason,
@@ -255,8 +256,6 @@ class RunResult:
         return self.main.variables
 
     def __getitem__(self, name: str) -> Any:
-        from sgc.errors import UnknownVariable
-
         if name not in self.main.variables:
             known = ", ".join(self.main.variables) or "none"
             raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")

@@ -58,15 +58,13 @@ def totals(predicted: Totals, measured: Totals | None) -> Iterator[str]:
     heads = ["generation", "", *[head for head, _ in _COUNTS], *(["cost"] if is_billed else [])]
     keys = dict.fromkeys(key for each in shown for key, _ in each.rows())
     rows = [heads]
-    for key in sorted(keys):
-        name = f"{key.where} {key.name or key.kind}".strip()
-        for label, each in zip(("predicted", "measured"), shown, strict=False):
-            rows.append([name, label, *_cells(each.by_key.get(key, Total()), is_billed)])
-            name = ""
-    name = "all"
-    for label, each in zip(("predicted", "measured"), shown, strict=False):
-        rows.append([name, label, *_cells(each.total, is_billed)])
-        name = ""
+    sums = [
+        (f"{key.where} {key.name or key.kind}".strip(), [e.by_key.get(key, Total()) for e in shown])
+        for key in sorted(keys)
+    ]
+    for name, found in (*sums, ("all", [each.total for each in shown])):
+        labels = zip((name, ""), ("predicted", "measured"), found, strict=False)
+        rows += [[head, label, *_cells(total, is_billed)] for head, label, total in labels]
     yield from table(rows, n_left=2)
     if measured is not None and measured.wall_s is not None:
         yield f"measured from the first request to the last reply: {measured.wall_s:.2f} s"

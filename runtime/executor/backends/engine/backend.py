@@ -33,7 +33,7 @@ from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor.backends.engine import wire as wire
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
-from sgc.runtime.executor.backends.engine.stream import OnDelta, Stream
+from sgc.runtime.executor.backends.engine.stream import Stream
 from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.interface.backend import (
     Backend,
@@ -41,6 +41,7 @@ from sgc.runtime.executor.interface.backend import (
     ChoiceScore,
     Generated,
     LogprobsAsked,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
@@ -151,12 +152,6 @@ class EngineBackend(Backend):
             await stream.close()
         if channel is not None:
             await channel.close()
-
-    async def __aenter__(self) -> EngineBackend:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     # Beyond the interface.
 

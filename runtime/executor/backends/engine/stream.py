@@ -17,9 +17,9 @@ import grpc
 from sgc.errors import BackendError, EngineUnavailable
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.executor.backends.engine.wire import error_of
+from sgc.runtime.executor.interface.backend import OnDelta
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
-OnDelta = Callable[[str], None]
 
 
 class _Pending:

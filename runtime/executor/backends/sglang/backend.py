@@ -133,12 +133,6 @@ class SGLangBackend(Backend):
         """Closes the connections; unfinished calls fail."""
         await self._http.close()
 
-    async def __aenter__(self) -> SGLangBackend:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     # Beyond the interface.
 
     async def info(self) -> Mapping[str, Any]:

@@ -30,10 +30,10 @@ from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
-    Usage,
 )
 
 NAMES = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
@@ -50,8 +50,8 @@ class ProviderUnavailable(SgcError):
     """A provider's API that sgc cannot talk to."""
 
 
-class LazyBackend:
-    """A backend that is opened by the first who asks it something; a failure is tried again."""
+class LazyBackend(Backend):
+    """A provider's model, opened by the first request; a failure is tried again."""
 
     def __init__(self, find: Callable[[], Target], settings: LimitSettings) -> None:
         self._find = find
@@ -74,7 +74,7 @@ class LazyBackend:
         return await (await self._open()).capabilities()
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         return await (await self._open()).generate(prompt, sampling, on_delta)
 
@@ -87,12 +87,6 @@ class LazyBackend:
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         return await (await self._open()).score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await (await self._open()).commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await (await self._open()).prefetch(prompt)
 
     async def flush_cache(self) -> int:
         """Nothing: what a provider caches is its own affair."""

@@ -58,16 +58,14 @@ class Lowered:
 
 def refused_fields(facts: Facts) -> frozenset[str]:
     """Fields of `Sampling` that no request to the model can have."""
+    taken: dict[str, object] = {
+        "ebnf": facts.ebnf,
+        "logit_bias": facts.logit_bias,
+        "logprobs": facts.top_logprobs,
+        "seed": facts.seed,
+    }
     refused = {name for name in _TUNED if name not in facts.params}
-    refused |= {"stop_regex", "heal"}
-    if not facts.ebnf:
-        refused.add("ebnf")
-    if not facts.logit_bias:
-        refused.add("logit_bias")
-    if not facts.top_logprobs:
-        refused.add("logprobs")
-    if not facts.seed:
-        refused.add("seed")
+    refused |= {"stop_regex", "heal"} | {name for name, is_taken in taken.items() if not is_taken}
     assert refused <= OPTIONAL_SAMPLING | {"temperature", "top_p"}
     return frozenset(refused)
 
