@@ -45,11 +45,11 @@ class Endpoint:
         return self._pid == os.getpid()
 
     def as_asked(self) -> Endpoint:
-        """What programs are run on, where this one is given."""
+        """Returns the endpoint that programs run on where this one is given."""
         return self
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
-        """Is told of a batch before its rows begin."""
+        """Called before the rows of a batch begin."""
 
     @property
     def endpoint(self) -> Endpoint:
@@ -84,18 +84,18 @@ class Endpoint:
         return self.chat_template
 
     def cache_prefix(self, prefix_str: str) -> None:
-        """Has the backend compute and keep a text."""
+        """Makes the backend compute and cache a text."""
         shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
 
     def get_server_info(self) -> dict[str, Any]:
-        """What the server says of itself, with `tokenizer_path` among it."""
+        """Returns the server's description of itself, `tokenizer_path` included."""
         ask = getattr(self.backend, "server_info", None)
         model = self.get_model_name()
         found = {"model_path": model, "tokenizer_path": model}
         return found | dict(shared.run(ask())) if ask is not None else found
 
     def flush_cache(self) -> int:
-        """Drops cached prefixes that nothing uses; gives the tokens freed."""
+        """Drops cached prefixes that nothing uses; returns the number of tokens freed."""
         return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
 
     def shutdown(self) -> None:

@@ -1,4 +1,4 @@
-"""Taking the rows of a batch: all of them, or one by one as they can be had.
+"""Taking the rows of a batch: all of them, or one by one as they end.
 
 The batch is a task on the shared loop. Whoever takes its rows ends it by closing the feed, which
 cancels that task and waits for it: an interrupt or a cancellation leaves nothing behind.

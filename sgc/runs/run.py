@@ -1,6 +1,6 @@
 """Runs as a caller sees them: started, perhaps over, read like a stream's state.
 
-What calling a function and running a batch give, whether the program was compiled or
+Calling a function and running a batch return them, whether the program was compiled or
 interpreted. Reading waits for the end, and raises the error that ended the run if one did.
 """
 
@@ -42,14 +42,14 @@ class RunState:
     # -- the result -----------------------------------------------------------------------
 
     def result(self) -> RunResult:
-        """Everything the run gave: all its streams, counts and requests."""
+        """Returns the whole result: all streams, counts and requests."""
         ended = self._ended()
         if isinstance(ended, BaseException):
             raise ended
         return ended
 
     def _ended(self) -> RunResult | BaseException:
-        """What the run gave or what ended it, waited for."""
+        """Waits; returns the result, or the error that ended the run."""
         if isinstance(self._outcome, Future):
             if not self._outcome.done():
                 refuse_own_thread(shared.loop)
@@ -97,7 +97,7 @@ class RunState:
         return ended if isinstance(ended, BaseException) else None
 
     def cancel(self) -> None:
-        """Stops the run, unless it is over; what it had in flight is freed."""
+        """Stops the run, unless it is over; frees its requests in flight."""
         if isinstance(self._outcome, Future):
             self._outcome.cancel()
             if self._cancel is not None:
@@ -166,7 +166,7 @@ class RunState:
                 yield StreamedText(self[name], name, self.main.path)
 
     def all_variables(self) -> dict[str | None, Any]:
-        """The same, with what the last generation without a name gave under None."""
+        """The same, with the last generation without a name under None."""
         found: dict[str | None, Any] = {}
         result = self.result()
         for request in result.requests:
@@ -201,7 +201,7 @@ class RunState:
 
 
 def _outcome_of(work: Future[RunResult]) -> RunResult | BaseException:
-    """What a run gave or raised, as a value: only an interrupt of the wait is raised."""
+    """Returns a run's result or error; raises only an interrupt of the wait."""
     try:
         error = work.exception()
     except CancelledError:

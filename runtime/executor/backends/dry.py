@@ -1,8 +1,8 @@
-"""A backend that asks nobody: a dry run's requests get assumed replies, and are counted.
+"""The backend of a dry run: requests get assumed replies, and are counted.
 
-The executor runs a program on it as on any other, so what is asked, in which order and on which
-way, is what a run would ask that got these replies. What is assumed (`Replies`) and what a request
-would cost (`Meter`) are the caller's (`sgc/predict/`). Nothing leaves the process.
+The executor runs a program on it as on any other, so its requests, their order and the path are
+those of a run that got these replies. The caller decides what is assumed (`Replies`) and what a
+request would cost (`Meter`): `sgc/predict/`. Nothing leaves the process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sgc.runtime.executor.keep.single_flight import SingleFlight
 
 
 class Replies(Protocol):
-    """What is assumed to come back. `usage` need say no more than `completion_tokens`."""
+    """The assumed replies. Their `usage` needs `completion_tokens` only."""
 
     def generated(self, place: Place, prompt: Prompt, sampling: Sampling) -> Generated: ...
 
@@ -39,7 +39,7 @@ class Replies(Protocol):
 
 
 class Meter(Protocol):
-    """What requests would use. It is told of them in the order in which they are asked."""
+    """Counts what requests would use, in the order in which they are made."""
 
     def generate(
         self,
@@ -48,7 +48,7 @@ class Meter(Protocol):
         samplings: Sequence[Sampling],
         replies: Sequence[Generated],
     ) -> list[Usage]:
-        """Of generations of one prompt that are asked for together."""
+        """Returns the usage of generations of one prompt that are requested together."""
         ...
 
     def score(
@@ -64,9 +64,8 @@ class Meter(Protocol):
 
 
 class DryBackend(Wrapping):
-    """A `Backend` (see `backend.py`) of one run, or of the rows of one batch; a run asks `at` for
-    the one of each draw. shares: equal requests that draw nothing are asked once, as they are from
-    -O1 on.
+    """The backend of one run, or of the rows of one batch; `at` returns that of each draw. shares:
+    equal requests that draw nothing are made once, as they are from -O1 on.
     """
 
     def __init__(
@@ -81,14 +80,14 @@ class DryBackend(Wrapping):
 
 
 class _Draw(Wrapping):
-    """One draw's: its requests are numbered."""
+    """The backend of one draw, which numbers its requests."""
 
     def __init__(self, asked: Backend, place: Place) -> None:
         super().__init__(asked)
         self._place = place
 
     def _begin(self, n_requests: int = 1) -> None:
-        """Says whose the next requests are; a task that asks for them takes it along."""
+        """Sets the place of the next requests; a task that makes them inherits it."""
         _asking.set(self._place)
         self._place = replace(self._place, number=self._place.number + n_requests)
 
@@ -115,7 +114,7 @@ _asking: ContextVar[Place] = ContextVar("asking", default=Place())  # noqa: B039
 
 
 class _Asked(Backend):
-    """Answers and counts what is really asked."""
+    """Answers and counts the requests that are made."""
 
     def __init__(self, capabilities: Capabilities, replies: Replies, meter: Meter) -> None:
         self._capabilities = capabilities
@@ -142,7 +141,7 @@ class _Asked(Backend):
             for n, sampling in enumerate(samplings)
         ]
         usages = self._meter.generate(place, prompt, samplings, replies)
-        await asyncio.sleep(0)  # what is asked beside it is asked before anything is answered
+        await asyncio.sleep(0)  # requests beside it are made before anything is answered
         both = zip(replies, usages, strict=True)
         return tuple([replace(reply, usage=usage) for reply, usage in both])
 

@@ -1,18 +1,18 @@
 """API speculative execution: one reply answers several generations (paper, section 5; at providers
 each request is paid for with its whole prompt).
 
-A generation that is marked asks for more than it needs, past its stop strings. What the reply says
-beyond is kept: while the program appends just that, the generations that come next are answered
-from it, and where it appends something else they are asked for as ever. So what is given is what
-the model says of the same prompt, in fewer requests; a reply that does not follow the template
-costs the tokens it was ahead. Of a prompt that is cut into other tokens a model says other things,
-so what was said counts only up to where a token ends (`said.py`).
+A generation that is marked requests more than it needs, past its stop strings. The rest of the
+reply is kept: while the program appends exactly that text, it answers the next generations; where
+the program appends something else, they are requested as usual. So results are what the model
+generates after the same prompt, in fewer requests; a reply that does not follow the template costs
+the tokens that it was ahead. A model may continue a prompt that is cut into other tokens
+differently, so a reply counts only up to where a token ends (`said.py`).
 
-A chat model that cannot go on with a message is asked for the whole message instead, which must
-begin as the program has it: there is no other way to ask, so any border counts there, and a reply
-that does not follow is asked for anew, a few times.
+A chat model that cannot continue a message generates the whole message instead, which must begin as
+the program has it. There is no other request for it, so any border counts there, and a reply that
+does not begin so is requested again, a few times.
 
-One object a run, and each stream has its own: nothing is shared between rows, forks or threads.
+Each run has one object, and each stream its own text: rows, forks and threads share nothing.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from sgc.runtime.executor.patterns.checked_constraints import (
 
 MAX_MESSAGES = 3  # of a message that must begin as the program has it
 _ANSWERED = Usage(from_ahead=True)
-# Why more than was wanted is not given, though what was wanted may be.
+# Why a backend refuses a longer request, though it may take the one that is needed.
 _TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
 
 
 class Speculation:
-    """What the replies of one run have said ahead, by stream."""
+    """The text that the replies of one run hold ahead, by stream."""
 
     def __init__(self) -> None:
         self._said: dict[str, Said] = {}
@@ -71,10 +71,10 @@ class Speculation:
         on_thrown: OnThrown,
         where: str = "",
     ) -> Backend:
-        """The backend for one generation of a stream, that may ask for `ahead` tokens at once.
+        """Returns the backend for one generation of a stream, which may request `ahead` tokens.
 
-        on_thrown: gets replies that were of no use; they cost what they cost. where: the
-        generation's line, for what cannot be done.
+        on_thrown: gets replies that could not be used, which cost money too. where: the
+        generation's line, for warnings.
         """
         if capabilities.speculates and (ahead or path in self._said):
             return _Speculating(self, backend, capabilities, path, ahead, on_thrown, where)
@@ -92,7 +92,7 @@ class Speculation:
             self._said[path] = said
 
     def tell(self, where: str, why: str) -> None:
-        """Warns, once a line and reason, that a generation is asked for by itself."""
+        """Warns, once for each line and reason, that a generation is requested by itself."""
         if (where, why) not in self._told:
             self._told.add((where, why))
             message = f"{where or 'a generation'}: asked for by itself, without speculation: {why}"
@@ -136,12 +136,12 @@ class _Speculating(Wrapping):
         return await Backend.generate_n(self, prompt, samplings)  # each by itself
 
     def _tell(self, why: str) -> None:
-        """Of marked generations only; a pass marks the first of a row."""
+        """Warns about marked generations only; a pass marks the first of several."""
         if self._ahead:
             self._speculation.tell(self._where, why)
 
     def _answered(self, prompt: Prompt, sampling: Sampling) -> Generated | None:
-        """What an earlier reply has said of it; None where it said something else."""
+        """Returns the answer that an earlier reply holds; None if it holds another text."""
         said = self._speculation.said(self._path)
         appended = said.appended(prompt) if said is not None else None
         if said is None or appended is None or bindings(sampling):
@@ -172,7 +172,7 @@ class _Speculating(Wrapping):
         return False
 
     def _more(self, sampling: Sampling) -> Sampling:
-        """Past the stop strings, and so many tokens as all that follows may have."""
+        """Continues past the stop strings, with as many tokens as all that follows may have."""
         can_count = "logprobs" not in self._capabilities.refuses
         can_count = can_count and self._capabilities.offers_logprobs
         return replace(
@@ -183,8 +183,8 @@ class _Speculating(Wrapping):
         )
 
     async def _speculate(self, prompt: Prompt, sampling: Sampling) -> Generated:
-        """What was asked for is the beginning of what comes, unless that is too long, or so much
-        is not given: then it is asked for as it should be.
+        """Returns the beginning of a longer reply. Where the backend refuses that many tokens, or
+        the beginning is too long, the generation is requested as it is.
         """
         asked = self._more(sampling)
         start_s = time.monotonic()

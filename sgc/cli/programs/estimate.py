@@ -45,7 +45,7 @@ def estimate(
     is_warm: bool,
     as_json: bool,
 ) -> None:
-    """Prints what is expected and what it is at most; asks nobody."""
+    """Prints what is expected and what it is at most; makes no request."""
     given = Given.read(json_args, single_args, rows)
     source = load_program(program, interpret=False, level=level, check=False, given=given)
     loaded = source.program

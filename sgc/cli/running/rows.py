@@ -32,7 +32,7 @@ from sgc.runtime.executor.run.record import RunResult, Stats
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """What `sgc run --rows` is told. out: None is standard output; order: None the level's."""
+    """The options of `sgc run --rows`. out: None is standard output; order: None the level's."""
 
     path: Path
     out: Path | None = None

@@ -189,7 +189,7 @@ def _run_all_ways(
     arguments: Mapping[str, Any],
     options: RunOptions,
 ) -> RunResult:
-    """Compiled as far as it is, then by the interpreter, which is told all that was asked."""
+    """Runs the compiled part, then the interpreter, which gets the replies so far."""
     return run_with_deopt(
         program,
         program.sharing(endpoint.backend),
@@ -200,7 +200,7 @@ def _run_all_ways(
 
 
 def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:
-    """The program's arguments; a run that goes on and is given none has those of its log."""
+    """Returns the program's arguments; a resumed run without any has those of its log."""
     loaded = found.program
     if isinstance(loaded, Program):
         types = {param.value.name: param.value.type for param in loaded.graph.params}
@@ -219,7 +219,7 @@ def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any
 
 
 def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are given; raises UsageError where no provider is asked, whose they are."""
+    """Returns the limits that are set; raises UsageError where the engine is no provider."""
     limits = {name: value for name, value in given.items() if value is not None}
     if limits and not (engine or "").startswith(PROVIDER_SCHEMES):
         option = next(iter(limits)).removesuffix("_s").replace("_", "-")

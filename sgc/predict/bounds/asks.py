@@ -27,7 +27,7 @@ class Calls(Protocol):
 
     @property
     def is_rough(self) -> bool:
-        """Whether there is no time left to follow each path by itself."""
+        """Whether no time is left to follow each path by itself."""
         ...
 
     def name(self, number: int) -> str: ...
@@ -93,7 +93,7 @@ class Nodes(PlainNodes):
         return n, sampling, self._known(node, "ahead") if is_ahead else 0
 
     def _known(self, node: Node, name: str) -> Any:
-        """A parameter of a generation; raises UsageError for one that only a run can tell."""
+        """Returns a parameter of a generation; raises UsageError if it is decided at run time."""
         value = self._bound(node.get(name))
         if value.known is None:
             raise UsageError(

@@ -1,6 +1,6 @@
-"""What ops that ask nobody return at most, from the bounds of their operands; one handler an op.
+"""What ops without requests return at most, from the bounds of their operands; one handler an op.
 
-A fork is among them: it may have its prompt kept. Ops that ask are in `asks.py`.
+A fork is among them, though it may commit its prompt. Ops with requests are in `asks.py`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Terms:
 
 
 class PlainNodes:
-    """The values of one program, by name, as they are made by what asks nobody: `on_` and an op is
-    its handler.
+    """The values of one program, by name, as ops without requests make them. The handler of an op
+    is the method `on_` and its name.
     """
 
     def __init__(self, terms: Terms, flow: Flow) -> None:

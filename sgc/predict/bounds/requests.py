@@ -1,8 +1,8 @@
 """What one generation or choice can cost at most: of a provider's model, or of our engine.
 
 Nothing is taken to be cached. A byte of a prompt counts as a token, and so does what is around each
-message; a generation has all the tokens that it may have. What a reply has to keep to, and is only
-checked here, may be asked for as often as it is tried.
+message; a generation has all the tokens that it may have. A constraint that is only checked here
+costs all the tries that it may take.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Asked:
 
 
 class Asking(Protocol):
-    """What is asked for, at the most."""
+    """The cost of requests, at most."""
 
     @property
     def capabilities(self) -> Capabilities: ...

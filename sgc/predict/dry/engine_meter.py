@@ -2,11 +2,11 @@
 
 The engine's own preparation of requests, constraints and radix tree, without a model: a position is
 computed unless it is in the tree, and what is computed joins it. There is room for all of it, or
-for `pool_tokens`, and then the least recently used go first. Requests are taken one after another,
-in the order in which they are asked.
+for `pool_tokens`, and then the least recently used go first. Requests are counted one after
+another, in the order in which they are made.
 
-Token ids that nobody has generated yet are `FRESH` apart: they meet no others, and what is left of
-them after division is a token of the vocabulary that might stand there.
+Ids of assumed tokens are `FRESH` apart, so that they equal no others; the remainder of the division
+is a token of the vocabulary that might stand there.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class EngineMeter:
         return replace(usage, completion_tokens=len(reply), forced_tokens=forced.n_in_all)
 
     def _run(self, ids: Sequence[int], n_matchable: int, n_fed: int) -> int:
-        """Puts what is run of a sequence into the tree; returns how much was there."""
+        """Inserts the computed part of a sequence into the tree; returns how much was there."""
         tokens = np.fromiter(ids, np.int64, len(ids))
         root = self._tree.root()
         match = self._tree.match(tokens[:n_matchable], root)
@@ -128,7 +128,7 @@ class EngineMeter:
         return match.length
 
     def _prepared(self, request: pb.Request) -> wpb.WorkerRequest:
-        """The request as the engine would take it; raises what it would refuse it with."""
+        """Returns the request as the engine prepares it; raises the error of its refusal."""
         (found,) = prepare_all([request], self._tokenizer, self._limits)
         if isinstance(found, RequestError):
             raise ERRORS.get(found.code, BackendError)(found.message)

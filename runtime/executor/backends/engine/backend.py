@@ -114,8 +114,8 @@ class EngineBackend(Backend):
         return await self._with_unconditional(scored) if unconditional else scored
 
     async def _with_unconditional(self, scored: Scored) -> Scored:
-        """With what each choice's tokens are worth by themselves: after the beginning of sequence
-        where the model has one, else the first of them is not known."""
+        """Adds the log-probabilities of each choice's tokens without the prompt: after the
+        beginning of sequence where the model has one, else the first has none."""
         asked = Sampling(max_tokens=0, temperature=0.0, logprobs=LogprobsAsked(start=0))
         work = [self.generate((TokenRun(each.ids, ""),), asked) for each in scored.choices]
         replies = await asyncio.gather(*work)
@@ -156,7 +156,7 @@ class EngineBackend(Backend):
     # Beyond the interface.
 
     async def info(self) -> pb.Info:
-        """What the engine says of itself; asked once, however many want to know at once."""
+        """Returns the engine's description of itself, which is requested once."""
         async with self._asking:
             if self._info is None:
                 self._info = await self._unary("GetInfo", pb.InfoRequest())
@@ -250,7 +250,7 @@ class EngineBackend(Backend):
         return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
 
     def _error_of(self, error: grpc.RpcError | None) -> BackendError:
-        """What the end of a call or of the stream means."""
+        """Returns the error that the end of a call or of the stream means."""
         if not isinstance(error, grpc.aio.AioRpcError):
             return EngineUnavailable(f"the engine at {self._uri} closed the stream")
         code, details = error.code(), error.details() or ""
@@ -312,7 +312,7 @@ def _is_port(text: str) -> bool:
 
 
 def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
-    """The request, with what of its prompt may be of use to others where that is known."""
+    """Adds how much of its prompt later requests may begin with, where that is known."""
     place = reusable(prompt)
     if place is not None:
         request.reusable.segment, request.reusable.offset = place

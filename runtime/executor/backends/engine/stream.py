@@ -59,7 +59,7 @@ class Stream:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     async def ask(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
-        """Sends a request of `size` bytes and gives its final reply; cancelling this cancels it."""
+        """Sends a request of `size` bytes and returns its final reply; cancelling cancels it."""
         if not self.is_open:
             raise EngineUnavailable("the connection to the engine is closed")
         request.id = next(self._ids)

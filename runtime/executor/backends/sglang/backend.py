@@ -40,7 +40,7 @@ _REFUSES = frozenset({"seed", "heal"})
 
 
 class SGLangBackend(Backend):
-    """A `Backend` (see `backend.py`) that asks an SGLang server.
+    """A `Backend` (see `backend.py`) that sends requests to an SGLang server.
 
     model_info: what the server says of its model, such as `model_path`; empty until it was
     first asked. chat_template: a name of `chat_templates.py`, None to go by the model's path.
@@ -136,7 +136,7 @@ class SGLangBackend(Backend):
     # Beyond the interface.
 
     async def info(self) -> Mapping[str, Any]:
-        """What the server says of its model; asked once."""
+        """Returns the server's description of its model, which is requested once."""
         if not self.model_info:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.create_task(self._ask_info())

@@ -55,7 +55,7 @@ class Shown:
 
 
 class Events:
-    """Server-sent events out of chunks that end anywhere; each tells all that came so far."""
+    """Server-sent events out of chunks that end anywhere; each holds all the text so far."""
 
     def __init__(self, shown: Shown, max_bytes: int) -> None:
         self._shown = shown

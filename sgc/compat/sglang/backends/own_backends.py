@@ -1,8 +1,8 @@
 """Backends that a program's author wrote for SGLang, as backends of sgc.
 
-Such an object has `generate(s, sampling_params)` and whichever of SGLang's other hooks it wants; it
-is asked as SGLang's interpreter asks it, each call on a thread of its own. Programs are interpreted
-on it, never compiled, and no two requests share a reply: what it does is its author's affair.
+Such an object has `generate(s, sampling_params)` and any of SGLang's other hooks. They are called
+as SGLang's interpreter calls them, each call on a thread of its own. Programs are interpreted on
+it, never compiled, and no two requests share a reply, since it may do anything.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 MAX_IN_FLIGHT = 256
 UNKNOWN_CONTEXT = 2**31 - 1
-# SGLang's parameters have none of these; seeds and healed borders are asked of nobody.
+# SGLang's parameters have none of these.
 _REFUSES = frozenset({"seed", "heal", "ebnf", "logit_bias", "repetition_penalty"})
 PREFIX_CHARS = 64  # of a batch's common prefix that SGLang has kept
 
@@ -74,7 +74,7 @@ class OwnEndpoint(Endpoint):
         self.own.cache_prefix(prefix_str)
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
-        """Has the rows' common beginning kept, where it can be told by tracing."""
+        """Caches the rows' common prefix, where tracing finds one."""
         is_wanted = n_rows > 1 and global_config.enable_precache_with_tracing
         if is_wanted and _has_own(self.own, "cache_prefix"):
             with contextlib.suppress(TraceError):  # nothing is known of how its rows begin
@@ -91,7 +91,7 @@ class OwnEndpoint(Endpoint):
 
 
 class OwnBackend(Backend):
-    """A `Backend` that asks such an object. A run asks it by node (`in_run`)."""
+    """A `Backend` that calls such an object. Each node of a run has its own (`in_run`)."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
@@ -127,7 +127,7 @@ class OwnBackend(Backend):
         )
 
     async def call(self, call: Callable[[], T]) -> T:
-        """On a thread of its own; one that nobody waits for any more still counts."""
+        """Calls on a thread of its own; a call that was abandoned still counts."""
         await self._in_flight.acquire()
         loop, work = asyncio.get_running_loop(), in_thread(call, f"sgc-{_name(self.own)}")
         work.add_done_callback(lambda _: loop.call_soon_threadsafe(self._in_flight.release))
@@ -173,7 +173,7 @@ class OwnBackend(Backend):
 
 @dataclass(eq=False)
 class _Run:
-    """The streams of a run that have asked something, by path, as they last did."""
+    """The streams of a run that have made requests, by path, as of their last one."""
 
     streams: dict[str, AskedStream] = field(default_factory=dict)
     sids: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """SGLang's classes of model providers: `OpenAI` and `Anthropic`, and those that are not here.
 
-Scripts make them at module level, so making one asks for no key, no package and no network;
-all that is opened by the first run. What is asked then: `docs/providers.md`.
+Scripts make them at module level, so making one needs no key, no package and no network; the first
+run opens them. What it needs then: `docs/providers.md`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Client:
 
 
 class _Provider(NamedEndpoint):
-    """A provider's model. `find` gives whom to ask, or raises where there is no key."""
+    """A provider's model. `find` returns its target, or raises where there is no key."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Provider(NamedEndpoint):
 
     @property
     def model_info(self) -> dict[str, Any]:
-        """`model_path`, as it was given: nobody is asked."""
+        """`model_path`, as it was given; no request is made."""
         return {"model_path": self.model_name}
 
 

@@ -1,4 +1,4 @@
-"""A prompt and a request as backends of SGLang's are given them, and back."""
+"""Prompts and requests in the form of SGLang's backends, and back."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ class AskedStream:
 
 
 def prompt_of(s: Any) -> Prompt:
-    """What a stream asks with: its prompt or, where a backend has changed its text, that text."""
+    """Returns a stream's prompt or, where a backend has changed its text, that text."""
     prompt: Prompt = getattr(s, "prompt", ())
     is_same = "".join(run.text for run in prompt) == s.text_
     return prompt if prompt and is_same else (TextRun(s.text_),)
 
 
 def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingParams:
-    """run: the `Instance` that asks."""
+    """run: the `Instance` that makes the request."""
     asked, dtype = sampling.logprobs, run.values.operand(dict(node.fields).get("dtype", Lit(None)))
     return SglSamplingParams(
         max_new_tokens=sampling.max_tokens,
