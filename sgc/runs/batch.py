@@ -2,9 +2,9 @@
 
 Rows are made before the batch starts, by its caller: making one may trace and compile, which the
 loop must never do. They start in the order of the batch's plan, where it has one, at most
-`max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that fails
-is returned with its cause, and the others continue, until more than `max_errors` have failed. How
-rows are taken is in `runs/row_iterator.py`.
+`max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that
+fails is returned with its cause, and the others continue, until more than `max_errors` have failed.
+How rows are taken is in `runs/row_iterator.py`.
 """
 
 from __future__ import annotations

@@ -68,12 +68,16 @@ class ScriptedBackend(Backend):
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         best = self._prefer(prompt, choices)
-        scores = tuple(
-            ChoiceScore(
-                (index,),
-                (0.0 if index == best else -1.0 - index,),
-                unconditional=(None,) if unconditional else (),
-            )
-            for index in range(len(choices))
+        return Scored(scores_that_prefer(best, len(choices), unconditional), Usage())
+
+
+def scores_that_prefer(best: int, n_choices: int, unconditional: bool) -> tuple[ChoiceScore, ...]:
+    """Scores by which every method takes one choice, each of a token."""
+    return tuple(
+        ChoiceScore(
+            (index,),
+            (0.0 if index == best else -1.0 - index,),
+            unconditional=(None,) if unconditional else (),
         )
-        return Scored(scores, Usage())
+        for index in range(n_choices)
+    )

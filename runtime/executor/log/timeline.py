@@ -88,13 +88,11 @@ class _Rows:
 
     def events(self) -> Iterator[Event]:
         """Returns the events that name and order the rows: a stream's further ones below it."""
-        for order, (path, index) in enumerate(self._ordered()):
+        ordered = ((path, i) for path, ends in self._ends.items() for i in range(len(ends)))
+        for order, (path, index) in enumerate(ordered):
             row = self._numbers[path, index]
             yield _named("thread_name", row, f"{path} ({index + 1})" if index else path)
             yield _about("thread_sort_index", row, {"sort_index": order})
-
-    def _ordered(self) -> list[tuple[str, int]]:
-        return [(path, i) for path, ends in self._ends.items() for i in range(len(ends))]
 
     def _number(self, path: str, index: int) -> int:
         return self._numbers.setdefault((path, index), len(self._numbers))

@@ -26,7 +26,10 @@ def receipts(rows: Sequence[Receipt], found: Sequence[Gain] = ()) -> Iterator[st
     if not rows:
         return
     heads = ["pass", "preserves", "nodes"]
-    cells = [[each.pass_name, each.preserves, _nodes(each)] for each in rows]
+    cells = [
+        [each.pass_name, each.preserves, f"{each.nodes_before} to {each.nodes_after}"]
+        for each in rows
+    ]
     if found:
         names = [pair for pair in _COUNTS if pair[0] not in ("cached", "written")]
         heads += [head for head, _ in names]
@@ -40,10 +43,6 @@ def receipts(rows: Sequence[Receipt], found: Sequence[Gain] = ()) -> Iterator[st
     for line, receipt in zip(lines[1:], rows, strict=True):
         yield line
         yield from (f"  {detail}" for detail in receipt.details)
-
-
-def _nodes(receipt: Receipt) -> str:
-    return f"{receipt.nodes_before} to {receipt.nodes_after}"
 
 
 def _money(gain: Gain) -> str:

@@ -103,12 +103,9 @@ def _defined(module: ModuleType) -> Names:
     return {
         name: value
         for name, value in vars(module).items()
-        if name[0] != "_" and (name.isupper() or _module_of(value) == module.__name__)
+        if name[0] != "_"
+        and (name.isupper() or getattr(value, "__module__", None) == module.__name__)
     }
-
-
-def _module_of(value: Any) -> str | None:
-    return getattr(value, "__module__", None)
 
 
 def _of_servers(*names: str) -> Names:

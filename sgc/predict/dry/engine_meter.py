@@ -11,7 +11,7 @@ is a token of the vocabulary that might stand there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,6 @@ from sgc.predict.dry.model import OpenedModel
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.cache.radix import RadixTree
-from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
 from sgc.runtime.engine.preparing.prepare import prepare_all
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
@@ -122,7 +121,7 @@ class EngineMeter:
         new = tokens[match.length : n_fed]
         if self._pool_tokens is not None:
             self._tree.evict(max(0, self._tree.n_tokens + len(new) - self._pool_tokens))
-        self._tree.insert(new, _pages(new), node)
+        self._tree.insert(new, np.zeros(len(new), np.int64), node)
         if node is not root:
             self._tree.unlock(node)
         return match.length
@@ -139,10 +138,6 @@ def _usage(prompt_tokens: int, cached: int) -> Usage:
     return Usage(prompt_tokens, cached, prompt_tokens - cached)
 
 
-def _pages(tokens: Ints) -> Ints:
-    return np.zeros(len(tokens), np.int64)
-
-
 def _path(branch: Branch) -> list[int]:
     """The tokens of a choice before a branch."""
     steps: list[list[int]] = []
@@ -154,14 +149,12 @@ def _path(branch: Branch) -> list[int]:
 
 
 def _segments(prompt: Prompt) -> list[Text | Ids]:
-    return list(_each_segment(prompt))
-
-
-def _each_segment(prompt: Prompt) -> Iterable[Text | Ids]:
+    found: list[Text | Ids] = []
     for run in prompt:
         if isinstance(run, MediaRun):
             raise UnsupportedParameter("the engine takes no images")
-        yield Ids(run.ids) if isinstance(run, TokenRun) else Text(run.text, run.literal)
+        found.append(Ids(run.ids) if isinstance(run, TokenRun) else Text(run.text, run.literal))
+    return found
 
 
 def _known(prompt: Prompt) -> pb.Prompt:

@@ -17,7 +17,6 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
     TextRun,
 )
-from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.run.options import DTYPES, dtype_stops
 
 # Parameters that are called alike, and have the same values.
@@ -58,7 +57,7 @@ class AskedStream:
     def __post_init__(self) -> None:
         for run in self.prompt:
             if isinstance(run, MediaRun):
-                image = (None, _image_text(run.media))
+                image = (None, ("video:" if run.media.n_frames else "") + run.media.base64())
                 self.images_.append(image)
                 self.cur_images.append(image)
             start = len(self.text_)
@@ -171,10 +170,6 @@ def sampling_of(params: SglSamplingParams) -> Sampling:
 
 def _listed(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
-
-
-def _image_text(media: Media) -> str:
-    return ("video:" if media.n_frames else "") + media.base64()
 
 
 def _image_part(image: tuple[str | None, str]) -> dict[str, Any]:

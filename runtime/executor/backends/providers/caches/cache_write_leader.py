@@ -43,7 +43,8 @@ class Leaders:
             yield None
             return
         await self._wait(prefixes)
-        own = [p.digest for p in prefixes if not self._is_taken(p.digest)]
+        digests = (prefix.digest for prefix in prefixes)
+        own = [each for each in digests if each not in self._leading and not self._is_known(each)]
         over = asyncio.Event()
         self._leading.update((digest, over) for digest in own)
 
@@ -57,9 +58,6 @@ class Leaders:
             self._know(prefixes)
         finally:
             self._release(own, over)
-
-    def _is_taken(self, digest: str) -> bool:
-        return digest in self._leading or self._is_known(digest)
 
     def _is_known(self, digest: str) -> bool:
         return self._until.get(digest, 0.0) > self._clock.now()
