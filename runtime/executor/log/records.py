@@ -92,6 +92,12 @@ def usage_of(found: Json) -> Usage:
     return usage
 
 
+def usage_in(record: Json) -> Usage:
+    """The usage of the reply in a record; that of a commit is the reply itself."""
+    reply = record["reply"]
+    return usage_of(reply if record["kind"] == "commit" else reply["usage"])
+
+
 def _check_spent(name: str, default: Any, value: Any) -> None:
     """Raises TypeError for a value that is not a number: sums of usages would end the run."""
     if isinstance(default, bool):

@@ -20,7 +20,6 @@ from sgc.cli.running.logs import open_log
 from sgc.cli.running.rows import RowsAsked, run_rows
 from sgc.errors import UsageError
 from sgc.programs.deopt import may_deopt, run_with_deopt
-from sgc.programs.function import Function
 from sgc.programs.program import Program, refuse_dead
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import PROVIDER_SCHEMES, Runtime, connect
@@ -150,7 +149,12 @@ def run_program(
             return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
             printer = None  # what the compiled part shows, the interpreter would show again
-            result = _run_all_ways(loaded, function, endpoint, arguments, options)
+
+            def interpreted(chosen: RunOptions) -> RunResult:
+                return function.run_once(arguments, chosen, endpoint)
+
+            sharing = loaded.sharing(endpoint.backend)
+            result = run_with_deopt(loaded, sharing, arguments, options, interpreted)
         else:
             on_text = printer.show if printer is not None else None
             result = loaded.run_once(arguments, options, endpoint, on_text)
@@ -180,23 +184,6 @@ def _refuse_input(out: Path, *read: Path | None) -> None:
     for path in read:
         if path is not None and path.exists() and out.exists() and out.samefile(path):
             raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
-
-
-def _run_all_ways(
-    program: Program,
-    function: Function,
-    endpoint: Endpoint,
-    arguments: Mapping[str, Any],
-    options: RunOptions,
-) -> RunResult:
-    """Runs the compiled part, then the interpreter, which gets the replies so far."""
-    return run_with_deopt(
-        program,
-        program.sharing(endpoint.backend),
-        arguments,
-        options,
-        lambda chosen: function.run_once(arguments, chosen, endpoint),
-    )
 
 
 def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:

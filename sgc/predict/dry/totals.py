@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 from sgc.errors import RunLogError
 from sgc.runtime.executor.interface.backend import Usage, sum_costs
-from sgc.runtime.executor.interface.log import Json
-from sgc.runtime.executor.log.records import usage_of
+from sgc.runtime.executor.log.records import usage_in
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import Request
 
@@ -109,15 +107,10 @@ def measured(log: RunLog) -> Totals:
             continue
         try:
             key = key_of(record["kind"], record.get("name", ""), record.get("line", ""))
-            found.add(key, replace(usage_of(_usage(record)), from_log=False))
+            found.add(key, replace(usage_in(record), from_log=False))
             starts.append(float(record["start_s"]))
             ends.append(float(record["end_s"]))
         except (KeyError, TypeError, ValueError) as error:
             raise RunLogError(f"{log.path}: a {record['kind']} is malformed: {error!r}") from error
     found.wall_s = max(ends) - min(starts) if starts else None
     return found
-
-
-def _usage(record: Json) -> Any:
-    reply = record["reply"]
-    return reply if record["kind"] == "commit" else reply["usage"]
