@@ -1,4 +1,4 @@
-"""A provider's model as a backend: what the executor asks, lowered, paced, retried and priced.
+"""A provider's model as a backend: requests are lowered, paced, retried and priced.
 
 One class for all providers; what is theirs is an `Api`. No program state; every request carries
 its whole prompt. An object belongs to the event loop that it was made on.
@@ -104,7 +104,7 @@ class ProviderBackend(Backend):
 
     @property
     def scope(self) -> str:
-        """Whose replies they are, and by which ways asked for, beside the model's name."""
+        """What replies depend on beside the model's name: the server, and how requests are made."""
         facts = self.facts
         ways = (facts.api, facts.prefill, *facts.select, facts.effort)
         beside = (self._beside,) if self._beside else ()
@@ -136,7 +136,7 @@ class ProviderBackend(Backend):
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        """What the model chooses; scores where it completes text and tells them."""
+        """Returns the model's choice; scores where it completes text and returns them."""
         assert not unconditional, "the capabilities say so"
         return await select(self.send, self.facts, prompt, choices)
 
@@ -175,7 +175,7 @@ class ProviderBackend(Backend):
     async def _ask(
         self, lowered: Lowered, seed: int, shown: Shown | None, begun: Callable[[], None] | None
     ) -> Replies:
-        """begun: is told of the first text, where others wait for it."""
+        """begun: called at the first text, where others wait for it."""
         # What is unwrapped is not text before it is whole.
         streams = shown is not None and (lowered.shape is None or lowered.shape.unwrap is None)
         if begun is not None and lowered.n == 1:
@@ -199,7 +199,7 @@ class ProviderBackend(Backend):
         return await self.attempts.send(once, self.estimate(lowered), seed, may_retry)
 
     def _prefixes(self, lowered: Lowered) -> tuple[Prefix, ...]:
-        """What the provider is told to keep, of what is long enough to be."""
+        """Returns the marked prefixes that are long enough to be cached."""
         caching, asked = self.facts.caching, lowered.asked
         is_planned = isinstance(asked, Conversation) and asked.is_planned
         if caching is None or self.facts.cache != "plan" or not is_planned:
@@ -229,7 +229,7 @@ class ProviderBackend(Backend):
 
 
 def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabilities:
-    """What a model's backend tells of itself."""
+    """Returns the capabilities of a model's backend."""
     return Capabilities(
         model=facts.model,
         chat=_chat_of(facts),

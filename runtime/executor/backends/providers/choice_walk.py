@@ -1,4 +1,4 @@
-"""A choice taken token by token: each time only tokens that some choice goes on with are allowed.
+"""A choice taken token by token: only tokens that continue some choice are allowed.
 
 As SGLang does for models that know `logit_bias` and no structured output. Pure but for the
 tokenizer, which is OpenAI's `tiktoken`.
@@ -74,7 +74,7 @@ class Walk:
         return ids[self.depth] if self.depth < len(ids) else None
 
     def _skipped(self) -> Walk:
-        """Beyond the tokens that all choices share, which need not be asked."""
+        """Skips the tokens that all choices share, which need no request."""
         depth = self.depth
         while len(self.alive) > 1:
             at = {self.ids[i][depth] if depth < len(self.ids[i]) else None for i in self.alive}

@@ -56,7 +56,7 @@ class Target:
 
     @property
     def is_vendors(self) -> bool:
-        """Whether the provider itself is asked, and not a server that stands in for it."""
+        """Whether requests go to the provider itself, and not to a server that stands in for it."""
         return self.provider != "compatible" and is_vendors(self.provider, self.base_url)
 
     def facts(self, owned_by: str = "") -> Facts:
@@ -80,7 +80,7 @@ def parse_target(uri: str, key: str | None = None) -> Target:
 
 
 def facts_of(uri: str) -> Facts:
-    """What is known of `openai:MODEL` or `anthropic:MODEL`; no key is needed, nobody is asked."""
+    """Returns the facts of `openai:MODEL` or `anthropic:MODEL`, without a key or a request."""
     _, _, rest = uri.partition(":")
     if not uri.startswith(SCHEMES) or not rest.partition("?")[0]:
         raise UsageError(
@@ -159,7 +159,7 @@ async def open_backend(
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
 ) -> ProviderBackend:
-    """The backend; a compatible server is asked which models it has."""
+    """Opens the backend; a compatible server is asked for its models."""
     check_settings(settings)
     n_room = settings.max_concurrency or MAX_IN_FLIGHT
     timeout_s = settings.request_timeout_s

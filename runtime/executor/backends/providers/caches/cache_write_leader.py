@@ -35,9 +35,8 @@ class Leaders:
 
     @asynccontextmanager
     async def turn(self, prefixes: Sequence[Prefix]) -> AsyncIterator[Callable[[], None] | None]:
-        """Waits for who writes one of the prefixes; gives what a leader calls at its first text.
-
-        None for a request that leads nobody. prefixes: from the shortest.
+        """Waits for the request that writes one of the prefixes; yields what a leader calls at its
+        first text, None for a request that leads no other. prefixes: from the shortest.
         """
         if not prefixes or not self._is_needed:
             yield None
@@ -63,7 +62,7 @@ class Leaders:
         return self._until.get(digest, 0.0) > self._clock.now()
 
     async def _wait(self, prefixes: Sequence[Prefix]) -> None:
-        """Until the longest that anybody writes can be read, or nobody writes it any more."""
+        """Waits until the longest that is being written can be read, or is not written any more."""
         has_waited = False
         until = self._clock.now() + MAX_WAIT_S
         while (leader := self._leader_of(prefixes)) is not None and self._clock.now() < until:
@@ -92,7 +91,7 @@ class Leaders:
             timer.cancel()
 
     def _know(self, prefixes: Sequence[Prefix]) -> None:
-        """They were written or read just now, which begins their time anew."""
+        """Notes that they were written or read now, which restarts their time."""
         for prefix in prefixes:
             self._until[prefix.digest] = self._clock.now() + self._ttl_s
             self._until.move_to_end(prefix.digest)

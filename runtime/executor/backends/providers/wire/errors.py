@@ -86,7 +86,7 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
 
 
 def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendError:
-    """An error that came within a stream: there the status was good, the type tells."""
+    """Returns the error of an event of a stream, by its type: the status was good."""
     message = redacted(f"{provider} ended the stream: {message_of(body)}", secrets)
     kind = _told(body, "type")
     if kind in ("rate_limit_error", "rate_limit_exceeded"):
@@ -154,7 +154,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _until_date(text: str, now: str | None) -> float | None:
-    """Seconds until an HTTP date, by the server's clock where it tells it: ours may be wrong."""
+    """Seconds until an HTTP date, by the server's clock if it is known: ours may be wrong."""
     when = _date(text)
     if when is None:
         return None

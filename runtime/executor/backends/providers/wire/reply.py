@@ -56,7 +56,7 @@ class Replies:
 
 
 def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
-    """What a reply gives: unwrapped, cut at its stop, without what the prompt has already."""
+    """Returns a reply's generation: unwrapped, cut at its stop, without what the prompt has."""
     text = reply.text
     if not text and reply.finish_reason is FinishReason.LENGTH and usage.reasoning_tokens:
         raise BackendError(
