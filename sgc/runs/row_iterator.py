@@ -23,7 +23,7 @@ _open: set[Feed] = set()  # those under way, to be closed before Python ends
 
 
 class Feed:
-    """A batch under way, and its rows that nobody has taken yet.
+    """A batch under way, and its rows that were not taken yet.
 
     Made anywhere; its coroutines run on the shared loop. The batch starts with the first of
     them. ordered: rows are given in order, else as they end.

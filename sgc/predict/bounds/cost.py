@@ -102,5 +102,5 @@ _TOO_MANY = Mapped((), "", ())  # in place of each of them
 
 
 def product(a: float, b: float) -> float:
-    """Nothing, any number of times, is nothing."""
+    """The product, where 0 times infinity is 0."""
     return a * b if a and b else 0.0

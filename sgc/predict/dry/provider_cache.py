@@ -1,7 +1,7 @@
 """How much of a prompt a provider is expected to have kept, by its rules in the table of models.
 
-A guess: entries are lost, and requests go to machines that have none of them. Prompts are taken one
-after another, and each is taken to be kept before the next is asked.
+This is a guess: entries are lost, and requests go to machines that have none. Prompts are counted
+one after another, as if each were cached before the next request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a dry run assumes to come back: replies of a log, or made-up ones.
+"""The replies that a dry run assumes: those of a log, or made-up ones.
 
-Made up is a reply of half the tokens that it may have, all of them where nothing can end it before;
-under a constraint the first text that keeps to it. Of choices the first one is taken.
+A made-up reply has half the tokens that it may have, or all of them where nothing can end it
+before; under a constraint it is the first text that meets it. The first of choices wins.
 """
 
 from __future__ import annotations

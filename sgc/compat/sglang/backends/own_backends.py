@@ -308,7 +308,7 @@ def _generated(text: str, meta: Any) -> Generated:
 
 
 def _has_own(own: Any, hook: str) -> bool:
-    """Whether an object has a hook that SGLang's base class does not give it."""
+    """Whether an object has a hook beyond those of SGLang's base class."""
     found = getattr(type(own), hook, None) or getattr(own, hook, None)
     return callable(found) and found is not getattr(BaseBackend, hook)
 
