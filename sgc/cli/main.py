@@ -48,7 +48,7 @@ def debug_option(command: F) -> F:
 
 
 class Commands(click.Group):
-    """Commands by name, each `module:function`, imported when it is asked for."""
+    """Commands by name, each `module:function`, imported when it is used."""
 
     def __init__(self, *args: Any, by_name: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

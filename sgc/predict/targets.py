@@ -22,7 +22,7 @@ from sgc.runtime.executor.run.options import RunOptions
 
 
 class Target(Protocol):
-    """Whom a run would ask."""
+    """The model that a run would use."""
 
     @property
     def name(self) -> str: ...
@@ -41,11 +41,11 @@ class Target(Protocol):
         ...
 
     def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
-        """A new one, which nothing has been asked."""
+        """Returns a new meter, which has counted nothing."""
         ...
 
     def asking(self, graph: Graph) -> Asking:
-        """What the ceiling is made of."""
+        """Returns the costs of requests for the ceiling."""
         ...
 
 
@@ -101,7 +101,7 @@ class ProviderTarget:
         from sgc.runtime.executor.backends.providers.models.models import as_of
         from sgc.runtime.executor.backends.providers.models.prices import read_prices
 
-        found = parse_target(uri, key=NO_KEY)  # nobody is asked
+        found = parse_target(uri, key=NO_KEY)  # no request is made
         if not found.model:
             raise UsageError(f"no model is named in {uri}", hint="an estimate asks nobody: #MODEL")
         self.facts = found.facts()

@@ -1,10 +1,10 @@
 """Many runs of one program: compiled rows on the event loop, interpreted ones on a pool.
 
-Rows are made before the batch starts, by whoever asks for it: making one may trace and compile,
-which the loop must never do. They start in the order of the batch's plan, where it has one, at
-most `max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that
-fails is given back as it is, with its cause, and the others go on, until more than `max_errors`
-have failed. How rows are taken is in `runs/row_iterator.py`.
+Rows are made before the batch starts, by its caller: making one may trace and compile, which the
+loop must never do. They start in the order of the batch's plan, where it has one, at most
+`max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that
+fails is returned with its cause, and the others continue, until more than `max_errors` have failed.
+How rows are taken is in `runs/row_iterator.py`.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class _Pool:
         self._pool: ThreadPoolExecutor | None = None
 
     async def run(self, call: Callable[[], RunResult]) -> RunResult | BaseException:
-        """What a call gave or raised: handed over, since raised here it may end the loop."""
+        """Returns a call's result or error, which would end the loop if it were raised here."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="sgc-row")
         return await asyncio.get_running_loop().run_in_executor(self._pool, _outcome, call)
@@ -259,7 +259,7 @@ def _outcome(call: Callable[[], RunResult]) -> RunResult | BaseException:
 class _FewerCollections:
     """While batches run, the collector of cyclic garbage looks for it less often.
 
-    A batch keeps what its rows gave, and each full collection looks through all of it again:
+    A batch keeps the results of its rows, and each full collection looks through all of it again:
     with Python's thresholds that was half the time of 10,000 small rows. What is raised is
     only how many new objects lead to a collection.
     """

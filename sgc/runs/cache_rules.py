@@ -1,9 +1,9 @@
 """Where compiled programs meet a provider's cache: the rules of its model, and what runs are like.
 
 A run on a provider whose model has rules gets the program with the marks of a plan
-(`hints/place_caches.py`). How many runs begin alike is known of a batch before it starts; of runs
-that come one by one it is seen: the second within the time that entries live is planned as one of
-several. Other backends get the program as it is, and so they do at -O0 and where it has marks.
+(`hints/place_caches.py`). How many runs begin alike is known for a batch before it starts. Runs
+that come one by one are counted: the second within the lifetime of entries is planned as one of
+several. Other backends get the program as it is; so do runs at -O0, and programs that have marks.
 """
 
 from __future__ import annotations

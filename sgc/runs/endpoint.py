@@ -9,6 +9,7 @@ from typing import Any
 
 from sgc.errors import SgcError, UsageError
 from sgc.runtime.executor.interface.backend import Backend, Capabilities, ChatFormat, TextRun
+from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.run.loop import shared
 
 
@@ -44,11 +45,11 @@ class Endpoint:
         return self._pid == os.getpid()
 
     def as_asked(self) -> Endpoint:
-        """What programs are run on, where this one is given."""
+        """Returns the endpoint that programs run on where this one is given."""
         return self
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
-        """Is told of a batch before its rows begin."""
+        """Called before the rows of a batch begin."""
 
     @property
     def endpoint(self) -> Endpoint:
@@ -83,18 +84,18 @@ class Endpoint:
         return self.chat_template
 
     def cache_prefix(self, prefix_str: str) -> None:
-        """Has the backend compute and keep a text."""
+        """Makes the backend compute and cache a text."""
         shared.run(self.backend.commit_prefix((TextRun(prefix_str),)))
 
     def get_server_info(self) -> dict[str, Any]:
-        """What the server says of itself, with `tokenizer_path` among it."""
+        """Returns the server's description of itself, `tokenizer_path` included."""
         ask = getattr(self.backend, "server_info", None)
         model = self.get_model_name()
         found = {"model_path": model, "tokenizer_path": model}
         return found | dict(shared.run(ask())) if ask is not None else found
 
     def flush_cache(self) -> int:
-        """Drops cached prefixes that nothing uses; gives the tokens freed."""
+        """Drops cached prefixes that nothing uses; returns the number of tokens freed."""
         return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
 
     def shutdown(self) -> None:
@@ -109,19 +110,18 @@ class Endpoint:
         self.shutdown()
 
 
-class ChatOverride:
+class ChatOverride(Wrapping):
     """A backend with a chat template of the caller's choice."""
 
-    def __init__(self, backend: Any, chat: ChatFormat) -> None:
-        self._backend = backend
+    def __init__(self, backend: Backend, chat: ChatFormat) -> None:
+        super().__init__(backend)
         self._chat = chat
 
     async def capabilities(self) -> Capabilities:
-        found: Capabilities = await self._backend.capabilities()
-        return replace(found, chat=self._chat)
+        return replace(await super().capabilities(), chat=self._chat)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
+    async def close(self) -> None:
+        await self.inner.close()
 
 
 def require(modules: tuple[str, ...], what: str, extra: str) -> None:

@@ -147,12 +147,7 @@ def _connect(uri: str, token: str | None) -> Backend:
     require(("grpc",), "talking to an engine", "grpc")
     from sgc.runtime.executor.backends.engine.backend import EngineBackend
 
-    async def make() -> Backend:
-        # Made on the loop that it will live on.
-        backend: Backend = EngineBackend(uri, token=token)
-        return backend
-
-    return shared.run(make())
+    return shared.run(_made(EngineBackend, uri, token))
 
 
 def _connect_sglang(
@@ -161,13 +156,14 @@ def _connect_sglang(
     require(("aiohttp",), "talking to an SGLang server", "http")
     from sgc.runtime.executor.backends.sglang.backend import SGLangBackend
 
-    async def make() -> Backend:
-        backend: Backend = SGLangBackend(
-            url, api_key=api_key, chat_template=template, verify=verify
-        )
-        return backend
+    return shared.run(
+        _made(SGLangBackend, url, api_key=api_key, chat_template=template, verify=verify)
+    )
 
-    return shared.run(make())
+
+async def _made(kind: Callable[..., Backend], *args: Any, **settings: Any) -> Backend:
+    """Makes a backend on the loop that it will live on."""
+    return kind(*args, **settings)
 
 
 def _serve_arguments(settings: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a call gives besides the program's arguments: a run's options, and how to run."""
+"""The keywords of a call beside the program's arguments: a run's options, and how to run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOW_DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a call gave, told apart: arguments, options, and how and where to run."""
+    """The keywords of a call: arguments, options, and how and where to run."""
 
     arguments: dict[str, Any]
     options: RunOptions
@@ -48,8 +48,8 @@ def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def make_options(given: Mapping[str, Any]) -> RunOptions:
     """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
 
-    allow_tools: a list of tools, functions and `module:name`. log: one that is gone on with gives
-    the options it was written with. Without a seed one is drawn; the result tells which. Raises
+    allow_tools: a list of tools, functions and `module:name`. log: one that is continued
+    has the options it was written with. Without a seed one is drawn; the result has it. Raises
     UsageError for values that an option cannot have.
     """
     chosen = {name: value for name, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Batches as they are asked for: rows that are made already, planned where they can be."""
+"""Makes batches of rows, with a plan where there can be one."""
 
 from __future__ import annotations
 

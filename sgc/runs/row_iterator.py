@@ -1,4 +1,4 @@
-"""Taking the rows of a batch: all of them, or one by one as they can be had.
+"""Taking the rows of a batch: all of them, or one by one as they end.
 
 The batch is a task on the shared loop. Whoever takes its rows ends it by closing the feed, which
 cancels that task and waits for it: an interrupt or a cancellation leaves nothing behind.
@@ -23,7 +23,7 @@ _open: set[Feed] = set()  # those under way, to be closed before Python ends
 
 
 class Feed:
-    """A batch under way, and its rows that nobody has taken yet.
+    """A batch under way, and its rows that were not taken yet.
 
     Made anywhere; its coroutines run on the shared loop. The batch starts with the first of
     them. ordered: rows are given in order, else as they end.

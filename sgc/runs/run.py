@@ -1,6 +1,6 @@
 """Runs as a caller sees them: started, perhaps over, read like a stream's state.
 
-What calling a function and running a batch give, whether the program was compiled or
+Calling a function and running a batch return them, whether the program was compiled or
 interpreted. Reading waits for the end, and raises the error that ended the run if one did.
 """
 
@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any
 
-from sgc.errors import ProgramError, UnknownVariable, UsageError
+from sgc.errors import ProgramError, UsageError
 from sgc.lang.view import StreamExecutorView
 from sgc.runs.streaming import StreamedText
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
@@ -42,14 +42,14 @@ class RunState:
     # -- the result -----------------------------------------------------------------------
 
     def result(self) -> RunResult:
-        """Everything the run gave: all its streams, counts and requests."""
+        """Returns the whole result: all streams, counts and requests."""
         ended = self._ended()
         if isinstance(ended, BaseException):
             raise ended
         return ended
 
     def _ended(self) -> RunResult | BaseException:
-        """What the run gave or what ended it, waited for."""
+        """Waits; returns the result, or the error that ended the run."""
         if isinstance(self._outcome, Future):
             if not self._outcome.done():
                 refuse_own_thread(shared.loop)
@@ -97,7 +97,7 @@ class RunState:
         return ended if isinstance(ended, BaseException) else None
 
     def cancel(self) -> None:
-        """Stops the run, unless it is over; what it had in flight is freed."""
+        """Stops the run, unless it is over; frees its requests in flight."""
         if isinstance(self._outcome, Future):
             self._outcome.cancel()
             if self._cancel is not None:
@@ -116,11 +116,7 @@ class RunState:
     def __getitem__(self, name: str) -> Any:
         if name in self._set:
             return self._set[name]
-        variables = self.main.variables
-        if name not in variables:
-            known = ", ".join(variables) or "none"
-            raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")
-        return variables[name]
+        return self.result()[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._set[name] = value
@@ -170,7 +166,7 @@ class RunState:
                 yield StreamedText(self[name], name, self.main.path)
 
     def all_variables(self) -> dict[str | None, Any]:
-        """The same, with what the last generation without a name gave under None."""
+        """The same, with the last generation without a name under None."""
         found: dict[str | None, Any] = {}
         result = self.result()
         for request in result.requests:
@@ -205,7 +201,7 @@ class RunState:
 
 
 def _outcome_of(work: Future[RunResult]) -> RunResult | BaseException:
-    """What a run gave or raised, as a value: only an interrupt of the wait is raised."""
+    """Returns a run's result or error; raises only an interrupt of the wait."""
     try:
         error = work.exception()
     except CancelledError:

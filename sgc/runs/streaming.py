@@ -67,7 +67,7 @@ class TextLog:
 
 
 class Reader:
-    """What of a log is wanted: of one stream all text or one name's, or several names'."""
+    """Reads part of a log: all text of one stream, or that of one or several names."""
 
     def __init__(self, log: TextLog, path: str, names: str | Sequence[str] | None) -> None:
         self.log = log
@@ -78,7 +78,7 @@ class Reader:
         self.n_found = 0
 
     def read(self) -> list[Any]:
-        """What has come since the last time; `is_over` when it is the last."""
+        """Returns what has come since the last time; `is_over` when it is the last."""
         shown, is_closed = self.log.since(self._n)
         self._n += len(shown)
         found = []

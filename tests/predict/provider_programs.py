@@ -15,7 +15,8 @@ import sgc
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.messages import Conversation
-from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent, first_stop
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
+from sgc.runtime.executor.backends.stops import first_stop
 from sgc.runtime.executor.interface.backend import FinishReason
 
 NOTE = re.compile(r'\n\n(?:Your reply|The "value" of your reply) must be ')

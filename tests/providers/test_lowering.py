@@ -9,8 +9,9 @@ import pytest
 import sgc
 from sgc.errors import BackendError, UnsupportedParameter
 from sgc.runtime.executor.backends.providers.models.models import Choices, facts_for
-from sgc.runtime.executor.backends.providers.wire.reply import first_stop, without_cut
+from sgc.runtime.executor.backends.providers.wire.reply import without_cut
 from sgc.runtime.executor.backends.providers.wire.schema import of_regex, of_schema
+from sgc.runtime.executor.backends.stops import first_stop
 from sgc.runtime.executor.run.options import REGEX_FLOAT, RunOptions
 
 

@@ -1,14 +1,14 @@
-"""A backend that asks nobody: a dry run's requests get assumed replies, and are counted.
+"""The backend of a dry run: requests get assumed replies, and are counted.
 
-The executor runs a program on it as on any other, so what is asked, in which order and on which
-way, is what a run would ask that got these replies. What is assumed (`Replies`) and what a request
-would cost (`Meter`) are the caller's (`sgc/predict/`). Nothing leaves the process.
+The executor runs a program on it as on any other, so its requests, their order and the path are
+those of a run that got these replies. The caller decides what is assumed (`Replies`) and what a
+request would cost (`Meter`): `sgc/predict/`. Nothing leaves the process.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
@@ -17,17 +17,19 @@ from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
     Usage,
 )
 from sgc.runtime.executor.interface.place import Place
+from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.single_flight import SingleFlight
 
 
 class Replies(Protocol):
-    """What is assumed to come back. `usage` need say no more than `completion_tokens`."""
+    """The assumed replies. Their `usage` needs `completion_tokens` only."""
 
     def generated(self, place: Place, prompt: Prompt, sampling: Sampling) -> Generated: ...
 
@@ -37,7 +39,7 @@ class Replies(Protocol):
 
 
 class Meter(Protocol):
-    """What requests would use. It is told of them in the order in which they are asked."""
+    """Counts what requests would use, in the order in which they are made."""
 
     def generate(
         self,
@@ -46,7 +48,7 @@ class Meter(Protocol):
         samplings: Sequence[Sampling],
         replies: Sequence[Generated],
     ) -> list[Usage]:
-        """Of generations of one prompt that are asked for together."""
+        """Returns the usage of generations of one prompt that are requested together."""
         ...
 
     def score(
@@ -58,101 +60,61 @@ class Meter(Protocol):
         unconditional: bool,
     ) -> Usage: ...
 
-    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage: ...
-
-    def prefetch(self, prompt: Prompt) -> Usage: ...
+    def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage: ...
 
 
-class DryBackend:
-    """A `Backend` (see `backend.py`) of one run, or of the rows of one batch; a run asks `at` for
-    the one of each draw. shares: equal requests that draw nothing are asked once, as they are from
-    -O1 on.
+class DryBackend(Wrapping):
+    """The backend of one run, or of the rows of one batch; `at` returns that of each draw. shares:
+    equal requests that draw nothing are made once, as they are from -O1 on.
     """
 
     def __init__(
         self, capabilities: Capabilities, replies: Replies, meter: Meter, shares: bool = False
     ) -> None:
         asked = _Asked(capabilities, replies, meter)
-        self._asked: Backend = SingleFlight(asked) if shares else asked
+        super().__init__(SingleFlight(asked) if shares else asked)
 
     def at(self, place: Place) -> Backend:
         """The backend as one draw sees it."""
-        return _Draw(self._asked, place)
-
-    async def capabilities(self) -> Capabilities:
-        return await self._asked.capabilities()
-
-    async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
-    ) -> Generated:
-        return await self.at(Place()).generate(prompt, sampling, on_delta)
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        return await self.at(Place()).generate_n(prompt, samplings)
-
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
-        return await self.at(Place()).score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self.at(Place()).commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self.at(Place()).prefetch(prompt)
-
-    async def close(self) -> None:
-        """Holds nothing."""
+        return _Draw(self.inner, place)
 
 
-class _Draw(DryBackend):
-    """One draw's: its requests are numbered."""
+class _Draw(Wrapping):
+    """The backend of one draw, which numbers its requests."""
 
     def __init__(self, asked: Backend, place: Place) -> None:
-        self._asked = asked
+        super().__init__(asked)
         self._place = place
 
-    def at(self, place: Place) -> Backend:
-        return self
-
     def _begin(self, n_requests: int = 1) -> None:
-        """Says whose the next requests are; a task that asks for them takes it along."""
+        """Sets the place of the next requests; a task that makes them inherits it."""
         _asking.set(self._place)
         self._place = replace(self._place, number=self._place.number + n_requests)
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         self._begin()
-        return await self._asked.generate(prompt, sampling, on_delta)
+        return await super().generate(prompt, sampling, on_delta)
 
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
         self._begin(len(samplings))
-        return await self._asked.generate_n(prompt, samplings)
+        return await super().generate_n(prompt, samplings)
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         self._begin()
-        return await self._asked.score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        self._begin()
-        return await self._asked.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._asked.prefetch(prompt)
+        return await super().score(prompt, choices, unconditional)
 
 
-_asking: ContextVar[Place] = ContextVar("asking")
+_asking: ContextVar[Place] = ContextVar("asking", default=Place())  # noqa: B039  # it is frozen
 
 
-class _Asked:
-    """Answers and counts what is really asked."""
+class _Asked(Backend):
+    """Answers and counts the requests that are made."""
 
     def __init__(self, capabilities: Capabilities, replies: Replies, meter: Meter) -> None:
         self._capabilities = capabilities
@@ -163,7 +125,7 @@ class _Asked:
         return self._capabilities
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         (reply,) = await self.generate_n(prompt, (sampling,))
         if on_delta is not None and reply.text:
@@ -179,7 +141,7 @@ class _Asked:
             for n, sampling in enumerate(samplings)
         ]
         usages = self._meter.generate(place, prompt, samplings, replies)
-        await asyncio.sleep(0)  # what is asked beside it is asked before anything is answered
+        await asyncio.sleep(0)  # requests beside it are made before anything is answered
         both = zip(replies, usages, strict=True)
         return tuple([replace(reply, usage=usage) for reply, usage in both])
 
@@ -193,14 +155,9 @@ class _Asked:
         return replace(reply, usage=usage)
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        usage = self._meter.commit(_asking.get(), prompt, heads)
+        usage = self._meter.commit(prompt, heads)
         await asyncio.sleep(0)
         return usage
 
     async def prefetch(self, prompt: Prompt) -> Usage:
-        usage = self._meter.prefetch(prompt)
-        await asyncio.sleep(0)
-        return usage
-
-    async def close(self) -> None:
-        """Holds nothing."""
+        return await self.commit_prefix(prompt)

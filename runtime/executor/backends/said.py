@@ -1,12 +1,13 @@
-"""What a reply has said after a prompt, and how much of it answers a generation.
+"""The text of a reply after a prompt, and how much of it answers a generation.
 
-Nothing here asks; `speculation.py` does, and keeps what comes.
+No requests are made here: `speculation.py` makes and keeps them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from sgc.runtime.executor.backends.stops import first_stop
 from sgc.runtime.executor.interface.backend import (
     FinishReason,
     Generated,
@@ -41,7 +42,7 @@ class Said:
     is_whole_message: bool = False
 
     def appended(self, prompt: Prompt) -> str | None:
-        """What a longer prompt has appended; None if the model did not say that."""
+        """Returns what a longer prompt has appended; None if the reply has another text there."""
         text, media = flat(prompt)
         if media != self.media or not text.startswith(self.before):
             return None
@@ -59,21 +60,19 @@ class Said:
         return self.text[at : at + 1] == " " and not self.text[at - 1].isspace()
 
     def n_tokens(self, start: int, end: int) -> int:
-        """At most how many tokens a part is: where nobody tells, one may be as short as a byte."""
+        """Returns how many tokens a part has at most; where that is not known, one a byte."""
         if self.ends is None:
             n_bytes = len(self.text[start:end].encode("utf-8", "surrogatepass"))
             return min(n_bytes, self.n_most)
         return sum(start < at < end for at in self.ends) + (end > start)
 
     def answer(self, start: int, sampling: Sampling) -> Generated | None:
-        """The text that a generation would have given, if what was said tells it whole."""
+        """Returns what a generation would have returned, if the reply holds all of it."""
         rest = self.text[start:]
-        found = [(rest.index(stop), stop) for stop in sampling.stop if stop in rest]
-        if not found and not self._is_told_whole(start, sampling):
+        found = first_stop(rest, sampling.stop)
+        if found is None and not self._is_told_whole(start, sampling):
             return self._shortened(start, sampling)
-        # As engines stop: with the string that is complete first, of these the longest.
-        first = min(found, key=lambda each: (each[0] + len(each[1]), each[0]), default=None)
-        end, matched = first or (len(rest), None)
+        end, matched = found or (len(rest), None)
         # The token that the stop string ends in counts too, as it does where it is asked for.
         until = start + end + len(matched or "")
         is_short = self.n_tokens(start, until) <= sampling.max_tokens
@@ -92,7 +91,7 @@ class Said:
         return start == 0 and self.n_asked == sampling.max_tokens
 
     def _shortened(self, start: int, sampling: Sampling) -> Generated | None:
-        """As many tokens as are asked for, if it is told where they end."""
+        """Returns as many tokens as were requested, if it is known where they end."""
         if self.ends is None or (start and not self.is_whole_message):
             return None
         ends = [end for end in self.ends if end > start]
@@ -103,7 +102,7 @@ class Said:
 
 
 def said_by(reply: Generated, prompt: Prompt, sampling: Sampling, n_asked: int) -> Said:
-    """sampling: what was wanted, of n_asked tokens that were asked for."""
+    """sampling: of the generation that is needed; n_asked: the tokens that were requested."""
     text, media = flat(prompt)
     return Said(
         text, media, reply.text, reply.finish_reason is FinishReason.STOP, _ends(reply), sampling,
@@ -112,7 +111,7 @@ def said_by(reply: Generated, prompt: Prompt, sampling: Sampling, n_asked: int) 
 
 
 def whole_message(said: Said, begun: str) -> Said | None:
-    """What was said of a message that is to begin so; None if it does not.
+    """Returns the text of a whole message that must begin so; None if it does not.
 
     Whether a message begins with white space is no matter: APIs strip it.
     """
@@ -153,7 +152,7 @@ def begun_message(prompt: Prompt) -> tuple[Prompt, str] | None:
 
 
 def bindings(sampling: Sampling) -> list[str]:
-    """What is asked of a text beside where it ends."""
+    """Returns the parameters that constrain more than where a text ends."""
     bound = ("regex", "json_schema", "ebnf", "logprobs")
     flags = ("stop_regex", "stop_token_ids", "heal", "min_tokens", "ignore_eos")
     found = [name for name in bound if getattr(sampling, name) is not None]
@@ -161,13 +160,13 @@ def bindings(sampling: Sampling) -> list[str]:
 
 
 def difference(one: Sampling, other: Sampling) -> str:
-    """A parameter that makes a model say something else; empty where none does."""
+    """Returns a parameter that changes the text and differs; "" if there is none."""
     names = [field.name for field in fields(Sampling) if field.name not in _CUTS]
     return next((name for name in names if getattr(one, name) != getattr(other, name)), "")
 
 
 def _ends(reply: Generated) -> tuple[int, ...] | None:
-    """Where the tokens of a reply end in its text, if it tells their texts and they add up."""
+    """Returns where a reply's tokens end in its text, if it has their texts and they add up."""
     if reply.logprobs is None or not reply.logprobs.output:
         return None
     texts = [text for _, _, text in reply.logprobs.output]

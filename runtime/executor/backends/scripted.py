@@ -6,20 +6,21 @@ request, so that equal requests get equal replies in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sgc.runtime.executor.interface.backend import (
+    Backend,
     Capabilities,
     ChatFormat,
     ChoiceScore,
     FinishReason,
     Generated,
+    OnDelta,
     Prompt,
     RoleFormat,
     Sampling,
     Scored,
     Usage,
-    generate_each,
 )
 
 PLAIN_CHAT = ChatFormat(
@@ -35,7 +36,7 @@ CAPABILITIES = Capabilities(
 )
 
 
-class ScriptedBackend:
+class ScriptedBackend(Backend):
     """Replies with `reply(prompt, sampling)` and prefers the choice `prefer(prompt, choices)`."""
 
     def __init__(
@@ -50,7 +51,7 @@ class ScriptedBackend:
         return CAPABILITIES
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         text = self._reply(prompt, sampling)
         matched = None
@@ -63,31 +64,20 @@ class ScriptedBackend:
         ids = tuple(map(ord, text))
         return Generated(text, ids, ids, "", FinishReason.STOP, matched, Usage())
 
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        return await generate_each(self, prompt, samplings)
-
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         best = self._prefer(prompt, choices)
-        scores = tuple(
-            ChoiceScore(
-                (index,),
-                (0.0 if index == best else -1.0 - index,),
-                unconditional=(None,) if unconditional else (),
-            )
-            for index in range(len(choices))
+        return Scored(scores_that_prefer(best, len(choices), unconditional), Usage())
+
+
+def scores_that_prefer(best: int, n_choices: int, unconditional: bool) -> tuple[ChoiceScore, ...]:
+    """Scores by which every method takes one choice, each of a token."""
+    return tuple(
+        ChoiceScore(
+            (index,),
+            (0.0 if index == best else -1.0 - index,),
+            unconditional=(None,) if unconditional else (),
         )
-        return Scored(scores, Usage())
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return Usage()
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: replies are scripted."""
-        return Usage()
-
-    async def close(self) -> None:
-        return None
+        for index in range(n_choices)
+    )

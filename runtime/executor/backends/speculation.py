@@ -1,25 +1,25 @@
 """API speculative execution: one reply answers several generations (paper, section 5; at providers
 each request is paid for with its whole prompt).
 
-A generation that is marked asks for more than it needs, past its stop strings. What the reply says
-beyond is kept: while the program appends just that, the generations that come next are answered
-from it, and where it appends something else they are asked for as ever. So what is given is what
-the model says of the same prompt, in fewer requests; a reply that does not follow the template
-costs the tokens it was ahead. Of a prompt that is cut into other tokens a model says other things,
-so what was said counts only up to where a token ends (`said.py`).
+A generation that is marked requests more than it needs, past its stop strings. The rest of the
+reply is kept: while the program appends exactly that text, it answers the next generations; where
+the program appends something else, they are requested as usual. So results are what the model
+generates after the same prompt, in fewer requests; a reply that does not follow the template costs
+the tokens that it was ahead. A model may continue a prompt that is cut into other tokens
+differently, so a reply counts only up to where a token ends (`said.py`).
 
-A chat model that cannot go on with a message is asked for the whole message instead, which must
-begin as the program has it: there is no other way to ask, so any border counts there, and a reply
-that does not follow is asked for anew, a few times.
+A chat model that cannot continue a message generates the whole message instead, which must begin as
+the program has it. There is no other request for it, so any border counts there, and a reply that
+does not begin so is requested again, a few times.
 
-One object a run, and each stream has its own: nothing is shared between rows, forks or threads.
+Each run has one object, and each stream its own text: rows, forks and threads share nothing.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sgc.errors import BudgetExceeded, ContextExceeded, SgcWarning, UnsupportedParameter
@@ -36,12 +36,12 @@ from sgc.runtime.executor.interface.backend import (
     Capabilities,
     Generated,
     LogprobsAsked,
+    OnDelta,
     Prompt,
     Sampling,
-    Scored,
     Usage,
-    generate_each,
 )
+from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.patterns.checked_constraints import (
     ConstraintFailed,
     OnThrown,
@@ -51,12 +51,12 @@ from sgc.runtime.executor.patterns.checked_constraints import (
 
 MAX_MESSAGES = 3  # of a message that must begin as the program has it
 _ANSWERED = Usage(from_ahead=True)
-# Why more than was wanted is not given, though what was wanted may be.
+# Why a backend refuses a longer request, though it may take the one that is needed.
 _TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
 
 
 class Speculation:
-    """What the replies of one run have said ahead, by stream."""
+    """The text that the replies of one run hold ahead, by stream."""
 
     def __init__(self) -> None:
         self._said: dict[str, Said] = {}
@@ -71,10 +71,10 @@ class Speculation:
         on_thrown: OnThrown,
         where: str = "",
     ) -> Backend:
-        """The backend for one generation of a stream, that may ask for `ahead` tokens at once.
+        """Returns the backend for one generation of a stream, which may request `ahead` tokens.
 
-        on_thrown: gets replies that were of no use; they cost what they cost. where: the
-        generation's line, for what cannot be done.
+        on_thrown: gets replies that could not be used, which cost money too. where: the
+        generation's line, for warnings.
         """
         if capabilities.speculates and (ahead or path in self._said):
             return _Speculating(self, backend, capabilities, path, ahead, on_thrown, where)
@@ -92,14 +92,14 @@ class Speculation:
             self._said[path] = said
 
     def tell(self, where: str, why: str) -> None:
-        """Warns, once a line and reason, that a generation is asked for by itself."""
+        """Warns, once for each line and reason, that a generation is requested by itself."""
         if (where, why) not in self._told:
             self._told.add((where, why))
             message = f"{where or 'a generation'}: asked for by itself, without speculation: {why}"
             warnings.warn(message, SgcWarning, stacklevel=2)
 
 
-class _Speculating:
+class _Speculating(Wrapping):
     """A backend for one generation."""
 
     def __init__(
@@ -112,52 +112,36 @@ class _Speculating:
         on_thrown: OnThrown,
         where: str,
     ) -> None:
-        self._speculation, self._backend, self._capabilities = speculation, backend, capabilities
+        super().__init__(backend)
+        self._speculation, self._capabilities = speculation, capabilities
         self._path, self._ahead, self._on_thrown, self._where = path, ahead, on_thrown, where
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         found = self._answered(prompt, sampling)
         if found is not None:
             return replace(found, usage=_ANSWERED)
         self._speculation.keep(self._path, None)
         if not self._ahead or not self._may_ask_more(prompt, sampling):
-            return await self._backend.generate(prompt, sampling, on_delta)
+            return await self.inner.generate(prompt, sampling, on_delta)
         begun = begun_message(prompt)
         if begun is not None and begun[1].strip() and not self._capabilities.goes_on:
             return await self._whole_message(*begun, prompt, sampling)
         return await self._speculate(prompt, sampling)
 
-    async def capabilities(self) -> Capabilities:
-        return self._capabilities
-
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        return await generate_each(self, prompt, samplings)
-
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
-        return await self._backend.score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await self._backend.commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._backend.prefetch(prompt)
-
-    async def close(self) -> None:
-        """The backend is its run's to close."""
+        return await Backend.generate_n(self, prompt, samplings)  # each by itself
 
     def _tell(self, why: str) -> None:
-        """Of marked generations only; a pass marks the first of a row."""
+        """Warns about marked generations only; a pass marks the first of several."""
         if self._ahead:
             self._speculation.tell(self._where, why)
 
     def _answered(self, prompt: Prompt, sampling: Sampling) -> Generated | None:
-        """What an earlier reply has said of it; None where it said something else."""
+        """Returns the answer that an earlier reply holds; None if it holds another text."""
         said = self._speculation.said(self._path)
         appended = said.appended(prompt) if said is not None else None
         if said is None or appended is None or bindings(sampling):
@@ -188,7 +172,7 @@ class _Speculating:
         return False
 
     def _more(self, sampling: Sampling) -> Sampling:
-        """Past the stop strings, and so many tokens as all that follows may have."""
+        """Continues past the stop strings, with as many tokens as all that follows may have."""
         can_count = "logprobs" not in self._capabilities.refuses
         can_count = can_count and self._capabilities.offers_logprobs
         return replace(
@@ -199,22 +183,22 @@ class _Speculating:
         )
 
     async def _speculate(self, prompt: Prompt, sampling: Sampling) -> Generated:
-        """What was asked for is the beginning of what comes, unless that is too long, or so much
-        is not given: then it is asked for as it should be.
+        """Returns the beginning of a longer reply. Where the backend refuses that many tokens, or
+        the beginning is too long, the generation is requested as it is.
         """
         asked = self._more(sampling)
         start_s = time.monotonic()
         try:
-            reply = await self._backend.generate(prompt, asked, None)
+            reply = await self.inner.generate(prompt, asked, None)
         except _TOO_MUCH as error:
             self._tell(f"{asked.max_tokens} tokens at once are refused: {error.message}")
-            return await self._backend.generate(prompt, sampling, None)
+            return await self.inner.generate(prompt, sampling, None)
         said = said_by(reply, prompt, sampling, asked.max_tokens)
         found = said.answer(0, sampling)
         if found is None:
             self._tell(_cut_off(said))
             self._on_thrown(Try(asked, reply, start_s, time.monotonic()))
-            return await self._backend.generate(prompt, sampling, None)
+            return await self.inner.generate(prompt, sampling, None)
         is_whole = not self._capabilities.goes_on
         self._speculation.keep(self._path, replace(said, is_whole_message=is_whole))
         return replace(found, usage=reply.usage, extra=reply.extra)
@@ -228,7 +212,7 @@ class _Speculating:
         for number in range(MAX_MESSAGES):
             tried = retried(asked, number)
             start_s = time.monotonic()
-            reply = await self._backend.generate(head, tried, None)
+            reply = await self.inner.generate(head, tried, None)
             said = whole_message(said_by(reply, head, sampling, asked.max_tokens), begun)
             found = None if said is None else said.answer(len(begun), sampling)
             if found is not None:

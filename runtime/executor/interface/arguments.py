@@ -27,7 +27,9 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
     """
     names = [param.value.name for param in graph.params]
     problems = [
-        f"missing argument {p.value.name!r} ({p.value.type})" for p in _missing(graph, given)
+        f"missing argument {p.value.name!r} ({p.value.type})"
+        for p in graph.params
+        if p.default is None and p.value.name not in given
     ]
     fixed = {guard.name for guard in graph.guards if guard.kind == "static"}
     problems += [
@@ -72,10 +74,6 @@ def _annotation(value: Any) -> str:
         item = items.pop() if len(items) == 1 else ""
         return f"list[{item}]" if item else ""
     return type(value).__name__ if type(value) in (str, int, float, bool) else ""
-
-
-def _missing(graph: Graph, given: Mapping[str, Any]) -> list[Param]:
-    return [p for p in graph.params if p.default is None and p.value.name not in given]
 
 
 def fits(value: Any, expected: Type) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from sgc.ir.sampling import GREEDY_BELOW
 from sgc.runtime.executor.interface.media import Media
@@ -70,6 +70,7 @@ class MediaRun:
 
 
 Prompt = tuple[TextRun | TokenRun | MediaRun, ...]
+OnDelta = Callable[[str], None]  # gets a text as it appears, piece by piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +162,14 @@ class Usage:
 
     def with_more(self, other: Usage) -> Usage:
         """Returns the sum with another request that was made beside this one."""
-        return replace(
-            self,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            computed_tokens=self.computed_tokens + other.computed_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cache_written_tokens=self.cache_written_tokens + other.cache_written_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cost_usd=sum_costs([self.cost_usd, other.cost_usd]),
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
+        return replace(self, **sums, cost_usd=sum_costs([self.cost_usd, other.cost_usd]))
+
+
+_ADDED = (
+    "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens",
+    "cache_written_tokens",
+)  # fmt: skip
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
@@ -332,12 +331,16 @@ class Delta(str):
 
 
 class Backend(Protocol):
-    """All methods raise `BackendError`s; cancelling a call frees what it held at once."""
+    """A model that programs run on. A subclass generates and scores, and says what it can do; it
+    inherits that it keeps no prompts and holds nothing.
+
+    All methods raise `BackendError`s; cancelling a call frees what it held at once.
+    """
 
     async def capabilities(self) -> Capabilities: ...
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         """Generates from the prompt; `on_delta` gets text as it appears, never retracted."""
         ...
@@ -346,7 +349,14 @@ class Backend(Protocol):
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
         """Several generations of one prompt; the samplings differ in their seeds only."""
-        ...
+        work = [asyncio.ensure_future(self.generate(prompt, each)) for each in samplings]
+        try:
+            return tuple(await asyncio.gather(*work))
+        except BaseException:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            raise
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
@@ -356,26 +366,20 @@ class Backend(Protocol):
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         """Computes and caches the longest common token prefix of the prompt before `heads`."""
-        ...
+        return Usage()
 
     async def prefetch(self, prompt: Prompt) -> Usage:
         """Computes and caches any text that may follow, when nothing else waits: a hint.
         `Capabilities.prefetches` says whether it has an effect.
         """
-        ...
+        return Usage()
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Closes the connections; unfinished calls fail."""
+        return None
 
+    async def __aenter__(self) -> Self:
+        return self
 
-async def generate_each(
-    backend: Backend, prompt: Prompt, samplings: Sequence[Sampling]
-) -> tuple[Generated, ...]:
-    """`generate_n` for a backend that knows single generations only."""
-    work = [asyncio.ensure_future(backend.generate(prompt, each)) for each in samplings]
-    try:
-        return tuple(await asyncio.gather(*work))
-    except BaseException:
-        for task in work:
-            task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
-        raise
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt, Usage
+from sgc.runtime.executor.interface.backend import (
+    Backend,
+    Capabilities,
+    Generated,
+    OnDelta,
+    Prompt,
+    Sampling,
+    Scored,
+    Usage,
+)
 
 
-class Wrapping:
-    """Forwards to a backend, which its endpoint closes. Subclasses generate and score."""
+class Wrapping(Backend):
+    """Forwards to a backend, which its endpoint closes; a subclass says what it changes."""
 
     def __init__(self, backend: Backend) -> None:
         self.inner = backend
 
     async def capabilities(self) -> Capabilities:
         return await self.inner.capabilities()
+
+    async def generate(
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
+    ) -> Generated:
+        return await self.inner.generate(prompt, sampling, on_delta)
+
+    async def generate_n(
+        self, prompt: Prompt, samplings: Sequence[Sampling]
+    ) -> tuple[Generated, ...]:
+        return await self.inner.generate_n(prompt, samplings)
+
+    async def score(
+        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
+    ) -> Scored:
+        return await self.inner.score(prompt, choices, unconditional)
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         return await self.inner.commit_prefix(prompt, heads)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sgc.errors import RunLogError, UsageError
@@ -19,23 +19,21 @@ from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
-    Usage,
 )
 from sgc.runtime.executor.interface.log import Json, Key
-from sgc.runtime.executor.interface.wrapping import Wrapping
 from sgc.runtime.executor.keep.not_recorded import not_recorded
 from sgc.runtime.executor.keep.request_keys import generation_key, score_key
 from sgc.runtime.executor.log.file import Form, LogFile
+from sgc.runtime.executor.log.kept_replies import KeptReplies
 from sgc.runtime.executor.log.records import (
     capabilities_json,
     capabilities_of,
-    generated_json,
     generated_of,
     sampling_parts,
-    scored_json,
     scored_of,
     shown_prompt,
 )
@@ -46,9 +44,10 @@ FORM = Form(
 )  # fmt: skip
 
 R = TypeVar("R", Generated, Scored)
+T = TypeVar("T")
 
 
-class Recorder(Wrapping):
+class Recorder(KeptReplies):
     """A backend whose replies are written to a new file."""
 
     def __init__(self, backend: Backend, file: LogFile) -> None:
@@ -75,50 +74,29 @@ class Recorder(Wrapping):
             self._file.append({"kind": "backend", "capabilities": capabilities_json(found)})
         return found
 
-    async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
-    ) -> Generated:
-        reply = await self.inner.generate(prompt, sampling, on_delta)
-        self._write_generated(prompt, sampling, reply)
-        return reply
+    async def generation(self, prompt: Prompt, sampling: Sampling) -> _Asked:
+        return _Asked.generation(prompt, sampling)
 
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        replies = await self.inner.generate_n(prompt, samplings)
-        for sampling, reply in zip(samplings, replies, strict=True):
-            self._write_generated(prompt, sampling, reply)
-        return replies
+    async def choice(self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> _Asked:
+        return _Asked.choice(prompt, choices, unconditional)
 
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
-        reply = await self.inner.score(prompt, choices, unconditional)
-        key = score_key(prompt, choices, unconditional)
-        asked = {"choices": choices, "unconditional": unconditional}
-        self._write("score", key, key, prompt, asked, scored_json(reply))
-        return reply
+    async def find(self, request: _Asked, decode: Callable[[Json], T]) -> T | None:
+        return None  # every reply is recorded
+
+    async def keep(self, request: _Asked, reply: Json, start_s: float) -> None:
+        key = request.key
+        number = self._counts[key]
+        self._counts[key] += 1
+        told = {"of": request.of, "fingerprint": key, "number": number}
+        shown = {"unseeded": request.unseeded, "prompt": request.prompt, **request.fields}
+        self._file.append({"kind": "reply", **told, **shown, "reply": reply})
 
     async def close(self) -> None:
         """The backend is its endpoint's to close."""
         self._file.close()
 
-    def _write_generated(self, prompt: Prompt, sampling: Sampling, reply: Generated) -> None:
-        keys = _generation_keys(prompt, sampling)
-        asked = {"sampling": sampling_parts(sampling)}
-        self._write("generate", *keys, prompt, asked, generated_json(reply))
 
-    def _write(
-        self, of: str, key: str, unseeded: str, prompt: Prompt, asked: Json, reply: Json
-    ) -> None:
-        number = self._counts[key]
-        self._counts[key] += 1
-        told = {"of": of, "fingerprint": key, "number": number, "unseeded": unseeded}
-        shown = {"prompt": shown_prompt(prompt), **asked}
-        self._file.append({"kind": "reply", **told, **shown, "reply": reply})
-
-
-class Replayer:
+class Replayer(Backend):
     """Stands in for a backend: replies come from a recording, and a missing one is an error.
 
     seed: of the recorded run, if it is known.
@@ -169,42 +147,32 @@ class Replayer:
             raise RunLogError(f"{self.path}: it does not name the backend: {error}") from error
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        keys = _generation_keys(prompt, sampling)
-        record = self._next("generate", *keys, prompt, {"sampling": sampling_parts(sampling)})
-        reply = self._decoded(record, generated_of)
+        reply = self._next(_Asked.generation(prompt, sampling), generated_of)
         if on_delta is not None and reply.text:
             on_delta(reply.text)
         return reply
 
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        return tuple([await self.generate(prompt, sampling) for sampling in samplings])
-
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        key = score_key(prompt, choices, unconditional)
-        asked = {"choices": list(choices), "unconditional": unconditional}
-        return self._decoded(self._next("score", key, key, prompt, asked), scored_of)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return Usage()
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return Usage()
+        return self._next(_Asked.choice(prompt, choices, unconditional), scored_of)
 
     async def close(self) -> None:
         self._file.close()
 
-    def _next(self, of: str, key: str, unseeded: str, prompt: Prompt, asked: Json) -> Json:
-        place = self._place(key, unseeded)
+    def _next(self, asked: _Asked, decode: Callable[[Json], R]) -> R:
+        place = self._place(asked.key, asked.unseeded)
         if place is None:
-            raise not_recorded(self._file, of, shown_prompt(prompt), asked)
+            raise not_recorded(self._file, asked.of, asked.prompt, asked.fields)
         self._used.add(place)
-        return self._file.find(place) or {}
+        record = self._file.find(place) or {}
+        try:
+            reply = decode(record["reply"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunLogError(f"{self.path}: a reply is malformed: {error}") from error
+        return replace(reply, usage=replace(reply.usage, from_cache=False, from_shared=False))
 
     def _place(self, key: str, unseeded: str) -> Key | None:
         if key in self._by_key:
@@ -213,14 +181,28 @@ class Replayer:
             return places[min(self._asked[key], len(places)) - 1]
         return next((p for p in self._unseeded.get(unseeded, ()) if p not in self._used), None)
 
-    def _decoded(self, record: Json, decode: Callable[[Json], R]) -> R:
-        try:
-            reply = decode(record["reply"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunLogError(f"{self.path}: a reply is malformed: {error}") from error
-        return replace(reply, usage=replace(reply.usage, from_cache=False, from_shared=False))
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request. of: generate or score; key, unseeded: with its seed and without; prompt: its end;
+    fields: the others.
+    """
 
-def _generation_keys(prompt: Prompt, sampling: Sampling) -> tuple[str, str]:
-    """Returns the keys of a generation, with its seed and without."""
-    return generation_key(prompt, sampling), generation_key(prompt, replace(sampling, seed=0))
+    of: str
+    key: str
+    unseeded: str
+    prompt: str
+    fields: Json
+
+    @staticmethod
+    def generation(prompt: Prompt, sampling: Sampling) -> _Asked:
+        key = generation_key(prompt, sampling)
+        unseeded = generation_key(prompt, replace(sampling, seed=0))
+        fields = {"sampling": sampling_parts(sampling)}
+        return _Asked("generate", key, unseeded, shown_prompt(prompt), fields)
+
+    @staticmethod
+    def choice(prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> _Asked:
+        key = score_key(prompt, choices, unconditional)
+        fields = {"choices": list(choices), "unconditional": unconditional}
+        return _Asked("score", key, key, shown_prompt(prompt), fields)

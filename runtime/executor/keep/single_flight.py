@@ -21,6 +21,7 @@ from sgc.errors import SgcError
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
@@ -31,7 +32,6 @@ MAX_REPLIES = 16_384
 MAX_BYTES = 64 * 1024 * 1024  # of kept replies, by estimate
 
 R = TypeVar("R", Generated, Scored)
-OnDelta = Callable[[str], None]
 Replies = tuple[Any, ...]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sgc.errors import RunLogError
 from sgc.ir.graph import Loc
 from sgc.runtime.executor.interface.log import Json
-from sgc.runtime.executor.log.records import instance_of, usage_of
+from sgc.runtime.executor.log.records import instance_of, usage_in
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import timeline
 from sgc.runtime.executor.run.record import Request, ToolCall
@@ -34,11 +34,9 @@ def log_trace(log: RunLog) -> dict[str, Any]:
 
 
 def _request(record: Json, prefix: str) -> Request:
-    reply = record["reply"]
-    usage = usage_of(reply if record["kind"] == "commit" else reply["usage"])
     return Request(
         record["kind"], record["name"], prefix + record["path"], record["ordinal"], (),
-        _loc(record), *_times_s(record), usage,
+        _loc(record), *_times_s(record), usage_in(record),
     )  # fmt: skip
 
 

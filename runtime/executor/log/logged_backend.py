@@ -7,16 +7,17 @@ a constraint rejects are requests like others: the requests of a draw are number
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sgc.errors import RunLogError
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
@@ -24,15 +25,11 @@ from sgc.runtime.executor.interface.backend import (
 )
 from sgc.runtime.executor.interface.log import Json, Log
 from sgc.runtime.executor.interface.place import Place
-from sgc.runtime.executor.interface.wrapping import Wrapping
+from sgc.runtime.executor.log.kept_replies import KeptReplies
 from sgc.runtime.executor.log.records import (
     fingerprint,
-    generated_json,
-    generated_of,
     prompt_parts,
     sampling_parts,
-    scored_json,
-    scored_of,
     shown_prompt,
     usage_json,
     usage_of,
@@ -54,7 +51,7 @@ class Logged:
         return LoggedBackend(self.backend, self.log, place)
 
 
-class LoggedBackend(Wrapping):
+class LoggedBackend(KeptReplies):
     """The backend for one draw, or one commit.
 
     A prefetch is not written: a hint changes nothing that a log keeps.
@@ -67,59 +64,21 @@ class LoggedBackend(Wrapping):
         self._told = {"name": place.name, "line": place.line}
         self._number = 0
 
-    async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
-    ) -> Generated:
-        request = self._generation(prompt, sampling)
-        found = self._found(request, generated_of)
-        if found is not None:
-            if on_delta is not None and found.text:
-                on_delta(found.text)
-            return found
-        start_s = time.monotonic()
-        reply = await self.inner.generate(prompt, sampling, on_delta)
-        self._write(request, generated_json(reply), start_s)
-        return reply
+    async def generation(self, prompt: Prompt, sampling: Sampling) -> Json:
+        return self._request("generate", prompt, {"sampling": sampling_parts(sampling)})
 
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        requests = [self._generation(prompt, sampling) for sampling in samplings]
-        replies = [self._found(request, generated_of) for request in requests]
-        missing = [i for i, reply in enumerate(replies) if reply is None]
-        if missing:
-            start_s = time.monotonic()
-            asked = await self.inner.generate_n(prompt, [samplings[i] for i in missing])
-            for i, reply in zip(missing, asked, strict=True):
-                self._write(requests[i], generated_json(reply), start_s)
-                replies[i] = reply
-        return tuple(reply for reply in replies if reply is not None)
-
-    async def score(
-        self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
-    ) -> Scored:
+    async def choice(self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> Json:
         asked = {"choices": choices, "unconditional": unconditional}
-        request = self._request("score", prompt, asked)
-        found = self._found(request, scored_of)
-        if found is not None:
-            return found
-        start_s = time.monotonic()
-        reply = await self.inner.score(prompt, choices, unconditional)
-        self._write(request, scored_json(reply), start_s)
-        return reply
+        return self._request("score", prompt, asked)
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         request = self._request("commit", prompt, {"heads": heads})
-        found = self._found(request, usage_of)
-        if found is not None:
-            return found
-        start_s = time.monotonic()
-        usage = await self.inner.commit_prefix(prompt, heads)
-        self._write(request, usage_json(usage), start_s)
+        usage = await self.find(request, usage_of)
+        if usage is None:
+            start_s = time.monotonic()
+            usage = await super().commit_prefix(prompt, heads)
+            await self.keep(request, usage_json(usage), start_s)
         return usage
-
-    def _generation(self, prompt: Prompt, sampling: Sampling) -> Json:
-        return self._request("generate", prompt, {"sampling": sampling_parts(sampling)})
 
     def _request(self, kind: str, prompt: Prompt, asked: Json) -> Json:
         """Returns the record of this draw's next request, without its reply."""
@@ -134,7 +93,7 @@ class LoggedBackend(Wrapping):
             **asked,
         }
 
-    def _found(self, request: Json, decode: Callable[[Json], T]) -> T | None:
+    async def find(self, request: Json, decode: Callable[[Json], T]) -> T | None:
         names = ("kind", "row", "path", "ordinal", "number")
         what = f"{request['kind']} {request['name']}".rstrip()
         found = self._log.find_same(
@@ -149,7 +108,7 @@ class LoggedBackend(Wrapping):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunLogError(f"{self._log.path}: the reply to {what} is malformed") from error
 
-    def _write(self, request: Json, reply: Any, start_s: float) -> None:
+    async def keep(self, request: Json, reply: Json, start_s: float) -> None:
         if self._log.is_replay:
             return
         times = {"start_s": start_s, "end_s": time.monotonic()}
@@ -182,7 +141,7 @@ def not_in_log(log: Log, what: str, where: str) -> RunLogError:
     )
 
 
-class ReplayBackend:
+class ReplayBackend(Backend):
     """Stands in for a backend: every reply is in the log, and a missing one is an error."""
 
     def __init__(self, log: RunLog) -> None:
@@ -192,26 +151,11 @@ class ReplayBackend:
         return self._log.capabilities()
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        raise not_in_log(self._log, "a generation", "")
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
         raise not_in_log(self._log, "a generation", "")
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         raise not_in_log(self._log, "a choice", "")
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return Usage()
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Does nothing: every reply is in the log."""
-        return Usage()
-
-    async def close(self) -> None:
-        """Holds nothing."""

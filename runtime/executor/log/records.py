@@ -73,9 +73,8 @@ def _given(record: Any) -> Json:
     """Returns the fields of a record that differ from their defaults, so that new ones change
     nothing.
     """
-    asked = [row for row in fields(record) if row.compare]
-    values = {row.name: getattr(record, row.name) for row in asked}
-    return {row.name: values[row.name] for row in asked if values[row.name] != row.default}
+    asked = [(row, getattr(record, row.name)) for row in fields(record) if row.compare]
+    return {row.name: value for row, value in asked if value != row.default}
 
 
 # -- replies ----------------------------------------------------------------------------------
@@ -91,6 +90,12 @@ def usage_of(found: Json) -> Usage:
     for row in fields(usage):
         _check_spent(row.name, row.default, getattr(usage, row.name))
     return usage
+
+
+def usage_in(record: Json) -> Usage:
+    """The usage of the reply in a record; that of a commit is the reply itself."""
+    reply = record["reply"]
+    return usage_of(reply if record["kind"] == "commit" else reply["usage"])
 
 
 def _check_spent(name: str, default: Any, value: Any) -> None:
@@ -109,18 +114,16 @@ def _check_spent(name: str, default: Any, value: Any) -> None:
 def generated_json(reply: Generated) -> Json:
     logprobs = reply.logprobs
     return {
-        "text": reply.text,
-        "ids": reply.ids,
-        "kept_ids": reply.kept_ids,
-        "head": reply.head,
-        "tail": reply.tail,
+        **_fields(reply),
         "finish_reason": reply.finish_reason.value,
-        "matched": reply.matched,
         "usage": usage_json(reply.usage),
         "logprobs": None if logprobs is None else _logprobs_json(logprobs),
         "extra": dict(reply.extra),
-        "tells_all": reply.tells_all,
     }
+
+
+def _fields(record: Any) -> Json:
+    return {row.name: getattr(record, row.name) for row in fields(record)}
 
 
 def generated_of(found: Json) -> Generated:
@@ -173,9 +176,8 @@ def _ids(value: Any) -> tuple[int, ...]:
 def scored_json(reply: Scored) -> Json:
     choices = [
         {
-            "ids": choice.ids,
+            **_fields(choice),
             "logprobs": list(map(_number_json, choice.logprobs)),
-            "texts": choice.texts,
             "unconditional": list(map(_number_json, choice.unconditional)),
             "before": _rows_json(choice.before),
             "after": _rows_json(choice.after),
@@ -194,7 +196,7 @@ def scored_of(found: Json) -> Scored:
     choices = tuple(
         ChoiceScore(
             _ids(choice["ids"]),
-            tuple(map(_known_number, choice["logprobs"])),
+            tuple(map(float, choice["logprobs"])),
             tuple(choice["texts"]),
             tuple(map(_number_of, choice["unconditional"])),
             _rows_of(choice.get("before", ())),  # of older logs, none
@@ -219,11 +221,8 @@ def _number_of(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _known_number(value: Any) -> float:
-    return float(value)
-
-
 Rows = Iterable[Logprob]
+_TOPS = ("input_top", "output_top")
 
 
 def _rows_json(rows: Rows) -> list[list[Any]]:
@@ -238,15 +237,16 @@ def _logprobs_json(logprobs: Logprobs) -> Json:
     return {
         "input": _rows_json(logprobs.input),
         "output": _rows_json(logprobs.output),
-        "input_top": [None if rows is None else _rows_json(rows) for rows in logprobs.input_top],
-        "output_top": [None if rows is None else _rows_json(rows) for rows in logprobs.output_top],
+        **{
+            name: [None if rows is None else _rows_json(rows) for rows in getattr(logprobs, name)]
+            for name in _TOPS
+        },
     }
 
 
 def _logprobs_of(found: Json) -> Logprobs:
     tops = [
-        tuple(None if rows is None else _rows_of(rows) for rows in found[name])
-        for name in ("input_top", "output_top")
+        tuple(None if rows is None else _rows_of(rows) for rows in found[name]) for name in _TOPS
     ]
     return Logprobs(_rows_of(found["input"]), _rows_of(found["output"]), *tops)
 
@@ -256,36 +256,25 @@ def _logprobs_of(found: Json) -> Logprobs:
 
 def capabilities_json(found: Capabilities) -> Json:
     chat = found.chat
-    return {
-        "model": found.model,
+    told = {
+        **_fields(found),
         "chat": {
+            **_fields(chat),
             "roles": {name: [role.prefix, role.suffix] for name, role in chat.roles.items()},
-            "default_system": chat.default_system,
-            "stop": chat.stop,
-            "system_in_user": chat.system_in_user,
-            "image_token": chat.image_token,
         },
-        "max_context": found.max_context,
-        "special_tokens": found.special_tokens,
-        "max_in_flight": found.max_in_flight,
         "fingerprints": dict(found.fingerprints),
         "refuses": sorted(found.refuses),
-        "unconditional": found.unconditional,
-        "images": found.images,
         "checked": sorted(found.checked),
-        "scores": found.scores,
-        "tells_stop": found.tells_stop,
-        "speculates": found.speculates,
-        "takes_messages": found.takes_messages,
-        "goes_on": found.goes_on,
-        "pool_tokens": found.pool_tokens,
-        "offers_logprobs": found.offers_logprobs,
     }
+    del told["prefetches"]  # a log answers none
+    return told
 
 
 def capabilities_of(found: Json) -> Capabilities:
+    """What an older log does not have is as it was then."""
     chat: Mapping[str, Any] = found["chat"]
     pool_tokens = found.get("pool_tokens")
+    flags = [row.name for row in fields(Capabilities) if isinstance(row.default, bool)]
     return Capabilities(
         model=_text(found["model"]),
         chat=ChatFormat(
@@ -300,14 +289,7 @@ def capabilities_of(found: Json) -> Capabilities:
         max_in_flight=instance_of(found["max_in_flight"], int),
         fingerprints={name: _text(each) for name, each in found["fingerprints"].items()},
         refuses=frozenset(_texts(found["refuses"])),
-        unconditional=_flag(found["unconditional"]),
-        images=_flag(found["images"]),
-        checked=frozenset(_texts(found.get("checked", []))),  # of older logs, none
-        scores=_flag(found.get("scores", True)),
-        tells_stop=_flag(found.get("tells_stop", True)),
-        speculates=_flag(found.get("speculates", False)),
-        takes_messages=_flag(found.get("takes_messages", False)),
-        goes_on=_flag(found.get("goes_on", True)),
+        checked=frozenset(_texts(found.get("checked", []))),
         pool_tokens=None if pool_tokens is None else instance_of(pool_tokens, int),
-        offers_logprobs=_flag(found.get("offers_logprobs", True)),
+        **{name: _flag(found[name]) for name in flags if name in found},
     )

@@ -41,17 +41,19 @@ def timeline(
     begin_s = min(starts, default=0.0)
     rows = _Rows(paths)
     blocks: list[Event] = []
+
+    def place(path: str, each: Request | ToolCall) -> tuple[int, int, int]:
+        start, end = _micros(each.start_s - begin_s), _micros(each.end_s - begin_s)
+        return rows.place(path, start, end), start, end
+
     for request in requests:
-        start, end = _micros(request.start_s - begin_s), _micros(request.end_s - begin_s)
-        row = rows.place(_path(request), start, end)
-        blocks += [_block(request, row, start, end), *_phases(request, row, start, end)]
+        at = place(_path(request), request)
+        blocks += [_block(request, *at), *_phases(request, *at)]
     for call in sorted(calls, key=lambda call: call.start_s):
-        start, end = _micros(call.start_s - begin_s), _micros(call.end_s - begin_s)
-        blocks.append(_call_block(call, rows.place("tools", start, end), start, end))
+        blocks.append(_call_block(call, *place("tools", call)))
     for prefetch in sorted(prefetches, key=lambda prefetch: prefetch.start_s):
-        start, end = _micros(prefetch.start_s - begin_s), _micros(prefetch.end_s - begin_s)
-        row = rows.place("prefetches", start, end)
-        blocks += [_block(prefetch, row, start, end), *_phases(prefetch, row, start, end)]
+        at = place("prefetches", prefetch)
+        blocks += [_block(prefetch, *at), *_phases(prefetch, *at)]
     events = [_named("process_name", 0, f"sgc run {program}"), *rows.events()]
     return {"traceEvents": events + blocks + _counters(requests, begin_s), "displayTimeUnit": "ms"}
 
@@ -86,13 +88,11 @@ class _Rows:
 
     def events(self) -> Iterator[Event]:
         """Returns the events that name and order the rows: a stream's further ones below it."""
-        for order, (path, index) in enumerate(self._ordered()):
+        ordered = ((path, i) for path, ends in self._ends.items() for i in range(len(ends)))
+        for order, (path, index) in enumerate(ordered):
             row = self._numbers[path, index]
             yield _named("thread_name", row, f"{path} ({index + 1})" if index else path)
             yield _about("thread_sort_index", row, {"sort_index": order})
-
-    def _ordered(self) -> list[tuple[str, int]]:
-        return [(path, i) for path, ends in self._ends.items() for i in range(len(ends))]
 
     def _number(self, path: str, index: int) -> int:
         return self._numbers.setdefault((path, index), len(self._numbers))
@@ -107,16 +107,8 @@ def _named(what: str, row: int, name: str) -> Event:
 
 
 def _slice(name: str, kind: str, row: int, start: int, end: int, args: dict[str, Any]) -> Event:
-    times = {"ts": start, "dur": end - start}
-    return {
-        "ph": "X",
-        "name": name,
-        "cat": kind,
-        "pid": _PROCESS,
-        "tid": row,
-        **times,
-        "args": args,
-    }
+    about = {"ph": "X", "name": name, "cat": kind, "pid": _PROCESS, "tid": row}
+    return {**about, "ts": start, "dur": end - start, "args": args}
 
 
 def _block(request: Request, row: int, start: int, end: int) -> Event:

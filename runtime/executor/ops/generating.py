@@ -55,8 +55,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
     state: StreamState = run.field(node, "stream")
     given, sampling, plan = _decided(run, node)
     plan = _seeded(run, state, given, plan)
-    if state.gate is not None:
-        await pass_gate(state)
+    await pass_gate(state)
     prompt = context.prompt(state)
     backend = run.asking.backend_of(run, node, state.path, state.n_draws)
     if given.get("keep_stop"):

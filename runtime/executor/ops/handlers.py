@@ -36,14 +36,6 @@ Handler = Callable[[Run, Node], Results]
 AskingHandler = Callable[[Run, Node], Coroutine[Any, Any, Results]]
 
 
-def _stream(run: Run, node: Node) -> Results:
-    return (StreamState(run.path_of(node)),)
-
-
-def _unset(run: Run, node: Node) -> Results:
-    return (Unset(node.text("name")),)
-
-
 def _const(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     return (extend(run, node, state, Piece(PieceKind.CONSTANT, node.text("text"))),)
@@ -152,28 +144,12 @@ async def _commit(run: Run, node: Node, state: StreamState, gate: asyncio.Future
     run.release()
 
 
-def _text_of(run: Run, node: Node) -> Results:
-    return (run.field(node, "stream").text(),)
-
-
-def _span_text(run: Run, node: Node) -> Results:
-    return (run.field(node, "end").text(since=run.field(node, "start")),)
-
-
-def _concat(run: Run, node: Node) -> Results:
-    return ("".join(map(as_text, run.field(node, "parts"))),)
-
-
 def _format(run: Run, node: Node) -> Results:
     value, spec = run.field(node, "value"), node.text("spec")
     try:
         return (format(value, spec),)
     except (ValueError, TypeError) as error:
         raise SgcError(f"cannot format {value!r} with {spec!r}: {error}") from error
-
-
-def _list(run: Run, node: Node) -> Results:
-    return (list(run.field(node, "items")),)
 
 
 def _record(run: Run, node: Node) -> Results:
@@ -220,8 +196,8 @@ def _return(run: Run, node: Node) -> Results:
 HANDLERS: dict[str, Handler] = {
     **FUNCTION_HANDLERS,
     **WINNER_HANDLERS,
-    "stream": _stream,
-    "unset": _unset,
+    "stream": lambda run, node: (StreamState(run.path_of(node)),),
+    "unset": lambda run, node: (Unset(node.text("name")),),
     "const": _const,
     "append": _append,
     "role_begin": _role_begin,
@@ -233,11 +209,11 @@ HANDLERS: dict[str, Handler] = {
     "cache": _cache,
     "prefetch": prefetch,
     "fork": _fork,
-    "text_of": _text_of,
-    "span": _span_text,
-    "concat": _concat,
+    "text_of": lambda run, node: (run.field(node, "stream").text(),),
+    "span": lambda run, node: (run.field(node, "end").text(since=run.field(node, "start")),),
+    "concat": lambda run, node: ("".join(map(as_text, run.field(node, "parts"))),),
     "format": _format,
-    "list": _list,
+    "list": lambda run, node: (list(run.field(node, "items")),),
     "record": _record,
     "outcome": outcome,
     "publish": _publish,

@@ -7,7 +7,6 @@ ends is cancelled, which frees it at the backend.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from sgc.ir.graph import Lit, Node
 from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.prompts.roles import begin_role, end_role
 from sgc.runtime.executor.run.record import Request
-from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
+from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_gate
 
 log = logging.getLogger("sgc.prefetch")
 
@@ -33,8 +32,7 @@ async def _ask(run: Run, node: Node) -> None:
     start_s = time.monotonic()
     try:
         state = _state(run, node)
-        if state.gate is not None:
-            await asyncio.shield(state.gate)
+        await pass_gate(state)
         prompt = run.context.prompt(state)
         usage = await run.context.backend.prefetch(prompt)
     except Exception as error:  # a hint: the program continues whatever fails

@@ -39,8 +39,7 @@ async def select(run: Run, node: Node) -> tuple[Any, ...]:
     if not run.context.capabilities.scores:
         _refuse_scoring(run, method, temperature)
     check_choices(choices, method)
-    if state.gate is not None:
-        await pass_gate(state)
+    await pass_gate(state)
     prompt = run.context.prompt(state)
     start_s = time.monotonic()
     backend = run.asking.backend_of(run, node, state.path, state.n_draws)

@@ -21,14 +21,6 @@ TYPES: dict[str, type] = {
 }
 
 
-def _slice(value: Any, start: int | None, stop: int | None, step: int | None) -> Any:
-    return value[start:stop:step]
-
-
-def _is_a(value: Any, *names: str) -> bool:
-    return isinstance(value, tuple(TYPES[name] for name in names))
-
-
 def _as(value: Any, name: str, attribute: str) -> Any:
     if type(value) is not TYPES[name]:
         raise AttributeError(f"{type(value).__name__!r} object has no attribute {attribute!r}")
@@ -39,14 +31,6 @@ def _concat(left: Any, right: Any) -> str:
     result = left + right
     check_length(len(result))
     return str(result)
-
-
-def _get(value: Any, key: str, default: Any) -> Any:
-    return value.get(key, default)
-
-
-def _keys(value: Any) -> list[str]:
-    return list(value.keys())
 
 
 def _unpack(value: list[Any], n: int) -> list[Any]:
@@ -111,17 +95,17 @@ VALUE_EVALUATORS: dict[str, Callable[..., Any]] = {
     "as": _as,
     "concat": _concat,
     "eq": lambda a, b: bool(a == b),
-    "get": _get,
+    "get": lambda value, key, default: value.get(key, default),
     "has": lambda value, item: item in value,
-    "is_a": _is_a,
+    "is_a": lambda value, *names: isinstance(value, tuple(TYPES[name] for name in names)),
     "item": lambda value, key: value[key],
     "json_dumps": _dumps,
     "json_loads": _loads,
-    "keys": _keys,
+    "keys": lambda value: list(value.keys()),
     "len": len,
     "ne": lambda a, b: bool(a != b),
     "not": lambda value: not value,
-    "slice": _slice,
+    "slice": lambda value, start, stop, step: value[start:stop:step],
     "truth": bool,
     "unpack": _unpack,
 }

@@ -89,10 +89,6 @@ def _line(node: Node) -> str:
     return str(node.loc or "its line")
 
 
-def _ended(run: Run, node: Node) -> tuple[Any, ...]:
-    return (run.field(node, "test"),)
-
-
 def _winner_value(run: Run, node: Node) -> tuple[Any, ...]:
     winners, index = run.values.raw_field(node, "winners"), run.field(node, "index")
     if type(winners) is Lost:
@@ -117,7 +113,7 @@ def _winner_values(run: Run, node: Node) -> tuple[Any, ...]:
 
 
 WINNER_HANDLERS = {
-    "ended": _ended,
+    "ended": lambda run, node: (run.field(node, "test"),),
     "winner_value": _winner_value,
     "winner_values": _winner_values,
 }

@@ -16,8 +16,8 @@ from functools import lru_cache
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
-from sgc.errors import SgcError
 from sgc.ir.regex_tree import REPEATS, bodies
+from sgc.runtime.executor.interface.packages import needed
 from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
 from sgc.runtime.executor.patterns.regex_classes import (
     NEWLINE,
@@ -107,13 +107,7 @@ def _spans(match: Any) -> list[Span] | None:
 
 
 def _re2(source: bytes) -> Any:
-    try:
-        import re2
-    except ImportError as error:
-        raise SgcError(
-            "matching a pattern needs the package google-re2, which is not installed",
-            hint="pip install google-re2",
-        ) from error
+    re2 = needed("re2", "matching a pattern", package="google-re2")
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.log_errors = False

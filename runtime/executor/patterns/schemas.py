@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.errors import SgcError, UsageError
+from sgc.runtime.executor.interface.packages import needed
 from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 
 def schema_check(schema: str) -> Callable[[str], bool]:
     """Returns a check of texts: JSON that meets the schema. Raises UsageError if it is invalid."""
-    validator = _validator(_package(), _parsed(schema))
+    validator = _validator(needed("jsonschema", "checking a JSON schema"), _parsed(schema))
 
     def is_valid(text: str) -> bool:
         try:
@@ -25,17 +26,6 @@ def schema_check(schema: str) -> Callable[[str], bool]:
             return False
 
     return is_valid
-
-
-def _package() -> Any:
-    try:
-        import jsonschema
-    except ImportError as error:
-        raise SgcError(
-            "checking a JSON schema needs the package jsonschema, which is not installed",
-            hint="pip install jsonschema",
-        ) from error
-    return jsonschema
 
 
 def _parsed(schema: str) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sgc.errors import SgcError, UsageError
+from sgc.errors import UsageError
+from sgc.runtime.executor.interface.packages import needed
 
 TIMEOUT_S = 1.0
 # Fixed repeats are expanded by the package: this many characters take about 30 MB.
@@ -22,7 +23,7 @@ class Pattern:
     """
 
     def __init__(self, pattern: str) -> None:
-        regex = _package()
+        regex = needed("regex", "checking a pattern")
         self._shown = pattern if len(pattern) <= 60 else pattern[:57] + "..."
         if _expanded(pattern) > MAX_EXPANDED:
             raise UsageError(f"the pattern {self._shown!r} repeats too much")
@@ -46,17 +47,6 @@ class Pattern:
                 f"characters takes over {TIMEOUT_S:g} s",
                 hint="repeats inside repeats, such as (a|aa)+, take exponential time",
             ) from error
-
-
-def _package() -> Any:
-    try:
-        import regex
-    except ImportError as error:
-        raise SgcError(
-            "checking a pattern needs the package regex, which is not installed",
-            hint="pip install regex",
-        ) from error
-    return regex
 
 
 def _expanded(pattern: str) -> int:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.run.map_places import Maps
+from sgc.runtime.executor.run.schedule import made_once
 from sgc.runtime.executor.run.values import Values
 
 MAX_BLOCKS = 1_000_000  # that one run goes through
@@ -75,7 +75,7 @@ class _Shape:
     block: Block
     uses: tuple[str, ...]
     defines: tuple[str, ...]
-    params: tuple[str, ...] = field(default=())
+    params: tuple[str, ...]
 
     @staticmethod
     def of(block: Block) -> _Shape:
@@ -86,29 +86,10 @@ class _Shape:
         return _Shape(block, uses, defines, tuple(param.name for param in block.params))
 
 
-class _Key:
-    """Compares graphs by identity: comparing them by value would cost more than the flow saves."""
-
-    __slots__ = ("graph",)
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.graph is other.graph
-
-    def __hash__(self) -> int:
-        return id(self.graph)
-
-
+@made_once
 def flow_of(graph: Graph) -> Flow:
-    """The flow of a program, kept while it is used."""
-    return _flow(_Key(graph))
-
-
-@lru_cache(maxsize=64)
-def _flow(key: _Key) -> Flow:
-    return Flow(key.graph)
+    """The flow of a program."""
+    return Flow(graph)
 
 
 async def walk(run: Walked, flow: Flow) -> None:

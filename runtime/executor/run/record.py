@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sgc.errors import UnknownVariable
 from sgc.ir.graph import Loc
 from sgc.runtime.executor.interface.backend import (
     FinishReason,
@@ -140,6 +141,13 @@ def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
     return None if not last else last[0] if len(last) == 1 else last
 
 
+# What the usages of requests have that is added up as it is.
+_SUMMED = (
+    "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s",
+    "prefill_s", "decode_s", "forced_tokens", "cache_written_tokens", "reasoning_tokens",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Stats:
     """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too.
@@ -183,34 +191,22 @@ class Stats:
         prefetches: Sequence[Request] = (),
         failed_prefetches: int = 0,
     ) -> Stats:
-        everything = requests
-        shared = [request for request in everything if request.usage.from_shared]
-        requests = tuple(r for r in everything if not (r.usage.from_shared or r.usage.from_cache))
-        n_cached = len(everything) - len(shared) - len(requests)
+        shared = [request for request in requests if request.usage.from_shared]
+        own = [r for r in requests if not (r.usage.from_shared or r.usage.from_cache)]
+        n_cached = len(requests) - len(shared) - len(own)
         return Stats(
-            requests=n_cached + sum(not request.usage.from_ahead for request in requests),
-            answered_ahead=sum(request.usage.from_ahead for request in requests),
+            requests=n_cached + sum(not request.usage.from_ahead for request in own),
+            answered_ahead=sum(request.usage.from_ahead for request in own),
             shared_requests=len(shared),
             cached_requests=n_cached,
+            logged_requests=sum(request.usage.from_log for request in own),
             prefetches=len(prefetches),
             prefetched_tokens=sum(each.usage.computed_tokens for each in prefetches),
             failed_prefetches=failed_prefetches,
-            commits=sum(request.kind == "commit" for request in requests),
-            prompt_tokens=sum(request.usage.prompt_tokens for request in requests),
-            cached_tokens=sum(request.usage.cached_tokens for request in requests),
-            computed_tokens=sum(request.usage.computed_tokens for request in requests),
-            completion_tokens=sum(request.usage.completion_tokens for request in requests),
+            commits=sum(request.kind == "commit" for request in own),
             wall_s=wall_s,
-            queue_s=sum(request.usage.queue_s for request in requests),
-            prefill_s=sum(request.usage.prefill_s for request in requests),
-            decode_s=sum(request.usage.decode_s for request in requests),
-            forced_tokens=sum(request.usage.forced_tokens for request in requests),
-            logged_requests=sum(request.usage.from_log for request in requests),
-            cache_written_tokens=sum(request.usage.cache_written_tokens for request in requests),
-            reasoning_tokens=sum(request.usage.reasoning_tokens for request in requests),
-            cost_usd=sum_costs(
-                request.usage.cost_usd for request in requests if not request.usage.from_log
-            ),
+            cost_usd=sum_costs(r.usage.cost_usd for r in own if not r.usage.from_log),
+            **{name: sum(getattr(r.usage, name) for r in own) for name in _SUMMED},
         )
 
     @property
@@ -260,8 +256,6 @@ class RunResult:
         return self.main.variables
 
     def __getitem__(self, name: str) -> Any:
-        from sgc.errors import UnknownVariable
-
         if name not in self.main.variables:
             known = ", ".join(self.main.variables) or "none"
             raise UnknownVariable(f"no variable {name!r} was set; there are: {known}")

@@ -7,14 +7,19 @@ interpreted program's nodes come one by one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import Generic, TypeVar
 
 from sgc.ir.graph import Node, Ref
 from sgc.runtime.executor.run.cuts import awaited
 from sgc.runtime.executor.run.stream_order import StreamOrder
 from sgc.runtime.executor.run.values import Values
+
+MAX_MADE = 64
+A = TypeVar("A")
+R = TypeVar("R")
 
 # Ops whose place among others counts in the order of the program.
 NOTED = frozenset({"publish", "tool", "stream", "fork", "map"})
@@ -31,41 +36,50 @@ class Plan:
     is_in_order: bool  # it returns, and publishes streams in the order in which they begin
 
 
-class _Key:
-    """Compares nodes by identity: comparing them by value would cost more than the plan saves."""
+class _Same(Generic[A]):
+    """Keeps the object alive, so that its id stays its own."""
 
-    __slots__ = ("nodes",)
+    __slots__ = ("of",)
 
-    def __init__(self, nodes: tuple[Node, ...]) -> None:
-        self.nodes = nodes
+    def __init__(self, of: A) -> None:
+        self.of = of
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.nodes is other.nodes
+        return isinstance(other, _Same) and self.of is other.of
 
     def __hash__(self) -> int:
-        return id(self.nodes)
+        return id(self.of)
 
 
+def made_once(make: Callable[[A], R]) -> Callable[[A], R]:
+    """The function, whose last results are kept by the identity of their arguments: to compare
+    programs by value would cost more than it saves.
+    """
+    kept = lru_cache(MAX_MADE)(lambda same: make(same.of))
+
+    @wraps(make)
+    def found(of: A) -> R:
+        return kept(_Same(of))
+
+    return found
+
+
+@made_once
 def plan_of(nodes: tuple[Node, ...]) -> Plan:
-    """Returns the plan of a straight line of nodes, kept while it is used."""
-    return _plan(_Key(nodes))
-
-
-@lru_cache(maxsize=64)
-def _plan(key: _Key) -> Plan:
+    """Returns the plan of a straight line of nodes."""
     counts = []
     waiting: dict[str, list[int]] = {}
-    for place, node in enumerate(key.nodes):
+    for place, node in enumerate(nodes):
         missing = dict.fromkeys(awaited(node))
         counts.append(len(missing))
         for name in missing:
             waiting.setdefault(name, []).append(place)
     return Plan(
-        nodes=key.nodes,
+        nodes=nodes,
         n_missing=tuple(counts),
         waiting={name: tuple(places) for name, places in waiting.items()},
-        noted=tuple(node for node in key.nodes if node.op in NOTED),
-        is_in_order=_is_in_order(key.nodes),
+        noted=tuple(node for node in nodes if node.op in NOTED),
+        is_in_order=_is_in_order(nodes),
     )
 
 

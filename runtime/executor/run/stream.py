@@ -184,27 +184,26 @@ def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[Te
             yield TextRun(text, spans, _role_marks(run), _cache_marks(run))
 
 
+def _placed(run: list[Piece]) -> Iterator[tuple[int, int, Piece]]:
+    """Yields the pieces of a run of text, each with where it begins and ends."""
+    end = 0
+    for piece in run:
+        start, end = end, end + len(piece.text)
+        yield start, end, piece
+
+
 def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
     """Returns the parts of the text that are a chat template's."""
-    marks = []
-    offset = 0
-    for piece in run:
-        end = offset + len(piece.text)
-        if piece.role:
-            is_begin = piece.kind is PieceKind.ROLE_BEGIN
-            marks.append(RoleMark(offset, end, piece.role, is_begin))
-        offset = end
-    return tuple(marks)
+    return tuple(
+        RoleMark(start, end, piece.role, piece.kind is PieceKind.ROLE_BEGIN)
+        for start, end, piece in _placed(run)
+        if piece.role
+    )
 
 
 def _cache_marks(run: list[Piece]) -> tuple[CacheMark, ...]:
-    marks = []
-    offset = 0
-    for piece in run:
-        if piece.kind is PieceKind.MARK:
-            marks.append(CacheMark(offset, piece.ttl))
-        offset += len(piece.text)
-    return tuple(marks)
+    marks = ((start, piece) for start, _, piece in _placed(run) if piece.kind is PieceKind.MARK)
+    return tuple(CacheMark(start, piece.ttl) for start, piece in marks)
 
 
 def _literal_spans(
@@ -213,12 +212,7 @@ def _literal_spans(
     """Returns where a special token's text touches a value, and so must stay plain text."""
     if special is None or special.search(text) is None:
         return ()
-    values = []
-    offset = 0
-    for piece in run:
-        if not piece.is_trusted:
-            values.append((offset, offset + len(piece.text)))
-        offset += len(piece.text)
+    values = [(start, end) for start, end, piece in _placed(run) if not piece.is_trusted]
     found = [match.span() for match in special.finditer(text)]
     return tuple(
         (start, end)

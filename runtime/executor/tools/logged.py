@@ -93,13 +93,11 @@ class LoggedCall:
                 hint="check, and continue with --retry-effect (it is called again) or "
                 "--skip-effect (it counts as done)",
             )
-        value = self.on_error if self.on_error is not None else self._empty()
+        empty = _EMPTY.get(self.node.results[0].type.kind)
+        value = empty if self.on_error is None else self.on_error
         error = "skipped: it is not known whether it was done"
         await self._write("tool", time.monotonic(), is_durable=True, value=value, error=error)
         return Outcome(value, error)
-
-    def _empty(self) -> Any:
-        return _EMPTY.get(self.node.results[0].type.kind)
 
     def _find(self, kind: str) -> Json | None:
         what = f"the tool {self._name!r}"

@@ -58,7 +58,7 @@ def open_samples(path: Path | None, graph: Graph, held: ExitStack) -> tuple[Samp
 def open_target(
     engine: str | None, model: str | None, prices: Path | None, pool_tokens: int | None
 ) -> Target:
-    """Whom it is predicted for; nobody is asked."""
+    """Returns the model that is predicted for; no request is made."""
     if engine is None:
         if prices is not None:
             raise UsageError("--prices is for model providers", hint="--engine openai:MODEL")
@@ -86,7 +86,7 @@ def run_options(samples: Samples | None, given: dict[str, Any]) -> RunOptions:
 
 
 def assumptions(samples: Samples | None, rows: Sequence[Row], path: Path | None) -> str:
-    """What replies are taken to be."""
+    """Returns a line on what is assumed of replies."""
     if samples is None:
         return (
             "assumed: replies of half their max_tokens, the first of choices "

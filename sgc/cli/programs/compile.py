@@ -39,7 +39,7 @@ def compile_program(
     model: str | None,
     rows: int,
 ) -> None:
-    """Compiles, prints what was asked for, writes the file and says so on stderr."""
+    """Compiles, prints what the options ask for, and writes the file."""
     check_output(output)
     if as_sglang:
         from sgc.compat.sglang import install

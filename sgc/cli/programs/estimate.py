@@ -22,7 +22,7 @@ from sgc.cli.programs.asked_rows import (
 )
 from sgc.cli.programs.loading import Given, load_program
 from sgc.predict.bounds.cost import Cost
-from sgc.predict.dry.totals import Key, Total, Totals
+from sgc.predict.dry.totals import Total, Totals
 from sgc.predict.predict import Expecting, at_most, expected
 from sgc.predict.targets import ProviderTarget
 from sgc.programs.program import Program
@@ -45,7 +45,7 @@ def estimate(
     is_warm: bool,
     as_json: bool,
 ) -> None:
-    """Prints what is expected and what it is at most; asks nobody."""
+    """Prints what is expected and what it is at most; makes no request."""
     given = Given.read(json_args, single_args, rows)
     source = load_program(program, interpret=False, level=level, check=False, given=given)
     loaded = source.program
@@ -113,13 +113,12 @@ def _hint(why: str) -> str:
 
 def totals_json(found: Totals) -> dict[str, Any]:
     """Sums in all, and by generation."""
-    by_generation = [{**_key_json(key), **asdict(each)} for key, each in found.rows()]
+    by_generation = [
+        {"line": key.where, "kind": key.kind, "name": key.name, **asdict(each)}
+        for key, each in found.rows()
+    ]
     told = {**asdict(found.total), "by_generation": by_generation}
     return told if found.wall_s is None else {**told, "wall_s": found.wall_s}
-
-
-def _key_json(key: Key) -> dict[str, str]:
-    return {"line": key.where, "kind": key.kind, "name": key.name}
 
 
 def _most_json(most: Cost) -> dict[str, Any]:

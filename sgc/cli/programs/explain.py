@@ -44,7 +44,7 @@ from sgc.tracing.paths.explore import Report
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `sgc explain` is asked to predict, and for whom."""
+    """What `sgc explain` has to predict, and for which model."""
 
     given: Given
     log: Path | None
@@ -69,9 +69,8 @@ def explain_program(
     after_run: Path | None,
     **options: Any,
 ) -> None:
-    """Prints what there is to point out, a finding at a time, which instructions could stand in
-    front of the arguments, what a run may cost, and the receipts of the passes; with rows, what
-    these are predicted to use.
+    """Prints findings, the instructions that could move before the arguments, the most that a run
+    can cost, and the receipts of the passes; with rows, also what these are predicted to use.
     """
     asked = Asked(Given.read(json_args, single_args, rows), after_run, **options)
     report = Report()
@@ -201,8 +200,8 @@ def _count(number: float) -> str:
 def _graph(
     program: str, bindings: tuple[str, ...], given: Given, report: Report
 ) -> tuple[Graph, tuple[str, ...]]:
-    """As it is written: a pass could leave out what there is something to say of. With the
-    arguments that it is fixed to because they are given.
+    """Returns the program as it is written, since a pass could drop what a finding is about, and
+    the arguments that it was compiled for.
     """
     if is_source(program):
         from sgc.tracing.tracer import trace

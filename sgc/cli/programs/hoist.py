@@ -23,7 +23,7 @@ MAX_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Hoisting:
-    """What was asked for; `is_plain` where the pass does it alone."""
+    """The options of code movement; `is_plain` where the pass needs nothing else."""
 
     proposer: str = "rules"
     engine: str | None = None

@@ -17,14 +17,12 @@ from sgc.ir.text.printer import to_text
 def dump_program(path: Path, form: str) -> None:
     """Prints a program in one of its forms."""
     graph = load(path)
-    if form == "json":
-        click.echo(json.dumps(to_json(graph), ensure_ascii=False, indent=2))
-    elif form == "dot":
-        click.echo(to_dot(graph))
-    elif form == "mermaid":
-        click.echo(to_mermaid(graph))
-    else:
+    if form == "text":
         click.echo(to_text(graph), nl=False)
+    elif form == "json":
+        click.echo(json.dumps(to_json(graph), ensure_ascii=False, indent=2))
+    else:
+        click.echo({"dot": to_dot, "mermaid": to_mermaid}[form](graph))
 
 
 def verify_program(path: Path) -> None:

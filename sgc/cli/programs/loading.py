@@ -24,7 +24,7 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """function: the Python of a compiled program, where a run may have to go on in it; bound: the
+    """function: the Python of a compiled program, where a run may continue in it; bound: the
     arguments that it was compiled for, which a run of it takes no more.
     """
 

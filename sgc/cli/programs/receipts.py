@@ -26,7 +26,10 @@ def receipts(rows: Sequence[Receipt], found: Sequence[Gain] = ()) -> Iterator[st
     if not rows:
         return
     heads = ["pass", "preserves", "nodes"]
-    cells = [[each.pass_name, each.preserves, _nodes(each)] for each in rows]
+    cells = [
+        [each.pass_name, each.preserves, f"{each.nodes_before} to {each.nodes_after}"]
+        for each in rows
+    ]
     if found:
         names = [pair for pair in _COUNTS if pair[0] not in ("cached", "written")]
         heads += [head for head, _ in names]
@@ -42,10 +45,6 @@ def receipts(rows: Sequence[Receipt], found: Sequence[Gain] = ()) -> Iterator[st
         yield from (f"  {detail}" for detail in receipt.details)
 
 
-def _nodes(receipt: Receipt) -> str:
-    return f"{receipt.nodes_before} to {receipt.nodes_after}"
-
-
 def _money(gain: Gain) -> str:
     saved = (gain.after.cost_usd or 0.0) - (gain.before.cost_usd or 0.0)
     return f"{'-' if saved < 0 else '+'}${abs(saved):.2g}" if saved else ""
@@ -58,15 +57,13 @@ def totals(predicted: Totals, measured: Totals | None) -> Iterator[str]:
     heads = ["generation", "", *[head for head, _ in _COUNTS], *(["cost"] if is_billed else [])]
     keys = dict.fromkeys(key for each in shown for key, _ in each.rows())
     rows = [heads]
-    for key in sorted(keys):
-        name = f"{key.where} {key.name or key.kind}".strip()
-        for label, each in zip(("predicted", "measured"), shown, strict=False):
-            rows.append([name, label, *_cells(each.by_key.get(key, Total()), is_billed)])
-            name = ""
-    name = "all"
-    for label, each in zip(("predicted", "measured"), shown, strict=False):
-        rows.append([name, label, *_cells(each.total, is_billed)])
-        name = ""
+    sums = [
+        (f"{key.where} {key.name or key.kind}".strip(), [e.by_key.get(key, Total()) for e in shown])
+        for key in sorted(keys)
+    ]
+    for name, found in (*sums, ("all", [each.total for each in shown])):
+        labels = zip((name, ""), ("predicted", "measured"), found, strict=False)
+        rows += [[head, label, *_cells(total, is_billed)] for head, label, total in labels]
     yield from table(rows, n_left=2)
     if measured is not None and measured.wall_s is not None:
         yield f"measured from the first request to the last reply: {measured.wall_s:.2f} s"

@@ -1,4 +1,4 @@
-"""`sgc replay` and `sgc trace`: what a log tells, without an engine."""
+"""`sgc replay` and `sgc trace`: runs and timelines from a log, without an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sgc run` keeps of replies, and runs on: `--cache-dir`, `--record`, `--replay`."""
+"""Where `sgc run` keeps replies and finds them: `--cache-dir`, `--record`, `--replay`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CACHE_VARIABLE = "SGC_CACHE_DIR"
 
 
 class Keeping:
-    """The files of one run, opened before anything is asked; leaving it closes them."""
+    """The files of one run, opened before the first request; leaving it closes them."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Keeping:
 
     @property
     def seed(self) -> int | None:
-        """That of the run that is replayed."""
+        """The seed of the run that is replayed."""
         return None if self._replayer is None else self._replayer.seed
 
     def endpoint(self, open_model: Callable[[], Endpoint], seed: int) -> Endpoint:
-        """What the run asks: a recording, or a model through what keeps its replies."""
+        """Returns where requests go: to a recording, or to a model whose replies are kept."""
         if self._replayer is not None:
             return Endpoint(self._replayer)
         endpoint = open_model()

@@ -1,4 +1,4 @@
-"""The log of `sgc run`: `--log` begins one, `--resume` goes on with one."""
+"""The log of `sgc run`: `--log` begins one, `--resume` continues one."""
 
 from __future__ import annotations
 

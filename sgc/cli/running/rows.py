@@ -32,7 +32,7 @@ from sgc.runtime.executor.run.record import RunResult, Stats
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """What `sgc run --rows` is told. out: None is standard output; order: None the level's."""
+    """The options of `sgc run --rows`. out: None is standard output; order: None the level's."""
 
     path: Path
     out: Path | None = None
@@ -107,6 +107,12 @@ def _row(
     return Row(call=call, cancel=canceller.cancel, how="interpreted")
 
 
+_SUMMED = (
+    "requests", "shared_requests", "cached_requests",
+    "prompt_tokens", "cached_tokens", "completion_tokens",
+)  # fmt: skip
+
+
 @dataclass(slots=True)
 class _Told:
     """What the rows came to."""
@@ -123,12 +129,8 @@ class _Told:
     first_error: str = ""
 
     def add(self, stats: Stats) -> None:
-        self.requests += stats.requests
-        self.shared_requests += stats.shared_requests
-        self.cached_requests += stats.cached_requests
-        self.prompt_tokens += stats.prompt_tokens
-        self.cached_tokens += stats.cached_tokens
-        self.completion_tokens += stats.completion_tokens
+        for name in _SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(stats, name))
         if stats.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + stats.cost_usd
 

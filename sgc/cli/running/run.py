@@ -19,9 +19,7 @@ from sgc.cli.running.keep import Keeping
 from sgc.cli.running.logs import open_log
 from sgc.cli.running.rows import RowsAsked, run_rows
 from sgc.errors import UsageError
-from sgc.ir.types import Type
 from sgc.programs.deopt import may_deopt, run_with_deopt
-from sgc.programs.function import Function
 from sgc.programs.program import Program, refuse_dead
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import PROVIDER_SCHEMES, Runtime, connect
@@ -105,7 +103,10 @@ def run_program(
                       "--full-graph": full_graph, "--trace": trace_file, "--tools": tools,
                       "--log": log, "--resume": resume, "--rows": rows, "--cache-dir": cache_dir,
                       "--record": record, "--replay": replay}  # fmt: skip
-        _run_script(program, script_args, engine, model, of_one_run, limits)
+        _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
+        from sgc.compat.sglang.runner import run_script
+
+        run_script(program, script_args, engine, model, limits)
         return
     if script_args:
         raise UsageError(f"unexpected argument {script_args[0]!r}", hint="use --arg NAME=VALUE")
@@ -137,18 +138,26 @@ def run_program(
                                 "allow_tools": allowed or None})  # fmt: skip
         if isinstance(loaded, Program):
             loaded.check_tools(options)
-        endpoint = held.enter_context(
-            keeping.endpoint(lambda: _open_endpoint(engine, model, limits), options.seed)
-        )
+
+        def open_model() -> Endpoint:
+            return connect(engine, **limits) if engine is not None else Runtime(model)
+
+        endpoint = held.enter_context(keeping.endpoint(open_model, options.seed))
         if rows is not None:
             asked = RowsAsked(rows, out, order, reorder_fields, max_concurrency, max_errors, quiet)
             run_rows(loaded, function, inputs, asked, endpoint, options)
             return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
             printer = None  # what the compiled part shows, the interpreter would show again
-            result = _run_all_ways(loaded, function, endpoint, arguments, options)
+
+            def interpreted(chosen: RunOptions) -> RunResult:
+                return function.run_once(arguments, chosen, endpoint)
+
+            sharing = loaded.sharing(endpoint.backend)
+            result = run_with_deopt(loaded, sharing, arguments, options, interpreted)
         else:
-            result = _run(loaded, endpoint, arguments, options, printer)
+            on_text = printer.show if printer is not None else None
+            result = loaded.run_once(arguments, options, endpoint, on_text)
     if printer is not None:
         printer.end()
     if as_json:
@@ -159,21 +168,6 @@ def run_program(
         trace_file.write_text(json.dumps(chrome_trace(result)), encoding="utf-8")
     if not as_json and not quiet:
         click.echo(summary(result), err=True)
-
-
-def _run_script(
-    path: str,
-    arguments: tuple[str, ...],
-    engine: str | None,
-    model: str | None,
-    of_one_run: Mapping[str, Any],
-    limits: Mapping[str, Any],
-) -> None:
-    """Runs a script for SGLang unmodified; --engine and --model say on what by default."""
-    from sgc.compat.sglang.runner import run_script
-
-    _refuse(of_one_run, "is for one program, and --as-sglang runs a whole script")
-    run_script(path, arguments, engine, model, limits)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
@@ -192,27 +186,13 @@ def _refuse_input(out: Path, *read: Path | None) -> None:
             raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
 
 
-def _run_all_ways(
-    program: Program,
-    function: Function,
-    endpoint: Endpoint,
-    arguments: Mapping[str, Any],
-    options: RunOptions,
-) -> RunResult:
-    """Compiled as far as it is, then by the interpreter, which is told all that was asked."""
-    return run_with_deopt(
-        program,
-        program.sharing(endpoint.backend),
-        arguments,
-        options,
-        lambda chosen: function.run_once(arguments, chosen, endpoint),
-    )
-
-
 def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:
-    """The program's arguments; a run that goes on and is given none has those of its log."""
+    """Returns the program's arguments; a resumed run without any has those of its log."""
     loaded = found.program
-    types = _parameter_types(loaded)
+    if isinstance(loaded, Program):
+        types = {param.value.name: param.value.type for param in loaded.graph.params}
+    else:
+        types = signature_types(loaded)
     logged = log.arguments(RunOptions().row) if log is not None else None
     if logged and not given:
         return {name: value for name, value in logged.items() if name in types}
@@ -225,14 +205,8 @@ def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any
     return arguments
 
 
-def _parameter_types(loaded: Program | Function) -> Mapping[str, Type]:
-    if isinstance(loaded, Program):
-        return {param.value.name: param.value.type for param in loaded.graph.params}
-    return signature_types(loaded)
-
-
 def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are given; raises UsageError where no provider is asked, whose they are."""
+    """Returns the limits that are set; raises UsageError where the engine is no provider."""
     limits = {name: value for name, value in given.items() if value is not None}
     if limits and not (engine or "").startswith(PROVIDER_SCHEMES):
         option = next(iter(limits)).removesuffix("_s").replace("_", "-")
@@ -240,18 +214,3 @@ def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
             f"--{option} is for model providers", hint="--engine openai:MODEL or anthropic:MODEL"
         )
     return limits
-
-
-def _open_endpoint(engine: str | None, model: str | None, limits: Mapping[str, Any]) -> Endpoint:
-    return connect(engine, **limits) if engine is not None else Runtime(model)
-
-
-def _run(
-    loaded: Program | Function,
-    endpoint: Endpoint,
-    arguments: Mapping[str, Any],
-    options: RunOptions,
-    printer: StreamPrinter | None,
-) -> RunResult:
-    on_text = printer.show if printer is not None else None
-    return loaded.run_once(arguments, options, endpoint, on_text)

@@ -20,9 +20,9 @@ def serve(**options: Any) -> None:
 
     if click.get_current_context().find_root().meta.get("sgc.debug"):
         os.environ["SGC_DEBUG"] = "1"  # the server's processes show their tracebacks
-    given = {key: _plain(value) for key, value in options.items() if value is not None}
+    given: dict[str, Any] = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in options.items()
+        if value is not None
+    }
     sys.exit(run_server(ServerConfig(**given)))
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value

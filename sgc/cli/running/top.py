@@ -58,7 +58,7 @@ class Reading:
 
 
 class History:
-    """The snapshots of the last seconds; forgets them where the engine was started anew."""
+    """The snapshots of the last seconds; forgets them where the engine was restarted."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s

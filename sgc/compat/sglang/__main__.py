@@ -21,7 +21,7 @@ _OURS = (str(Path(__file__).parent), "<frozen runpy>")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command line; gives its exit code, or raises the script's SystemExit."""
+    """Runs a command line; returns its exit code, or raises the script's SystemExit."""
     given = _parser().parse_args(argv)
     is_debug = given.traceback or bool(os.environ.get("SGC_TRACEBACK"))
     try:

@@ -55,7 +55,7 @@ _finder = _Finder()
 
 
 def install() -> ModuleType:
-    """Makes `import sglang` and its submodules mean sgc in this process; gives the module.
+    """Makes `import sglang` and its submodules mean sgc in this process; returns the module.
 
     Shadows an installed SGLang; raises UsageError if it is already imported. Again is no harm.
     """

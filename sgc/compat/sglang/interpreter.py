@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ProgramState(metaclass=ABCMeta):  # noqa: B024
-    """What a run gives and what a program appends to; sgc has a class for each."""
+    """What a run returns and what a program appends to; sgc has a class for each."""
 
 
 ProgramState.register(state.ProgramState)

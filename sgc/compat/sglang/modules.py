@@ -35,6 +35,7 @@ _METHODS = (
     "token_length_normalized",
     "unconditional_likelihood_normalized",
 )
+_IN_UTILS = ("launch_server_cmd", "terminate_process", "wait_for_server")
 _PROVIDERS = {name: getattr(providers, name) for name in providers.NAMES}
 _API: Names = {
     **{name: getattr(sgc, name) for name in _WORDS},
@@ -73,8 +74,15 @@ def all_modules() -> dict[str, tuple[str | None, Names]]:
                 "CompiledFunction": programs.CompiledFunction,
             },
         ),
-        "sglang.utils": _public(utils),
-        "sglang.test.test_utils": _public(test_utils),
+        "sglang.utils": (utils.__doc__, {**_defined(utils), **_of_servers(*_IN_UTILS)}),
+        "sglang.test.test_utils": (
+            test_utils.__doc__,
+            {
+                **_defined(test_utils),
+                **_of_servers("popen_launch_server"),
+                "is_in_ci": utils.is_in_ci,
+            },
+        ),
         "sglang.test.doc_patch": (None, {"launch_server_cmd": servers.launch_server_cmd}),
         "sglang.srt.server_args": (server_args.__doc__, {"ServerArgs": server_args.ServerArgs}),
         "sglang.version": (None, {"__version__": _VERSION}),
@@ -88,6 +96,20 @@ def all_modules() -> dict[str, tuple[str | None, Names]]:
 
 def _public(module: ModuleType) -> tuple[str | None, Names]:
     return module.__doc__, {name: getattr(module, name) for name in module.__all__}
+
+
+def _defined(module: ModuleType) -> Names:
+    """What a module defines itself: its constants, functions and classes."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if name[0] != "_"
+        and (name.isupper() or getattr(value, "__module__", None) == module.__name__)
+    }
+
+
+def _of_servers(*names: str) -> Names:
+    return {name: getattr(servers, name) for name in names}
 
 
 def _top() -> Names:

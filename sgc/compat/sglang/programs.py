@@ -70,7 +70,7 @@ class SglFunction(Function):
     """A program, as `@sgl.function` makes it."""
 
     def bind(self, **kwargs: Any) -> SglFunction:
-        """The program with some arguments given; a call may give them anew."""
+        """The program with some arguments given; a call may replace them."""
         bound = super().bind(**kwargs)
         return SglFunction(
             self.python,

@@ -11,9 +11,8 @@ from typing import Any
 
 from sgc.compat.sglang.backends.providers import OpenAI
 from sgc.compat.sglang.backends.runtime_endpoint import RuntimeEndpoint
-from sgc.compat.sglang.server.processes import popen_launch_server
 from sgc.compat.sglang.settings.config import global_config
-from sgc.compat.sglang.utils import is_in_ci, normalize_base_url
+from sgc.compat.sglang.utils import normalize_base_url
 from sgc.errors import SgcError, UsageError
 from sgc.runs.endpoint import Endpoint
 from sgc.runs.endpoints import get_default_backend
@@ -36,43 +35,19 @@ DEFAULT_IMAGE_URL = (
     "https://github.com/sgl-project/sglang/blob/main/test/lang/example_image.png?raw=true"
 )
 
-__all__ = [
-    "DEFAULT_EAGLE_DRAFT_MODEL_FOR_TEST",
-    "DEFAULT_EAGLE_TARGET_MODEL_FOR_TEST",
-    "DEFAULT_ENABLE_THINKING_MODEL_NAME_FOR_TEST",
-    "DEFAULT_IMAGE_URL",
-    "DEFAULT_MLA_MODEL_NAME_FOR_TEST",
-    "DEFAULT_MODEL_NAME_FOR_TEST",
-    "DEFAULT_MOE_MODEL_NAME_FOR_TEST",
-    "DEFAULT_PORT_FOR_SRT_TEST_RUNNER",
-    "DEFAULT_REASONING_MODEL_NAME_FOR_TEST",
-    "DEFAULT_SMALL_MODEL_NAME_FOR_TEST",
-    "DEFAULT_SMALL_MODEL_NAME_FOR_TEST_BASE",
-    "DEFAULT_SMALL_MODEL_NAME_FOR_TEST_QWEN",
-    "DEFAULT_SMALL_VLM_MODEL_NAME_FOR_TEST",
-    "DEFAULT_TIMEOUT_FOR_SERVER_LAUNCH",
-    "DEFAULT_URL_FOR_TEST",
-    "CustomTestCase",
-    "add_common_sglang_args_and_parse",
-    "dump_bench_raw_result",
-    "is_in_ci",
-    "popen_launch_server",
-    "select_sglang_backend",
-]
-
 
 class CustomTestCase(unittest.TestCase):
     """A test case; SGLang's tries failed tests again in its own CI."""
 
 
-DEFAULT_HOST, DEFAULT_PORT = "http://127.0.0.1", 30000
+_HOST, _PORT = "http://127.0.0.1", 30000
 
 
 def add_common_sglang_args_and_parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Adds what every benchmark script takes and reads the command line."""
     parser.add_argument("--parallel", type=int, default=64)
-    parser.add_argument("--host", type=str, default=DEFAULT_HOST)
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
+    parser.add_argument("--host", type=str, default=_HOST)
+    parser.add_argument("--port", type=int, default=_PORT)
     parser.add_argument("--backend", type=str, default="srt")
     devices = ["auto", "cuda", "rocm", "cpu"]
     parser.add_argument("--device", type=str, default="auto", choices=devices)
@@ -91,7 +66,7 @@ def select_sglang_backend(args: argparse.Namespace) -> Endpoint:
         if args.backend == "srt-no-parallel":
             global_config.enable_parallel_encoding = False
         chosen = get_default_backend()
-        if (args.host, args.port) == (DEFAULT_HOST, DEFAULT_PORT) and chosen is not None:
+        if (args.host, args.port) == (_HOST, _PORT) and chosen is not None:
             return chosen
         return RuntimeEndpoint(normalize_base_url(args.host, args.port))
     if args.backend.startswith("gpt-"):

@@ -16,32 +16,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sgc.compat.sglang.server.processes import launch_server_cmd, terminate_process, wait_for_server
 from sgc.errors import SgcError
 from sgc.lang.constraints import schema_text
 from sgc.runtime.executor.interface.media import load_video
 
-__all__ = [
-    "HttpResponse",
-    "convert_json_schema_to_str",
-    "download_and_cache_file",
-    "dump_state_text",
-    "encode_image_base64",
-    "encode_video_base64",
-    "get_exception_traceback",
-    "http_request",
-    "is_in_ci",
-    "is_same_type",
-    "launch_server_cmd",
-    "normalize_base_url",
-    "print_highlight",
-    "read_jsonl",
-    "terminate_process",
-    "trim_overlap",
-    "wait_for_server",
-]
-
-DOWNLOAD_TIMEOUT_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 def read_jsonl(filename: str) -> list[Any]:
@@ -75,7 +54,7 @@ def download_and_cache_file(url: str, filename: str | None = None) -> str:
     print(f"Downloading from {url} to {path}", file=sys.stderr)
     part = path.with_name(path.name + ".part")
     try:
-        with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as reply:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:
             part.write_bytes(reply.read())
         part.replace(path)
     except (OSError, ValueError) as error:

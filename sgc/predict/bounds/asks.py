@@ -27,7 +27,7 @@ class Calls(Protocol):
 
     @property
     def is_rough(self) -> bool:
-        """Whether there is no time left to follow each path by itself."""
+        """Whether no time is left to follow each path by itself."""
         ...
 
     def name(self, number: int) -> str: ...
@@ -47,7 +47,7 @@ class Nodes(PlainNodes):
         self._options = terms.options
         self._calls = calls
 
-    def _gen(self, node: Node) -> Made:
+    def on_gen(self, node: Node) -> Made:
         stream = self._stream(node)
         try:
             n, sampling, ahead = self._decided(node)
@@ -67,6 +67,8 @@ class Nodes(PlainNodes):
         return Made(
             (stream.plus(tokens, why=value.why), value), replace(cost, why=cost.why or stream.why)
         )
+
+    on_gen_n = on_gen
 
     def _decided(self, node: Node) -> tuple[int, Sampling, int]:
         """How many are generated, how, and how many tokens ahead of their use. Raises UsageError
@@ -91,7 +93,7 @@ class Nodes(PlainNodes):
         return n, sampling, self._known(node, "ahead") if is_ahead else 0
 
     def _known(self, node: Node, name: str) -> Any:
-        """A parameter of a generation; raises UsageError for one that only a run can tell."""
+        """Returns a parameter of a generation; raises UsageError if it is decided at run time."""
         value = self._bound(node.get(name))
         if value.known is None:
             raise UsageError(
@@ -101,7 +103,7 @@ class Nodes(PlainNodes):
             )
         return value.known[0]
 
-    def _select(self, node: Node) -> Made:
+    def on_select(self, node: Node) -> Made:
         stream, choices = self._stream(node), self._items(node, "choices")
         method = self._bound(node.get("method")).known
         unconditional = method is not None and "unconditional" in str(method[0])
@@ -111,7 +113,7 @@ class Nodes(PlainNodes):
         stream = stream.plus(tokens, why=why)
         return Made((stream, Bound(tokens, why=why)), replace(cost, why=cost.why or stream.why))
 
-    def _map(self, node: Node) -> Made:
+    def on_map(self, node: Node) -> Made:
         names = [str(each.known[0]) for each in self._items(node, "keys") if each.known]
         fixed = dict(zip(names, self._items(node, "args"), strict=True))
         number, place = int(self._known(node, "program")), self._flow.maps[id(node)]
@@ -165,15 +167,6 @@ class Nodes(PlainNodes):
             else:
                 whole = (product(b.tokens + 4, n) for b, n in zip(bounds, times, strict=True))
                 yield Bound(sum(whole) + 2, length=sum(times), why=why)
-
-
-Nodes.handlers = {
-    **PlainNodes.handlers,
-    "gen": Nodes._gen,
-    "gen_n": Nodes._gen,
-    "select": Nodes._select,
-    "map": Nodes._map,
-}
 
 
 def _each(items: Bound) -> Sequence[Bound]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -39,33 +40,30 @@ class Cost:
         return Cost(*(math.inf,) * 4, why)
 
     def plus(self, other: Cost) -> Cost:
-        return Cost(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.money + other.money,
-            self.why or other.why,
-        )._with_mapped(self._both(other, Cost.plus))
+        return self._merged(other, operator.add, Cost.plus)
 
     def or_else(self, other: Cost) -> Cost:
         """The dearer of two paths, each sum by itself."""
-        return Cost(
-            max(self.requests, other.requests),
-            max(self.prompt_tokens, other.prompt_tokens),
-            max(self.completion_tokens, other.completion_tokens),
-            max(self.money, other.money),
-            self.why or other.why,
-        )._with_mapped(self._both(other, Cost.or_else))
+        return self._merged(other, max, Cost.or_else)
 
     def times(self, n: float) -> Cost:
-        return Cost(
-            product(self.requests, n),
-            product(self.prompt_tokens, n),
-            product(self.completion_tokens, n),
-            product(self.money, n),
-            self.why,
-            {key: each.times(n) for key, each in self.mapped.items()},
-        )
+        mapped = {key: each.times(n) for key, each in self.mapped.items()}
+        sums = (product(each, n) for each in self._sums)
+        return _cost(sums, self.why, mapped)
+
+    @property
+    def _sums(self) -> tuple[float, float, float, float]:
+        return self.requests, self.prompt_tokens, self.completion_tokens, self.money
+
+    def _merged(
+        self,
+        other: Cost,
+        merge: Callable[[float, float], float],
+        merge_mapped: Callable[[Cost, Cost], Cost],
+    ) -> Cost:
+        sums = map(merge, self._sums, other._sums)
+        mapped = self._both(other, merge_mapped)
+        return _cost(sums, self.why or other.why)._with_mapped(mapped)
 
     def of_map(self, place: int) -> Cost:
         """The same, as part of what the map at a place costs."""
@@ -94,10 +92,15 @@ class Cost:
         return replace(self, mapped=mapped) if mapped else self
 
 
+def _cost(sums: Iterable[float], why: str, mapped: Mapping[Mapped, Cost] | None = None) -> Cost:
+    requests, prompt_tokens, completion_tokens, money = sums
+    return Cost(requests, prompt_tokens, completion_tokens, money, why, mapped or {})
+
+
 FREE = Cost()
 _TOO_MANY = Mapped((), "", ())  # in place of each of them
 
 
 def product(a: float, b: float) -> float:
-    """Nothing, any number of times, is nothing."""
+    """The product, where 0 times infinity is 0."""
     return a * b if a and b else 0.0

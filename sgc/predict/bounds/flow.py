@@ -69,7 +69,7 @@ class Flow:
         return frozenset(found)
 
     def _sums(self) -> dict[str, Sequence[Operand]]:
-        """What numbers and parameters are made of; lengths of nothing."""
+        """Returns the operands of numbers and parameters; lengths have none."""
         found: dict[str, Sequence[Operand]] = {}
         for block in self.graph.blocks:
             for node in block.nodes:

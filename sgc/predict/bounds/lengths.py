@@ -1,4 +1,4 @@
-"""How long values can be, in tokens, as far as it can be known before a program runs.
+"""How long values can be, in tokens, as far as that is known before a program runs.
 
 A value that is known is known as it is, and counts a token a byte. A generated text counts as many
 tokens as it may have been generated with, wherever it goes unchanged; where its letters are changed
@@ -169,7 +169,7 @@ def _repeated(args: Sequence[Bound]) -> float:
 
 
 def _whole(args: Sequence[Bound], at: int) -> float:
-    """A number that is known; else there is no telling."""
+    """Returns a number that is known, else infinity."""
     found = args[at].known if at < len(args) else (0,)
     return float(found[0]) if found is not None and isinstance(found[0], (int, float)) else math.inf
 

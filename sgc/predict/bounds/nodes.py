@@ -1,19 +1,17 @@
-"""What ops that ask nobody return at most, from the bounds of their operands; one handler an op.
+"""What ops without requests return at most, from the bounds of their operands; one handler an op.
 
-A fork is among them: it may have its prompt kept. Ops that ask are in `asks.py`.
+A fork is among them, though it may commit its prompt. Ops with requests are in `asks.py`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 from sgc.ir.graph import Lit, Node, Operand, Ref
-from sgc.ir.sampling import SAMPLING
 from sgc.predict.bounds.cost import FREE
 from sgc.predict.bounds.flow import Flow
 from sgc.predict.bounds.lengths import Bound, attempted, computed, gathered, known
@@ -22,8 +20,6 @@ from sgc.predict.bounds.states import Made, Stream, Value, anything, joined
 from sgc.runtime.executor.interface.value_limits import MAX_TEXT
 from sgc.runtime.executor.ops.handlers import as_text
 from sgc.runtime.executor.run.options import RunOptions
-
-_SAMPLING = frozenset(row.name for row in SAMPLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +36,9 @@ class Terms:
 
 
 class PlainNodes:
-    """The values of one program, by name, as they are made by what asks nobody."""
-
-    handlers: ClassVar[Mapping[str, Callable[[Any, Node], Made]]] = {}
+    """The values of one program, by name, as ops without requests make them. The handler of an op
+    is the method `on_` and its name.
+    """
 
     def __init__(self, terms: Terms, flow: Flow) -> None:
         self.values: dict[str, Value] = {}
@@ -100,7 +96,7 @@ class PlainNodes:
     def run(self, node: Node) -> Made:
         """Follows a node and keeps its results."""
         try:
-            made = self.handlers.get(node.op, type(self)._any)(self, node)
+            made = getattr(self, f"on_{node.op}", self._any)(node)
         except (ValueError, OverflowError):  # a literal that no run can take: it ends here
             made = self._any(node)
         for result, value in zip(node.results, made.values, strict=True):
@@ -123,17 +119,17 @@ class PlainNodes:
 
     # -- streams --------------------------------------------------------------------------
 
-    def _begin(self, node: Node) -> Made:
+    def on_stream(self, node: Node) -> Made:
         return Made((Stream(),))
 
-    def _const(self, node: Node) -> Made:
+    def on_const(self, node: Node) -> Made:
         return Made((self._stream(node).plus(known(node.text("text")).tokens),))
 
-    def _append(self, node: Node) -> Made:
+    def on_append(self, node: Node) -> Made:
         value = self._bound(node.get("value"))
         return Made((self._stream(node).plus(value.tokens, why=value.why),))
 
-    def _role_begin(self, node: Node) -> Made:
+    def on_role_begin(self, node: Node) -> Made:
         chat, role = self._asking.capabilities.chat, node.text("role")
         n_bytes, n_messages = self._marks(role), 1
         if chat.default_system and not self._stream(node).n_messages:
@@ -145,10 +141,15 @@ class PlainNodes:
         found = self._asking.capabilities.chat.roles.get(role)
         return 0.0 if found is None else known(found.prefix + found.suffix).tokens
 
-    def _same(self, node: Node) -> Made:
+    def on_role_end(self, node: Node) -> Made:
         return Made((self._stream(node),))
 
-    def _fork(self, node: Node) -> Made:
+    on_cache = on_winner = on_role_end
+
+    def on_prefetch(self, node: Node) -> Made:
+        return Made()
+
+    def on_fork(self, node: Node) -> Made:
         stream = self._stream(node)
         n_states = len(node.results)
         cost = FREE
@@ -156,48 +157,50 @@ class PlainNodes:
             cost = replace(self._asking.commit(stream.asked()), why=stream.why)
         return Made((stream,) * n_states, cost)
 
-    def _image(self, node: Node) -> Made:
+    def on_image(self, node: Node) -> Made:
         frames = self._bound(node.get("frames")) if node.op == "video" else known(1)
         n_images = int(frames.known[0]) if frames.known is not None else 1
         token = known(self._asking.capabilities.chat.image_token).tokens
         return Made((self._stream(node).plus(token, n_images=max(n_images, 1)),))
 
-    def _append_span(self, node: Node) -> Made:
+    on_video = on_image
+
+    def on_append_span(self, node: Node) -> Made:
         tokens = self._stream(node, "end").since(self._stream(node, "start"))
         return Made((self._stream(node).plus(tokens, why=self._stream(node, "end").why),))
 
-    def _span(self, node: Node) -> Made:
+    def on_span(self, node: Node) -> Made:
         end = self._stream(node, "end")
         return Made((Bound(end.since(self._stream(node, "start")), why=end.why),))
 
-    def _text_of(self, node: Node) -> Made:
+    def on_text_of(self, node: Node) -> Made:
         stream = self._stream(node)
         return Made((Bound(stream.tokens, why=stream.why),))
 
-    def _separate(self, node: Node) -> Made:
+    def on_separate_reasoning(self, node: Node) -> Made:
         stream = self._stream(node)
         said = Bound(stream.since(self._stream(node, "start")), why=stream.why)
         return Made((stream, said, said))
 
-    def _share(self, node: Node) -> Made:
+    def on_share(self, node: Node) -> Made:
         end, value = self._stream(node, "end"), self._bound(node.get("value"))
         tokens = end.since(self._stream(node, "start"))
         return Made((self._stream(node).plus(tokens, why=end.why), value))
 
-    def _winner_value(self, node: Node) -> Made:
+    def on_winner_value(self, node: Node) -> Made:
         return Made((self._bound(node.get("value")),))
 
-    def _winner_values(self, node: Node) -> Made:
+    def on_winner_values(self, node: Node) -> Made:
         items = self._items(node, "items")
         most = max((item.tokens for item in items), default=0.0)
         why = next((item.why for item in items if item.why), "")
         return Made((gathered([Bound(most, why=why)] * len(items)),))
 
-    def _first(self, node: Node) -> Made:
+    def on_join_first(self, node: Node) -> Made:
         n = len(self._items(node, "entries"))
         return Made((Bound(8.0 * n, length=n),))
 
-    def _publish(self, node: Node) -> Made:
+    def on_publish(self, node: Node) -> Made:
         stream, keys = self._stream(node), self._items(node, "keys")
         items = node.get("items")
         assert isinstance(items, tuple)
@@ -207,7 +210,7 @@ class PlainNodes:
 
     # -- values ---------------------------------------------------------------------------
 
-    def _concat(self, node: Node) -> Made:
+    def on_concat(self, node: Node) -> Made:
         parts = self._items(node, "parts")
         tokens = sum(part.tokens for part in parts)
         if all(part.known is not None for part in parts) and tokens <= MAX_TEXT:
@@ -215,14 +218,14 @@ class PlainNodes:
         why = next((part.why for part in parts if part.why), "")
         return Made((Bound(tokens, why=why),))
 
-    def _format(self, node: Node) -> Made:
+    def on_format(self, node: Node) -> Made:
         args = [self._bound(node.get("value")), known(node.text("spec"))]
         return Made((computed("format", args, str(node.loc or "")),))
 
-    def _list(self, node: Node) -> Made:
+    def on_list(self, node: Node) -> Made:
         return Made((gathered(self._items(node, "items")),))
 
-    def _record(self, node: Node) -> Made:
+    def on_record(self, node: Node) -> Made:
         keys, items = self._items(node, "keys"), self._items(node, "items")
         if keys and all(item.known is not None for item in items):
             pairs = zip(keys, items, strict=True)
@@ -232,23 +235,23 @@ class PlainNodes:
             return Made((known(tuple(found.known[0])),))
         return Made((found if not keys else replace(found, items=None, known=None),))
 
-    def _compute(self, node: Node) -> Made:
+    def on_compute(self, node: Node) -> Made:
         return Made((computed(node.text("fn"), self._items(node, "args"), str(node.loc or "")),))
 
-    def _attempt(self, node: Node) -> Made:
+    def on_attempt(self, node: Node) -> Made:
         return Made(attempted(node.text("fn"), self._items(node, "args")))
 
-    def _unset(self, node: Node) -> Made:
+    def on_unset(self, node: Node) -> Made:
         is_stream = str(node.results[0].type) == "stream"
         return Made((Stream() if is_stream else Bound(),))
 
-    def _ended(self, node: Node) -> Made:
+    def on_ended(self, node: Node) -> Made:
         return Made((self._bound(node.get("test")),))
 
-    def _media(self, node: Node) -> Made:
+    def on_media(self, node: Node) -> Made:
         return Made((Bound(),))
 
-    def _tool(self, node: Node) -> Made:
+    def on_tool(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
         tokens, why = self._terms.tool_tokens, ""
         if math.isinf(tokens):
@@ -258,45 +261,10 @@ class PlainNodes:
             tokens = max(tokens, known(json.loads(given.value)).tokens)
         return Made((Bound(tokens, why=why),))
 
-    def _outcome(self, node: Node) -> Made:
+    def on_outcome(self, node: Node) -> Made:
         where = str(node.loc or "a line unknown")
         why = f"{where}: the error of a tool may be of any length"
         text = Bound(
             self._terms.tool_tokens, why=why if math.isinf(self._terms.tool_tokens) else ""
         )
         return Made((Bound(), text, text, text))
-
-
-PlainNodes.handlers = {
-    "stream": PlainNodes._begin,
-    "const": PlainNodes._const,
-    "append": PlainNodes._append,
-    "role_begin": PlainNodes._role_begin,
-    "role_end": PlainNodes._same,
-    "cache": PlainNodes._same,
-    "prefetch": lambda nodes, node: Made(),
-    "fork": PlainNodes._fork,
-    "image": PlainNodes._image,
-    "video": PlainNodes._image,
-    "append_span": PlainNodes._append_span,
-    "span": PlainNodes._span,
-    "text_of": PlainNodes._text_of,
-    "separate_reasoning": PlainNodes._separate,
-    "share": PlainNodes._share,
-    "winner": PlainNodes._same,
-    "winner_value": PlainNodes._winner_value,
-    "winner_values": PlainNodes._winner_values,
-    "join_first": PlainNodes._first,
-    "ended": PlainNodes._ended,
-    "publish": PlainNodes._publish,
-    "concat": PlainNodes._concat,
-    "format": PlainNodes._format,
-    "list": PlainNodes._list,
-    "record": PlainNodes._record,
-    "compute": PlainNodes._compute,
-    "attempt": PlainNodes._attempt,
-    "unset": PlainNodes._unset,
-    "media": PlainNodes._media,
-    "tool": PlainNodes._tool,
-    "outcome": PlainNodes._outcome,
-}

@@ -1,8 +1,8 @@
 """What one generation or choice can cost at most: of a provider's model, or of our engine.
 
 Nothing is taken to be cached. A byte of a prompt counts as a token, and so does what is around each
-message; a generation has all the tokens that it may have. What a reply has to keep to, and is only
-checked here, may be asked for as often as it is tried.
+message; a generation has all the tokens that it may have. A constraint that is only checked here
+costs all the tries that it may take.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Asked:
 
 
 class Asking(Protocol):
-    """What is asked for, at the most."""
+    """The cost of requests, at most."""
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -50,27 +50,23 @@ class Asking(Protocol):
     def commit(self, asked: Asked) -> Cost: ...
 
 
+@dataclass(frozen=True)
 class EngineAsking:
     """Of our engine, which costs no money. n_first: tokens that every prompt begins with."""
 
-    def __init__(self, capabilities: Capabilities, n_first: int) -> None:
-        self._capabilities = capabilities
-        self._n_first = n_first
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
+    capabilities: Capabilities
+    n_first: int
 
     def generate(self, asked: Asked, sampling: Sampling, n: int, ahead: int) -> Cost:
-        return Cost(1, asked.tokens + self._n_first, sampling.max_tokens).times(n)
+        return Cost(1, asked.tokens + self.n_first, sampling.max_tokens).times(n)
 
     def select(self, asked: Asked, choices: Sequence[Bound], unconditional: bool) -> Cost:
         said = sum(choice.tokens for choice in choices)
-        alone = said + self._n_first * len(choices) if unconditional else 0
-        return Cost(1, asked.tokens + self._n_first + said + alone)
+        alone = said + self.n_first * len(choices) if unconditional else 0
+        return Cost(1, asked.tokens + self.n_first + said + alone)
 
     def commit(self, asked: Asked) -> Cost:
-        return Cost(1, asked.tokens + self._n_first)
+        return Cost(1, asked.tokens + self.n_first)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Values of a program at most: texts and numbers (`lengths.py`), and streams.
+"""Bounds of a program's values: texts and numbers (`lengths.py`), and streams.
 
 A stream is kept as what was appended to it, so that what stands between two states is known.
 """

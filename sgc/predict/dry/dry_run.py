@@ -36,7 +36,7 @@ def dry_run(
     samples: Samples | None = None,
     tool_text: str = "",
 ) -> Totals:
-    """What all rows would use. options: those of the runs; samples: what tools gave.
+    """Returns what all rows would use. options: of the runs; samples: results of tools.
 
     Raises the first error that a row would end with, naming the row.
     """
@@ -75,7 +75,7 @@ async def _all(
 
 
 def of_row(error: SgcError, row: Row, n_rows: int) -> SgcError:
-    """The error with its row; what the interpreter would go on with cannot be told here."""
+    """Returns the error with its row; where the interpreter would continue, says so."""
     if isinstance(error, DeoptReached):
         error.hint = "what is left to the interpreter is not predicted; give the loop a bound"
     if n_rows > 1:

@@ -2,16 +2,16 @@
 
 The engine's own preparation of requests, constraints and radix tree, without a model: a position is
 computed unless it is in the tree, and what is computed joins it. There is room for all of it, or
-for `pool_tokens`, and then the least recently used go first. Requests are taken one after another,
-in the order in which they are asked.
+for `pool_tokens`, and then the least recently used go first. Requests are counted one after
+another, in the order in which they are made.
 
-Token ids that nobody has generated yet are `FRESH` apart: they meet no others, and what is left of
-them after division is a token of the vocabulary that might stand there.
+Ids of assumed tokens are `FRESH` apart, so that they equal no others; the remainder of the division
+is a token of the vocabulary that might stand there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,6 @@ from sgc.predict.dry.model import OpenedModel
 from sgc.proto import engine_pb2 as pb
 from sgc.proto import worker_pb2 as wpb
 from sgc.runtime.engine.cache.radix import RadixTree
-from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.preparing.bounds import RequestError, ServerLimits
 from sgc.runtime.engine.preparing.prepare import prepare_all
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
@@ -90,12 +89,9 @@ class EngineMeter:
             usage = usage.with_more(_usage(len(alone), 0))
         return usage
 
-    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
+    def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
         ids = self._tokenizer.encode_commit(_segments(prompt), heads)
         return _usage(len(ids), self._run(ids, len(ids), len(ids)))
-
-    def prefetch(self, prompt: Prompt) -> Usage:
-        return self.commit(Place(), prompt, ())
 
     # Counting.
 
@@ -117,7 +113,7 @@ class EngineMeter:
         return replace(usage, completion_tokens=len(reply), forced_tokens=forced.n_in_all)
 
     def _run(self, ids: Sequence[int], n_matchable: int, n_fed: int) -> int:
-        """Puts what is run of a sequence into the tree; returns how much was there."""
+        """Inserts the computed part of a sequence into the tree; returns how much was there."""
         tokens = np.fromiter(ids, np.int64, len(ids))
         root = self._tree.root()
         match = self._tree.match(tokens[:n_matchable], root)
@@ -125,13 +121,13 @@ class EngineMeter:
         new = tokens[match.length : n_fed]
         if self._pool_tokens is not None:
             self._tree.evict(max(0, self._tree.n_tokens + len(new) - self._pool_tokens))
-        self._tree.insert(new, _pages(new), node)
+        self._tree.insert(new, np.zeros(len(new), np.int64), node)
         if node is not root:
             self._tree.unlock(node)
         return match.length
 
     def _prepared(self, request: pb.Request) -> wpb.WorkerRequest:
-        """The request as the engine would take it; raises what it would refuse it with."""
+        """Returns the request as the engine prepares it; raises the error of its refusal."""
         (found,) = prepare_all([request], self._tokenizer, self._limits)
         if isinstance(found, RequestError):
             raise ERRORS.get(found.code, BackendError)(found.message)
@@ -140,10 +136,6 @@ class EngineMeter:
 
 def _usage(prompt_tokens: int, cached: int) -> Usage:
     return Usage(prompt_tokens, cached, prompt_tokens - cached)
-
-
-def _pages(tokens: Ints) -> Ints:
-    return np.zeros(len(tokens), np.int64)
 
 
 def _path(branch: Branch) -> list[int]:
@@ -157,14 +149,12 @@ def _path(branch: Branch) -> list[int]:
 
 
 def _segments(prompt: Prompt) -> list[Text | Ids]:
-    return list(_each_segment(prompt))
-
-
-def _each_segment(prompt: Prompt) -> Iterable[Text | Ids]:
+    found: list[Text | Ids] = []
     for run in prompt:
         if isinstance(run, MediaRun):
             raise UnsupportedParameter("the engine takes no images")
-        yield Ids(run.ids) if isinstance(run, TokenRun) else Text(run.text, run.literal)
+        found.append(Ids(run.ids) if isinstance(run, TokenRun) else Text(run.text, run.literal))
+    return found
 
 
 def _known(prompt: Prompt) -> pb.Prompt:

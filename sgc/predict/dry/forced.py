@@ -47,7 +47,7 @@ class Follower:
         self._compiled: OrderedDict[tuple[str, int | None], Compiled] = OrderedDict()
 
     def forced(self, message: wpb.WorkerRequest, reply: Sequence[int]) -> Forced:
-        """Of a reply that keeps to the constraint; nothing of one that does not.
+        """Counts for a reply that meets the constraint; a reply that does not has none.
 
         Raises BackendError for a constraint that the engine cannot use.
         """

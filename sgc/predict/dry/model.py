@@ -1,6 +1,6 @@
 """A model as a prediction needs it: its tokenizer and chat template, and no weights.
 
-What an engine that serves it would say of itself; loads no torch.
+It has the capabilities of an engine that serves it; loads no torch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sgc.errors import UsageError
 from sgc.runs.endpoints import require_engine
 from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat, RoleFormat
 
@@ -22,20 +21,20 @@ DEFAULT_CONTEXT = 32768  # of models that do not say theirs, as in the engine
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A model's tokenizer, and what its engine would tell of it."""
+    """A model's tokenizer, and the capabilities of its engine."""
 
     tokenizer: Tokenizer
     capabilities: Capabilities
 
     @cached_property
     def compiler(self) -> Compiler:
-        """Of constraints, for this vocabulary."""
+        """Compiles constraints for this vocabulary."""
         from sgc.runtime.engine.guides.compiler import Compiler
 
         return Compiler(self.tokenizer, self.tokenizer.vocab_size)
 
     def n_tokens(self, text: str) -> int:
-        """Of a text that follows others."""
+        """Counts the tokens of a text that follows others."""
         return len(self.tokenizer.encode_literal(text)) if text else 0
 
 
@@ -67,13 +66,3 @@ def open_model(name: str | None) -> OpenedModel:
         prefetches=True,
     )
     return OpenedModel(tokenizer, told)
-
-
-def check_same_model(model: OpenedModel, logged: Capabilities, path: str) -> None:
-    """Raises UsageError where a log's tokens are not this model's."""
-    ours = model.capabilities
-    if logged.fingerprints.get("tokenizer") != ours.fingerprints["tokenizer"]:
-        raise UsageError(
-            f"{path} was written on {logged.model}, whose tokens are not those of {ours.model}",
-            hint="give --model the folder of that model, or --engine for a provider's",
-        )

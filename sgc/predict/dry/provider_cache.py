@@ -1,7 +1,7 @@
 """How much of a prompt a provider is expected to have kept, by its rules in the table of models.
 
-A guess: entries are lost, and requests go to machines that have none of them. Prompts are taken one
-after another, and each is taken to be kept before the next is asked.
+This is a guess: entries are lost, and requests go to machines that have none. Prompts are counted
+one after another, as if each were cached before the next request.
 """
 
 from __future__ import annotations
@@ -113,13 +113,11 @@ def _text(asked: Conversation) -> str:
 
 def _n_common_bytes(one: str, other: str) -> int:
     """Of what two texts have in common at their beginning."""
-    n, most = 0, min(len(one), len(other))
-    low, high = 0, most
+    low, high = 0, min(len(one), len(other))
     while low < high:  # the longest beginning that is equal, by halves
         middle = (low + high + 1) // 2
         if one.startswith(other[:middle]):
             low = middle
         else:
             high = middle - 1
-    n = low
-    return len(one[:n].encode("utf-8", "surrogatepass"))
+    return len(one[:low].encode("utf-8", "surrogatepass"))

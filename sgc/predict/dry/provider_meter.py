@@ -1,4 +1,4 @@
-"""What a provider would count and bill for a request; nobody is asked.
+"""What a provider would count and bill for a request, which is not sent.
 
 Requests are lowered as they are in a run. Tokens of prompts are guessed from their bytes: at the
 rate that requests of the same generation had in a log, else at the table's.
@@ -79,14 +79,11 @@ class ProviderMeter:
         lowered = lowered_select(way, prompt, choices, self.facts, sampling)
         return self.usage(place, lowered, reply.usage.completion_tokens)
 
-    def commit(self, place: Place, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
+    def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
         return Usage()  # a provider caches what it is asked with
 
-    def prefetch(self, prompt: Prompt) -> Usage:
-        return Usage()
-
     def usage(self, place: Place, lowered: Lowered, output: int) -> Usage:
-        """Of one request."""
+        """Returns the usage of one request."""
         n_bytes, n_images = _sizes(lowered, self.facts)
         rate = self._rates.of(place)
         if rate is None:
@@ -111,7 +108,7 @@ class ProviderMeter:
 
 
 class Calibration(ProviderMeter):
-    """Meets requests whose usage is known, and works out the rates that they had."""
+    """Sees requests whose usage is known, and finds the rates of their tokens."""
 
     def __init__(self, facts: Facts, known: Mapping[Place, Usage]) -> None:
         super().__init__(facts)

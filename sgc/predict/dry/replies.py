@@ -1,7 +1,7 @@
-"""What a dry run assumes to come back: replies of a log, or made-up ones.
+"""The replies that a dry run assumes: those of a log, or made-up ones.
 
-Made up is a reply of half the tokens that it may have, all of them where nothing can end it before;
-under a constraint the first text that keeps to it. Of choices the first one is taken.
+A made-up reply has half the tokens that it may have, or all of them where nothing can end it
+before; under a constraint it is the first text that meets it. The first of choices wins.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Protocol
 
 from sgc.errors import SgcError, UsageError
 from sgc.predict.dry.samples import Samples
+from sgc.runtime.executor.backends.scripted import scores_that_prefer
 from sgc.runtime.executor.interface.backend import (
     Capabilities,
-    ChoiceScore,
     FinishReason,
     Generated,
     Prompt,
@@ -98,7 +98,8 @@ class AssumedReplies:
 
     def _made(self, place: Place, sampling: Sampling) -> Generated:
         limit = sampling.max_tokens
-        can_end = not sampling.ignore_eos or _has_stops(sampling)
+        has_stops = bool(sampling.stop or sampling.stop_token_ids or sampling.stop_regex)
+        can_end = not sampling.ignore_eos or has_stops
         n_tokens = max(math.ceil(limit * SHARE), sampling.min_tokens) if can_end else limit
         text = self._writer.placeholder(n_tokens)
         matched = sampling.stop[0] if can_end and sampling.stop else None
@@ -127,7 +128,7 @@ class AssumedReplies:
             said = reply.usage.completion_tokens if reply is not None else 0
             said = said or self._writer.n_tokens(choices[index]) + 1
             return Scored((), Usage(completion_tokens=said), index, "assumed")
-        return Scored(_scores(index, len(choices), unconditional), Usage())
+        return Scored(scores_that_prefer(index, len(choices), unconditional), Usage())
 
 
 def _obeying(place: Place, sampling: Sampling, text: str) -> str:
@@ -152,10 +153,6 @@ def _meets(check: Check, text: str) -> bool:
         return False
 
 
-def _has_stops(sampling: Sampling) -> bool:
-    return bool(sampling.stop or sampling.stop_token_ids or sampling.stop_regex)
-
-
 def _kept(reply: Generated) -> tuple[int, int]:
     """Which of a reply's ids are kept."""
     n, kept = len(reply.kept_ids), reply.kept_ids
@@ -169,14 +166,3 @@ def _chosen(reply: Scored, n_choices: int) -> int:
         means = [math.fsum(each.logprobs) / max(len(each.logprobs), 1) for each in reply.choices]
         index = means.index(max(means))
     return index if index is not None and index < n_choices else 0
-
-
-def _scores(best: int, n_choices: int, unconditional: bool) -> tuple[ChoiceScore, ...]:
-    return tuple(
-        ChoiceScore(
-            (index,),
-            (0.0 if index == best else -1.0 - index,),
-            unconditional=(None,) if unconditional else (),
-        )
-        for index in range(n_choices)
-    )

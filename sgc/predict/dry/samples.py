@@ -1,8 +1,8 @@
 """Replies and results of a run's log, for dry runs of the same program to be answered with.
 
-A row that is in the log with the same arguments is answered as it was. Any other is given the part
-of a row of the log, each in turn, and so takes the paths of those rows; what that row did not
-come to is answered from any draw of the same generation, each in turn.
+A row that is in the log with the same arguments gets the same replies. Any other row gets those of
+a row of the log, each in turn, and so takes the paths of those rows; a generation that the row did
+not reach is answered from any draw of it, each in turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results that stand for those of tools, which a dry run never calls."""
+"""Assumed results of tools, which a dry run never calls."""
 
 from __future__ import annotations
 

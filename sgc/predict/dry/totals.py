@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 from sgc.errors import RunLogError
 from sgc.runtime.executor.interface.backend import Usage, sum_costs
-from sgc.runtime.executor.interface.log import Json
-from sgc.runtime.executor.log.records import usage_of
+from sgc.runtime.executor.log.records import usage_in
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.run.record import Request
 
@@ -41,15 +39,11 @@ class Total:
     def of(usage: Usage) -> Total:
         if usage.from_shared or usage.from_cache:  # what it tells is an equal request's
             return Total()
-        return Total(
-            requests=int(not usage.from_ahead),
-            prompt_tokens=usage.prompt_tokens,
-            cached_tokens=usage.cached_tokens,
-            cache_written_tokens=usage.cache_written_tokens,
-            computed_tokens=usage.computed_tokens,
-            completion_tokens=usage.completion_tokens,
-            cost_usd=usage.cost_usd,
-        )
+        told = {name: getattr(usage, name) for name in _OF_USAGE}
+        return Total(requests=int(not usage.from_ahead), **told)
+
+
+_OF_USAGE = tuple(row.name for row in fields(Total) if row.name in Usage.__slots__)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,15 +107,10 @@ def measured(log: RunLog) -> Totals:
             continue
         try:
             key = key_of(record["kind"], record.get("name", ""), record.get("line", ""))
-            found.add(key, replace(usage_of(_usage(record)), from_log=False))
+            found.add(key, replace(usage_in(record), from_log=False))
             starts.append(float(record["start_s"]))
             ends.append(float(record["end_s"]))
         except (KeyError, TypeError, ValueError) as error:
             raise RunLogError(f"{log.path}: a {record['kind']} is malformed: {error!r}") from error
     found.wall_s = max(ends) - min(starts) if starts else None
     return found
-
-
-def _usage(record: Json) -> Any:
-    reply = record["reply"]
-    return reply if record["kind"] == "commit" else reply["usage"]

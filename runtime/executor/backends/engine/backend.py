@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,19 +33,20 @@ from sgc.proto import engine_pb2_grpc
 from sgc.runtime.executor.backends.engine import wire as wire
 from sgc.runtime.executor.backends.engine.prefetches import Prefetches
 from sgc.runtime.executor.backends.engine.probe import reason_unreachable
-from sgc.runtime.executor.backends.engine.stream import OnDelta, Stream
+from sgc.runtime.executor.backends.engine.stream import Stream
 from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.interface.backend import (
+    Backend,
     Capabilities,
     ChoiceScore,
     Generated,
     LogprobsAsked,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
     TokenRun,
     Usage,
-    generate_each,
 )
 from sgc.runtime.executor.run.last_use import reusable
 
@@ -65,7 +66,7 @@ OPTIONS = [
 T = TypeVar("T")
 
 
-class EngineBackend:
+class EngineBackend(Backend):
     """A `Backend` (see `backend.py`) that speaks `engine.proto`."""
 
     def __init__(
@@ -85,8 +86,7 @@ class EngineBackend:
         self._stream: Stream | None = None
         self._info: pb.Info | None = None
         self._capabilities: Capabilities | None = None
-        self._opening: asyncio.Lock | None = None
-        self._asking: asyncio.Lock | None = None
+        self._opening, self._asking = asyncio.Lock(), asyncio.Lock()
         self._ahead: Prefetches | None = None
 
     # The Backend interface.
@@ -97,17 +97,12 @@ class EngineBackend:
         return self._capabilities
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         message = wire.generate_message(sampling, on_delta is not None)
         request = pb.Request(prompt=wire.prompt_message(prompt), generate=message)
         reply = await self._ask(_with_hint(request, prompt), on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
-        return await generate_each(self, prompt, samplings)
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
@@ -119,8 +114,8 @@ class EngineBackend:
         return await self._with_unconditional(scored) if unconditional else scored
 
     async def _with_unconditional(self, scored: Scored) -> Scored:
-        """With what each choice's tokens are worth by themselves: after the beginning of sequence
-        where the model has one, else the first of them is not known."""
+        """Adds the log-probabilities of each choice's tokens without the prompt: after the
+        beginning of sequence where the model has one, else the first has none."""
         asked = Sampling(max_tokens=0, temperature=0.0, logprobs=LogprobsAsked(start=0))
         work = [self.generate((TokenRun(each.ids, ""),), asked) for each in scored.choices]
         replies = await asyncio.gather(*work)
@@ -158,23 +153,14 @@ class EngineBackend:
         if channel is not None:
             await channel.close()
 
-    async def __aenter__(self) -> EngineBackend:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     # Beyond the interface.
 
     async def info(self) -> pb.Info:
-        """What the engine says of itself; asked once, however many want to know at once."""
-        if self._info is None:
-            if self._asking is None:
-                self._asking = asyncio.Lock()
-            async with self._asking:
-                if self._info is None:
-                    self._info = await self._unary("GetInfo", pb.InfoRequest())
-        return self._info
+        """Returns the engine's description of itself, which is requested once."""
+        async with self._asking:
+            if self._info is None:
+                self._info = await self._unary("GetInfo", pb.InfoRequest())
+            return self._info
 
     async def stats(self) -> pb.Stats:
         """Counters of the engine since it started."""
@@ -216,8 +202,6 @@ class EngineBackend:
         return await retrying(retries, once, goes_on=lambda error, wait_s: n_deltas == 0)
 
     async def _open_stream(self, max_in_flight: int) -> Stream:
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
             if self._stream is None or not self._stream.is_open:
                 stub = await self._connected()
@@ -266,7 +250,7 @@ class EngineBackend:
         return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
 
     def _error_of(self, error: grpc.RpcError | None) -> BackendError:
-        """What the end of a call or of the stream means."""
+        """Returns the error that the end of a call or of the stream means."""
         if not isinstance(error, grpc.aio.AioRpcError):
             return EngineUnavailable(f"the engine at {self._uri} closed the stream")
         code, details = error.code(), error.details() or ""
@@ -328,7 +312,7 @@ def _is_port(text: str) -> bool:
 
 
 def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
-    """The request, with what of its prompt may be of use to others where that is known."""
+    """Adds how much of its prompt later requests may begin with, where that is known."""
     place = reusable(prompt)
     if place is not None:
         request.reusable.segment, request.reusable.offset = place

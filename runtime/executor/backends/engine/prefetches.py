@@ -1,8 +1,8 @@
-"""The prefetches of one connection: each prompt is asked for once at a time, a few in all.
+"""The prefetches of one connection: each prompt is requested once at a time, a few in all.
 
-Rows of a batch ask for the same prefixes. To send and tokenize a prompt costs something even where
-it is cached, so those who ask for what is under way wait for that, and what was just answered is
-not asked again. Used by `engine/backend.py`.
+Rows of a batch prefetch the same prefixes. To send and tokenize a prompt costs something even where
+it is cached, so a prefetch of a prompt that is on its way waits for that one, and a prompt that was
+just prefetched is not requested again. Used by `engine/backend.py`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Prefetches:
         self._answered_s: dict[Prompt, float] = {}
 
     async def get(self, prompt: Prompt) -> Usage:
-        """What it cost, told to the first who asks alone. Nothing is asked where that would be in
-        vain, or there are too many. It is cancelled once all who asked have been."""
+        """Returns the usage, to the first caller alone. Makes no request where it would be useless
+        or there are too many. The request is cancelled once all its callers are."""
         task, is_first = self._asking.get(prompt), False
         if task is None:
             if self._is_fresh(prompt) or len(self._asking) >= self._n_at_once:

@@ -1,4 +1,4 @@
-"""Why a connection to an engine cannot be made, which gRPC tells only its log.
+"""Finds out why a connection to an engine fails: gRPC writes that to its log only.
 
 Called by `engine/backend.py` after an attempt failed; connects once or twice more to find out.
 """
@@ -18,7 +18,7 @@ Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def reason_unreachable(target: str, tls: ssl.SSLContext | None) -> str:
-    """Why trying again would not help; "" if it might. tls: what is trusted, None without TLS."""
+    """Returns why another try would not help; "" if it might. tls: None without TLS."""
     try:
         async with _connected(target) as (reader, writer):
             writer.write(GREETING)

@@ -17,9 +17,9 @@ import grpc
 from sgc.errors import BackendError, EngineUnavailable
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.executor.backends.engine.wire import error_of
+from sgc.runtime.executor.interface.backend import OnDelta
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
-OnDelta = Callable[[str], None]
 
 
 class _Pending:
@@ -59,7 +59,7 @@ class Stream:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     async def ask(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
-        """Sends a request of `size` bytes and gives its final reply; cancelling this cancels it."""
+        """Sends a request of `size` bytes and returns its final reply; cancelling cancels it."""
         if not self.is_open:
             raise EngineUnavailable("the connection to the engine is closed")
         request.id = next(self._ids)

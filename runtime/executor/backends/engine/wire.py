@@ -65,6 +65,10 @@ def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
 
 
 MAX_MESSAGES = 1024
+_AS_THEY_ARE = (
+    "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty",
+    "presence_penalty", "repetition_penalty", "stop_token_ids", "ignore_eos", "heal",
+)  # fmt: skip
 _messages: dict[tuple[int, bool], tuple[Sampling, pb.Generate]] = {}
 
 
@@ -72,22 +76,11 @@ def _generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
     stop = [checked_text(text, "a stop string") for text in sampling.stop]
     try:
         values = pb.Sampling(
-            max_tokens=sampling.max_tokens,
-            min_tokens=sampling.min_tokens,
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            min_p=sampling.min_p,
-            frequency_penalty=sampling.frequency_penalty,
-            presence_penalty=sampling.presence_penalty,
-            repetition_penalty=sampling.repetition_penalty,
+            **{name: getattr(sampling, name) for name in _AS_THEY_ARE},
             seed=sampling.seed % 2**64,
             stop=stop,
-            stop_token_ids=sampling.stop_token_ids,
-            ignore_eos=sampling.ignore_eos,
             stop_regex=[checked_text(text, "a stop pattern") for text in sampling.stop_regex],
             logit_bias=[pb.TokenBias(id=i, bias=bias) for i, bias in sampling.logit_bias],
-            heal=sampling.heal,
             **_constraint(sampling),
         )
         if sampling.logprobs is not None:
@@ -174,17 +167,11 @@ def _choice_score(message: pb.ChoiceScore) -> ChoiceScore:
     return ChoiceScore(ids, logprobs, tuple(message.texts), before=before)
 
 
+_USAGE = tuple(pb.Usage.DESCRIPTOR.fields_by_name)
+
+
 def usage_of(message: pb.Usage) -> Usage:
-    return Usage(
-        prompt_tokens=message.prompt_tokens,
-        cached_tokens=message.cached_tokens,
-        computed_tokens=message.computed_tokens,
-        completion_tokens=message.completion_tokens,
-        queue_s=message.queue_s,
-        prefill_s=message.prefill_s,
-        decode_s=message.decode_s,
-        forced_tokens=message.forced_tokens,
-    )
+    return Usage(**{name: getattr(message, name) for name in _USAGE})
 
 
 def error_of(message: pb.Error) -> BackendError:

@@ -1,4 +1,4 @@
-"""A provider's model as a backend: what the executor asks, lowered, paced, retried and priced.
+"""A provider's model as a backend: requests are lowered, paced, retried and priced.
 
 One class for all providers; what is theirs is an `Api`. No program state; every request carries
 its whole prompt. An object belongs to the event loop that it was made on.
@@ -38,16 +38,17 @@ from sgc.runtime.executor.backends.providers.wire.reply import Replies, generate
 from sgc.runtime.executor.backends.providers.wire.retry import Attempts, Estimate
 from sgc.runtime.executor.backends.providers.wire.safe_stream import Shown
 from sgc.runtime.executor.interface.backend import (
+    Backend,
     Capabilities,
     ChatFormat,
     FinishReason,
     Generated,
+    OnDelta,
     Prompt,
     RoleFormat,
     Sampling,
     Scored,
     Usage,
-    generate_each,
 )
 from sgc.runtime.executor.prompts.chat_templates import template_for
 
@@ -62,14 +63,12 @@ class Api(Protocol):
     @property
     def base_url(self) -> str: ...
 
-    async def send(
-        self, lowered: Lowered, facts: Facts, on_text: Callable[[str], None] | None
-    ) -> Replies: ...
+    async def send(self, lowered: Lowered, facts: Facts, on_text: OnDelta | None) -> Replies: ...
 
     async def close(self) -> None: ...
 
 
-class ProviderBackend:
+class ProviderBackend(Backend):
     """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's; beside: a
     hash of what is sent with each request beside what a program asks.
 
@@ -105,14 +104,14 @@ class ProviderBackend:
 
     @property
     def scope(self) -> str:
-        """Whose replies they are, and by which ways asked for, beside the model's name."""
+        """What replies depend on beside the model's name: the server, and how requests are made."""
         facts = self.facts
         ways = (facts.api, facts.prefill, *facts.select, facts.effort)
         beside = (self._beside,) if self._beside else ()
         return " ".join((facts.provider, self.api.base_url, *ways, *beside))
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         if sampling.max_tokens == 0:
             return _nothing(sampling, self.facts)
@@ -130,24 +129,16 @@ class ProviderBackend:
         if not samplings:
             return ()
         if len(samplings) == 1 or not self.facts.n or samplings[0].max_tokens == 0:
-            return await generate_each(self, prompt, samplings)
+            return await super().generate_n(prompt, samplings)
         lowered = lower(prompt, samplings[0], self.facts, n=len(samplings))
         return await self.send(lowered, samplings[0].seed)
 
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        """What the model chooses; scores where it completes text and tells them."""
+        """Returns the model's choice; scores where it completes text and returns them."""
         assert not unconditional, "the capabilities say so"
         return await select(self.send, self.facts, prompt, choices)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        """Nothing: a provider caches what it is asked with."""
-        return Usage()
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: a provider caches what it is asked with."""
-        return Usage()
 
     async def flush_cache(self) -> int:
         """Nothing: what a provider caches is its own affair."""
@@ -184,7 +175,7 @@ class ProviderBackend:
     async def _ask(
         self, lowered: Lowered, seed: int, shown: Shown | None, begun: Callable[[], None] | None
     ) -> Replies:
-        """begun: is told of the first text, where others wait for it."""
+        """begun: called at the first text, where others wait for it."""
         # What is unwrapped is not text before it is whole.
         streams = shown is not None and (lowered.shape is None or lowered.shape.unwrap is None)
         if begun is not None and lowered.n == 1:
@@ -208,7 +199,7 @@ class ProviderBackend:
         return await self.attempts.send(once, self.estimate(lowered), seed, may_retry)
 
     def _prefixes(self, lowered: Lowered) -> tuple[Prefix, ...]:
-        """What the provider is told to keep, of what is long enough to be."""
+        """Returns the marked prefixes that are long enough to be cached."""
         caching, asked = self.facts.caching, lowered.asked
         is_planned = isinstance(asked, Conversation) and asked.is_planned
         if caching is None or self.facts.cache != "plan" or not is_planned:
@@ -238,7 +229,7 @@ class ProviderBackend:
 
 
 def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabilities:
-    """What a model's backend tells of itself."""
+    """Returns the capabilities of a model's backend."""
     return Capabilities(
         model=facts.model,
         chat=_chat_of(facts),

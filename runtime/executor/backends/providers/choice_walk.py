@@ -1,4 +1,4 @@
-"""A choice taken token by token: each time only tokens that some choice goes on with are allowed.
+"""A choice taken token by token: only tokens that continue some choice are allowed.
 
 As SGLang does for models that know `logit_bias` and no structured output. Pure but for the
 tokenizer, which is OpenAI's `tiktoken`.
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sgc.errors import SgcError
 from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
+from sgc.runtime.executor.interface.packages import needed
 
 ALLOWED = 100.0  # the largest bias, which leaves no other token a chance
 
@@ -26,13 +26,8 @@ class Encoding(Protocol):
 
 def encoding_named(name: str) -> Encoding:
     """OpenAI's tokenizer of that name; its package loads the vocabulary when first used."""
-    try:
-        import tiktoken  # optional
-    except ImportError as error:
-        raise SgcError(
-            "taking a choice by logit_bias needs the package tiktoken, which is not installed",
-            hint="pip install tiktoken, or use another way: #MODEL?select=check",
-        ) from error
+    instead = ", or use another way: #MODEL?select=check"
+    tiktoken = needed("tiktoken", "taking a choice by logit_bias", instead=instead)
     found: Encoding = tiktoken.get_encoding(name)
     return found
 
@@ -79,7 +74,7 @@ class Walk:
         return ids[self.depth] if self.depth < len(ids) else None
 
     def _skipped(self) -> Walk:
-        """Beyond the tokens that all choices share, which need not be asked."""
+        """Skips the tokens that all choices share, which need no request."""
         depth = self.depth
         while len(self.alive) > 1:
             at = {self.ids[i][depth] if depth < len(self.ids[i]) else None for i in self.alive}

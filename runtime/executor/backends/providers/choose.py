@@ -1,6 +1,6 @@
-"""A `select` for a model that scores no choices: how it is asked to take one. Pure.
+"""A `select` for a model that scores no choices: how a request makes it take one. Pure.
 
-Ways, of which the table lists those that a model knows, the best first:
+The table lists the ways that a model knows, the best first:
 
 choice       the server generates one of some texts
 regex        the same by a pattern
@@ -60,8 +60,8 @@ def lowered_select(
     facts: Facts,
     sampling: Sampling,
 ) -> Lowered:
-    """One generation that gives a choice, for the ways that are one. The model is told of the
-    choices where nothing else is, and of what it said in the tries before.
+    """Returns the request for a choice, for the ways that take one. A note lists the choices where
+    the API does not get them, and the replies of earlier tries.
     """
     found = lower(prompt, sampling, facts)
     is_held = way != "check"

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from sgc.errors import BackendError, EngineUnavailable, UsageError
@@ -55,7 +56,7 @@ class Target:
 
     @property
     def is_vendors(self) -> bool:
-        """Whether the provider itself is asked, and not a server that stands in for it."""
+        """Whether requests go to the provider itself, and not to a server that stands in for it."""
         return self.provider != "compatible" and is_vendors(self.provider, self.base_url)
 
     def facts(self, owned_by: str = "") -> Facts:
@@ -79,7 +80,7 @@ def parse_target(uri: str, key: str | None = None) -> Target:
 
 
 def facts_of(uri: str) -> Facts:
-    """What is known of `openai:MODEL` or `anthropic:MODEL`; no key is needed, nobody is asked."""
+    """Returns the facts of `openai:MODEL` or `anthropic:MODEL`, without a key or a request."""
     _, _, rest = uri.partition(":")
     if not uri.startswith(SCHEMES) or not rest.partition("?")[0]:
         raise UsageError(
@@ -158,42 +159,30 @@ async def open_backend(
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
 ) -> ProviderBackend:
-    """The backend; a compatible server is asked which models it has."""
+    """Opens the backend; a compatible server is asked for its models."""
     check_settings(settings)
     n_room = settings.max_concurrency or MAX_IN_FLIGHT
     timeout_s = settings.request_timeout_s
+    api: Any
     if target.provider == "anthropic":
         from sgc.runtime.executor.backends.providers.anthropic.api import AnthropicApi
 
-        own = AnthropicApi(target.base_url, target.key, timeout_s, n_room, sdk)
-        return _backend(own, target, "", settings, prices, sdk)
-    from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
+        api = AnthropicApi(target.base_url, target.key, timeout_s, n_room, sdk)
+    else:
+        from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
 
-    is_own = target.provider == "openai"
-    is_ours = is_own and is_trusted("openai", target.base_url)
-    api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
-    if is_own:
-        return _backend(api, target, "", settings, prices, sdk)
+        is_ours = target.provider == "openai" and is_trusted("openai", target.base_url)
+        api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
     try:
-        model, owner = await _served(api, target)
-        found = replace(target, model=model)
-        return _backend(api, found, owner, settings, prices, sdk)
+        owner = ""
+        if target.provider == "compatible":
+            model, owner = await _served(api, target)
+            target = replace(target, model=model)
+        given = None if prices is None else read_prices(prices, target.model)
+        return ProviderBackend(api, target.facts(owner), settings, given, beside=sdk.scope)
     except BaseException:
         await api.close()
         raise
-
-
-def _backend(
-    api: object,
-    target: Target,
-    owner: str,
-    settings: LimitSettings,
-    prices: Path | None,
-    sdk: SdkSettings,
-) -> ProviderBackend:
-    facts = target.facts(owner)
-    given = None if prices is None else read_prices(prices, target.model)
-    return ProviderBackend(api, facts, settings, given, beside=sdk.scope)  # type: ignore[arg-type]
 
 
 async def _served(api: object, target: Target) -> tuple[str, str]:

@@ -33,7 +33,7 @@ Send = Callable[[Lowered, int], Awaitable[tuple[Generated, ...]]]
 
 
 async def select(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
-    """Raises BackendError where no try gave a choice."""
+    """Raises BackendError where no try returned a choice."""
     way = way_of(prompt, choices, facts)
     if way == "echo":
         return await _score(send, facts, prompt, choices)

@@ -12,7 +12,7 @@ URLs:  http://host:port     plain text
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,8 +21,10 @@ from sgc.runtime.executor.backends.sglang import wire as wire
 from sgc.runtime.executor.backends.sglang.http import HttpClient, NotFound
 from sgc.runtime.executor.backends.sglang.stream import Shown
 from sgc.runtime.executor.interface.backend import (
+    Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
@@ -37,8 +39,8 @@ UNKNOWN_CONTEXT = 2**31 - 1
 _REFUSES = frozenset({"seed", "heal"})
 
 
-class SGLangBackend:
-    """A `Backend` (see `backend.py`) that asks an SGLang server.
+class SGLangBackend(Backend):
+    """A `Backend` (see `backend.py`) that sends requests to an SGLang server.
 
     model_info: what the server says of its model, such as `model_path`; empty until it was
     first asked. chat_template: a name of `chat_templates.py`, None to go by the model's path.
@@ -82,7 +84,7 @@ class SGLangBackend:
         )
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         if on_delta is None:
             return (await self._generate(prompt, sampling, 1))[0]
@@ -127,24 +129,14 @@ class SGLangBackend:
         (reply,) = await self._ask(wire.prefill_body(prompt), 1)
         return wire.usage_of(reply["meta_info"], is_prefill=True)
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: a server would compute it at once, before what waits."""
-        return Usage()
-
     async def close(self) -> None:
         """Closes the connections; unfinished calls fail."""
         await self._http.close()
 
-    async def __aenter__(self) -> SGLangBackend:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     # Beyond the interface.
 
     async def info(self) -> Mapping[str, Any]:
-        """What the server says of its model; asked once."""
+        """Returns the server's description of its model, which is requested once."""
         if not self.model_info:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.create_task(self._ask_info())

@@ -7,6 +7,7 @@ from typing import Any
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.sglang.wire import Json, error_of, parsed, replies_of
+from sgc.runtime.executor.backends.stops import n_begun
 from sgc.runtime.executor.interface.backend import Delta
 
 
@@ -50,20 +51,11 @@ class Shown:
     def _settled(self, text: str) -> str:
         """The text without a tail that may be taken back."""
         text = text.rstrip("\ufffd")
-        return text[: len(text) - max((_n_begun(text, each) for each in self._stop), default=0)]
-
-
-def _n_begun(text: str, stop: str) -> int:
-    """Length of the longest end of the text with which a stop string begins.
-
-    The whole string counts too: it may be cut off with the next event.
-    """
-    longest = min(len(stop), len(text))
-    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
+        return text[: len(text) - n_begun(text, self._stop)]
 
 
 class Events:
-    """Server-sent events out of chunks that end anywhere; each tells all that came so far."""
+    """Server-sent events out of chunks that end anywhere; each holds all the text so far."""
 
     def __init__(self, shown: Shown, max_bytes: int) -> None:
         self._shown = shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import reduce
 from typing import Any
 
 from sgc.errors import BackendError, ContextExceeded
@@ -193,12 +194,8 @@ def usage_of(meta: Json, is_prefill: bool = False) -> Usage:
 
 def sum_usage(replies: Iterable[Json]) -> Usage:
     """What several prefills came to."""
-    each = [usage_of(reply["meta_info"], is_prefill=True) for reply in replies]
-    return Usage(
-        sum(usage.prompt_tokens for usage in each),
-        sum(usage.cached_tokens for usage in each),
-        sum(usage.computed_tokens for usage in each),
-    )
+    each = (usage_of(reply["meta_info"], is_prefill=True) for reply in replies)
+    return reduce(Usage.with_more, each, Usage())
 
 
 def _count(meta: Json, name: str) -> int:

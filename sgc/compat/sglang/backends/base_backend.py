@@ -48,7 +48,7 @@ class BaseBackend(metaclass=_EveryEndpoint):
         """Nobody calls it."""
 
     def end_program(self, s: Any) -> None:
-        """When a run is over, of each stream that asked something."""
+        """When a run is over, for each stream that made a request."""
 
     def commit_lazy_operations(self, s: Any) -> None:
         """Before a fork of several."""

@@ -1,4 +1,4 @@
-"""SGLang's hooks on endpoints of ours, for backends that ask another one."""
+"""SGLang's hooks on endpoints of ours, for backends that forward to another one."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ HOOKS = ("generate", "generate_stream", "select", "commit_lazy_operations", "end
 
 
 class Hooks(Endpoint):
-    """What SGLang's interpreter asks of a backend; each waits, on the thread that calls it."""
+    """The hooks that SGLang's interpreter calls; each waits, on the thread that calls it."""
 
     def as_asked(self) -> Endpoint:
-        """Itself or, where a subclass has a hook of its own, an endpoint that asks the hooks."""
+        """Returns itself or, where a subclass has its own hook, one that calls the hooks."""
         if all(getattr(type(self), name) is getattr(Hooks, name) for name in HOOKS):
             return self
         return adapted(self)

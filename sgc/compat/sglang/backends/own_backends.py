@@ -1,8 +1,8 @@
 """Backends that a program's author wrote for SGLang, as backends of sgc.
 
-Such an object has `generate(s, sampling_params)` and whichever of SGLang's other hooks it wants; it
-is asked as SGLang's interpreter asks it, each call on a thread of its own. Programs are interpreted
-on it, never compiled, and no two requests share a reply: what it does is its author's affair.
+Such an object has `generate(s, sampling_params)` and any of SGLang's other hooks. They are called
+as SGLang's interpreter calls them, each call on a thread of its own. Programs are interpreted on
+it, never compiled, and no two requests share a reply, since it may do anything.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from sgc.runtime.executor.interface.backend import (
     Delta,
     FinishReason,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
@@ -41,7 +42,7 @@ T = TypeVar("T")
 
 MAX_IN_FLIGHT = 256
 UNKNOWN_CONTEXT = 2**31 - 1
-# SGLang's parameters have none of these; seeds and healed borders are asked of nobody.
+# SGLang's parameters have none of these.
 _REFUSES = frozenset({"seed", "heal", "ebnf", "logit_bias", "repetition_penalty"})
 PREFIX_CHARS = 64  # of a batch's common prefix that SGLang has kept
 
@@ -73,7 +74,7 @@ class OwnEndpoint(Endpoint):
         self.own.cache_prefix(prefix_str)
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
-        """Has the rows' common beginning kept, where it can be told by tracing."""
+        """Caches the rows' common prefix, where tracing finds one."""
         is_wanted = n_rows > 1 and global_config.enable_precache_with_tracing
         if is_wanted and _has_own(self.own, "cache_prefix"):
             with contextlib.suppress(TraceError):  # nothing is known of how its rows begin
@@ -89,8 +90,8 @@ class OwnEndpoint(Endpoint):
         self.own.shutdown()
 
 
-class OwnBackend:
-    """A `Backend` that asks such an object. A run asks it by node (`in_run`)."""
+class OwnBackend(Backend):
+    """A `Backend` that calls such an object. Each node of a run has its own (`in_run`)."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
@@ -126,7 +127,7 @@ class OwnBackend:
         )
 
     async def call(self, call: Callable[[], T]) -> T:
-        """On a thread of its own; one that nobody waits for any more still counts."""
+        """Calls on a thread of its own; a call that was abandoned still counts."""
         await self._in_flight.acquire()
         loop, work = asyncio.get_running_loop(), in_thread(call, f"sgc-{_name(self.own)}")
         work.add_done_callback(lambda _: loop.call_soon_threadsafe(self._in_flight.release))
@@ -156,21 +157,9 @@ class OwnBackend:
             await self.call(lambda: self.own.cache_prefix(text))
         return Usage()
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        """Nothing: SGLang has no such hook."""
-        return Usage()
-
-    async def close(self) -> None:
-        """The object is its author's to shut down."""
-
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        raise self._outside()
-
-    async def generate_n(
-        self, prompt: Prompt, samplings: Sequence[Sampling]
-    ) -> tuple[Generated, ...]:
         raise self._outside()
 
     async def score(
@@ -184,13 +173,13 @@ class OwnBackend:
 
 @dataclass(eq=False)
 class _Run:
-    """The streams of a run that have asked something, by path, as they last did."""
+    """The streams of a run that have made requests, by path, as of their last one."""
 
     streams: dict[str, AskedStream] = field(default_factory=dict)
     sids: dict[str, str] = field(default_factory=dict)
 
 
-class _InRun:
+class _InRun(Backend):
     """The backend for one node of a run."""
 
     def __init__(self, backend: OwnBackend, known: _Run, run: Any, node: Node, path: str) -> None:
@@ -202,7 +191,7 @@ class _InRun:
         return found
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         s, params = self._asked(prompt), params_of(self._run, self._node, sampling, 1)
         if on_delta is not None and _has_own(self._own, "generate_stream"):
@@ -244,15 +233,7 @@ class _InRun:
             await self._backend.call(lambda: self._own.commit_lazy_operations(s))
         return Usage()
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return Usage()
-
-    async def close(self) -> None:
-        """It is its endpoint's."""
-
-    async def _streamed(
-        self, s: AskedStream, params: Any, on_delta: Callable[[str], None]
-    ) -> Generated:
+    async def _streamed(self, s: AskedStream, params: Any, on_delta: OnDelta) -> Generated:
         loop = asyncio.get_running_loop()
 
         def follow() -> tuple[str, Any]:
@@ -327,7 +308,7 @@ def _generated(text: str, meta: Any) -> Generated:
 
 
 def _has_own(own: Any, hook: str) -> bool:
-    """Whether an object has a hook that SGLang's base class does not give it."""
+    """Whether an object has a hook beyond those of SGLang's base class."""
     found = getattr(type(own), hook, None) or getattr(own, hook, None)
     return callable(found) and found is not getattr(BaseBackend, hook)
 

@@ -1,7 +1,7 @@
 """SGLang's classes of model providers: `OpenAI` and `Anthropic`, and those that are not here.
 
-Scripts make them at module level, so making one asks for no key, no package and no network;
-all that is opened by the first run. What is asked then: `docs/providers.md`.
+Scripts make them at module level, so making one needs no key, no package and no network; the first
+run opens them. What it needs then: `docs/providers.md`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
-    Usage,
 )
 
 NAMES = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
@@ -50,8 +50,8 @@ class ProviderUnavailable(SgcError):
     """A provider's API that sgc cannot talk to."""
 
 
-class LazyBackend:
-    """A backend that is opened by the first who asks it something; a failure is tried again."""
+class LazyBackend(Backend):
+    """A provider's model, opened by the first request; a failure is tried again."""
 
     def __init__(self, find: Callable[[], Target], settings: LimitSettings) -> None:
         self._find = find
@@ -74,7 +74,7 @@ class LazyBackend:
         return await (await self._open()).capabilities()
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         return await (await self._open()).generate(prompt, sampling, on_delta)
 
@@ -87,12 +87,6 @@ class LazyBackend:
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         return await (await self._open()).score(prompt, choices, unconditional)
-
-    async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        return await (await self._open()).commit_prefix(prompt, heads)
-
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await (await self._open()).prefetch(prompt)
 
     async def flush_cache(self) -> int:
         """Nothing: what a provider caches is its own affair."""
@@ -128,7 +122,7 @@ class _Client:
 
 
 class _Provider(NamedEndpoint):
-    """A provider's model. `find` gives whom to ask, or raises where there is no key."""
+    """A provider's model. `find` returns its target, or raises where there is no key."""
 
     def __init__(
         self,
@@ -143,7 +137,7 @@ class _Provider(NamedEndpoint):
 
     @property
     def model_info(self) -> dict[str, Any]:
-        """`model_path`, as it was given: nobody is asked."""
+        """`model_path`, as it was given; no request is made."""
         return {"model_path": self.model_name}
 
 

@@ -55,7 +55,9 @@ class RuntimeEndpoint(NamedEndpoint, endpoints.RuntimeEndpoint):
         verify: str | None = None,
         chat_template_name: str | None = None,
     ) -> None:
-        named = None if chat_template_name is None else _template_named(chat_template_name)
+        named = (
+            None if chat_template_name is None else templates.get_chat_template(chat_template_name)
+        )
         super().__init__(base_url, api_key, verify)
         if named is None and not base_url.startswith(SCHEMES):
             found = templates.get_chat_template_by_model_path(self.get_model_name())
@@ -74,7 +76,7 @@ class Runtime(NamedEndpoint, endpoints.Runtime):
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
         self.server_args = ServerArgs(model_path, **settings)
         chat = self.server_args.chat_template
-        named = None if chat is None else _template_named(chat)
+        named = None if chat is None else templates.get_chat_template(chat)
         super().__init__(model_path, **self.server_args.engine_settings)
         self._dress(named)
 
@@ -93,7 +95,3 @@ class Engine:
             "sglang.Engine is the offline engine: it is no backend of programs and is not here",
             hint="sgl.Runtime(model_path=…) starts an engine that programs run on",
         )
-
-
-def _template_named(name: str) -> ChatTemplate:
-    return templates.get_chat_template(name)

@@ -1,4 +1,4 @@
-"""SGLang's `SglSamplingParams`: how a generation is sampled, as backends of SGLang's are told."""
+"""SGLang's `SglSamplingParams`: how a generation is sampled, in the form of SGLang's backends."""
 
 from __future__ import annotations
 

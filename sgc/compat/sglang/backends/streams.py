@@ -1,4 +1,4 @@
-"""A prompt and a request as backends of SGLang's are given them, and back."""
+"""Prompts and requests in the form of SGLang's backends, and back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from sgc.runtime.executor.interface.backend import (
     Sampling,
     TextRun,
 )
-from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.run.options import DTYPES, dtype_stops
 
+# Parameters that are called alike, and have the same values.
+_SAME = (
+    "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
+    "ignore_eos", "json_schema",
+)  # fmt: skip
 _TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 
 
@@ -53,7 +57,7 @@ class AskedStream:
     def __post_init__(self) -> None:
         for run in self.prompt:
             if isinstance(run, MediaRun):
-                image = (None, _image_text(run.media))
+                image = (None, ("video:" if run.media.n_frames else "") + run.media.base64())
                 self.images_.append(image)
                 self.cur_images.append(image)
             start = len(self.text_)
@@ -99,14 +103,14 @@ class AskedStream:
 
 
 def prompt_of(s: Any) -> Prompt:
-    """What a stream asks with: its prompt or, where a backend has changed its text, that text."""
+    """Returns a stream's prompt or, where a backend has changed its text, that text."""
     prompt: Prompt = getattr(s, "prompt", ())
     is_same = "".join(run.text for run in prompt) == s.text_
     return prompt if prompt and is_same else (TextRun(s.text_),)
 
 
 def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingParams:
-    """run: the `Instance` that asks."""
+    """run: the `Instance` that makes the request."""
     asked, dtype = sampling.logprobs, run.values.operand(dict(node.fields).get("dtype", Lit(None)))
     return SglSamplingParams(
         max_new_tokens=sampling.max_tokens,
@@ -115,18 +119,11 @@ def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingPa
         stop=_stop_of(run, node, sampling, dtype),
         stop_token_ids=list(sampling.stop_token_ids),
         stop_regex=list(sampling.stop_regex),
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        min_p=sampling.min_p,
-        frequency_penalty=sampling.frequency_penalty,
-        presence_penalty=sampling.presence_penalty,
-        ignore_eos=sampling.ignore_eos,
+        **{name: getattr(sampling, name) for name in _SAME},
         return_logprob=True if asked else None,
         logprob_start_len=asked.start if asked else None,
         top_logprobs_num=asked.top or None if asked else None,
         return_text_in_logprobs=asked.text or None if asked else None,
-        json_schema=sampling.json_schema,
         dtype=_TYPES[dtype] if dtype else None,
         regex=None if dtype else sampling.regex,
     )
@@ -161,29 +158,18 @@ def sampling_of(params: SglSamplingParams) -> Sampling:
     return Sampling(
         max_tokens=params.max_new_tokens,
         min_tokens=params.min_new_tokens,
-        temperature=params.temperature,
-        top_p=params.top_p,
-        top_k=params.top_k,
-        min_p=params.min_p,
-        frequency_penalty=params.frequency_penalty,
-        presence_penalty=params.presence_penalty,
-        ignore_eos=params.ignore_eos,
+        **{name: getattr(params, name) for name in _SAME},
         seed=secrets.randbits(31),
         stop=stop,
         stop_token_ids=tuple(params.stop_token_ids or ()),
         stop_regex=_listed(params.stop_regex),
         regex=regex,
-        json_schema=params.json_schema,
         logprobs=logprobs,
     )
 
 
 def _listed(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
-
-
-def _image_text(media: Media) -> str:
-    return ("video:" if media.n_frames else "") + media.base64()
 
 
 def _image_part(image: tuple[str | None, str]) -> dict[str, Any]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Generated,
+    OnDelta,
     Prompt,
     Sampling,
     Scored,
     Usage,
 )
+from sgc.runtime.executor.interface.wrapping import Wrapping
 
 
 class TokenUsage:
@@ -38,24 +39,24 @@ class TokenUsage:
         )
 
 
-class CountingBackend:
-    """A backend whose use is added up; everything else is the backend's own."""
+class CountingBackend(Wrapping):
+    """A backend whose use is added up."""
 
     def __init__(self, backend: Backend, usage: TokenUsage) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._usage = usage
 
     async def generate(
-        self, prompt: Prompt, sampling: Sampling, on_delta: Callable[[str], None] | None = None
+        self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
-        found = await self._backend.generate(prompt, sampling, on_delta)
+        found = await super().generate(prompt, sampling, on_delta)
         self._usage.add(found.usage)
         return found
 
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        found = await self._backend.generate_n(prompt, samplings)
+        found = await super().generate_n(prompt, samplings)
         for each in found:
             self._usage.add(each.usage)
         return found
@@ -63,17 +64,14 @@ class CountingBackend:
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        found = await self._backend.score(prompt, choices, unconditional)
+        found = await super().score(prompt, choices, unconditional)
         self._usage.add(found.usage)
         return found
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        found = await self._backend.commit_prefix(prompt, heads)
+        found = await super().commit_prefix(prompt, heads)
         self._usage.add(found)
         return found
 
-    async def prefetch(self, prompt: Prompt) -> Usage:
-        return await self._backend.prefetch(prompt)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
+    async def close(self) -> None:
+        await self.inner.close()

@@ -27,7 +27,7 @@ POLL_S = 0.5
 def launch_server_cmd(
     command: str, host: str = "0.0.0.0", port: int | None = None
 ) -> tuple[subprocess.Popen[str], int]:
-    """Starts a server by its command line, which gets a `--port`; gives the process and the port.
+    """Starts a server by its command line and a `--port`; returns the process and the port.
 
     Raises UsageError where the command is SGLang's server and SGLang is not installed.
     """

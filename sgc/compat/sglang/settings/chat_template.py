@@ -100,7 +100,7 @@ def register_chat_template(template: ChatTemplate) -> None:
 
 
 def register_chat_template_matching_function(func: Matching) -> Matching:
-    """`func(model_path)` names a template or is None; asked where no built-in rule decides."""
+    """`func(model_path)` names a template or is None; called where no built-in rule decides."""
     matching_function_registry.append(func)
     return func
 

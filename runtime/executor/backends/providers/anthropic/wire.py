@@ -16,7 +16,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     frames_of,
     marks_of,
 )
-from sgc.runtime.executor.backends.providers.wire.reply import Reply, Spent
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
 from sgc.runtime.executor.interface.backend import FinishReason
 from sgc.runtime.executor.interface.media import Media
 
@@ -112,6 +112,11 @@ def _image(image: Media, facts: Facts) -> Json:
 
 
 # Replies: `model_dump`s of the SDK's objects.
+
+
+def replies_of(message: Mapping[str, Any], n: int) -> Replies:
+    assert n == 1
+    return Replies((reply_of(message),), spent_of(message.get("usage")))
 
 
 def reply_of(message: Mapping[str, Any]) -> Reply:

@@ -35,15 +35,15 @@ class Leaders:
 
     @asynccontextmanager
     async def turn(self, prefixes: Sequence[Prefix]) -> AsyncIterator[Callable[[], None] | None]:
-        """Waits for who writes one of the prefixes; gives what a leader calls at its first text.
-
-        None for a request that leads nobody. prefixes: from the shortest.
+        """Waits for the request that writes one of the prefixes; yields what a leader calls at its
+        first text, None for a request that leads no other. prefixes: from the shortest.
         """
         if not prefixes or not self._is_needed:
             yield None
             return
         await self._wait(prefixes)
-        own = [p.digest for p in prefixes if not self._is_taken(p.digest)]
+        digests = (prefix.digest for prefix in prefixes)
+        own = [each for each in digests if each not in self._leading and not self._is_known(each)]
         over = asyncio.Event()
         self._leading.update((digest, over) for digest in own)
 
@@ -58,14 +58,11 @@ class Leaders:
         finally:
             self._release(own, over)
 
-    def _is_taken(self, digest: str) -> bool:
-        return digest in self._leading or self._is_known(digest)
-
     def _is_known(self, digest: str) -> bool:
         return self._until.get(digest, 0.0) > self._clock.now()
 
     async def _wait(self, prefixes: Sequence[Prefix]) -> None:
-        """Until the longest that anybody writes can be read, or nobody writes it any more."""
+        """Waits until the longest that is being written can be read, or is not written any more."""
         has_waited = False
         until = self._clock.now() + MAX_WAIT_S
         while (leader := self._leader_of(prefixes)) is not None and self._clock.now() < until:
@@ -94,7 +91,7 @@ class Leaders:
             timer.cancel()
 
     def _know(self, prefixes: Sequence[Prefix]) -> None:
-        """They were written or read just now, which begins their time anew."""
+        """Notes that they were written or read now, which restarts their time."""
         for prefix in prefixes:
             self._until[prefix.digest] = self._clock.now() + self._ttl_s
             self._until.move_to_end(prefix.digest)

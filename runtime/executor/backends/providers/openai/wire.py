@@ -18,7 +18,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     frames_of,
     marks_of,
 )
-from sgc.runtime.executor.backends.providers.wire.reply import Reply, Spent
+from sgc.runtime.executor.backends.providers.wire.reply import Replies, Reply, Spent
 from sgc.runtime.executor.interface.backend import FinishReason, Logprob, Logprobs
 from sgc.runtime.executor.interface.media import Media
 
@@ -109,6 +109,11 @@ def _message(message: Message, breakpoints: set[int]) -> Json:
 
 
 # Replies: `model_dump`s of the SDK's objects, so that what a server adds is there too.
+
+
+def replies_of(found: Mapping[str, Any], n: int) -> Replies:
+    choices = check_choices(found.get("choices"), n)
+    return Replies(tuple(map(reply_of, choices)), spent_of(found.get("usage")))
 
 
 def reply_of(choice: Mapping[str, Any]) -> Reply:

@@ -74,7 +74,7 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
     if status == 404:
         hint = f"is there a model {model!r}?" if model else "is the address right? most end in /v1"
         return BackendError(said, hint=hint)
-    if status == 429 and "insufficient_quota" in (_code(body), _type(body)):
+    if status == 429 and "insufficient_quota" in (_told(body, "code"), _told(body, "type")):
         return BackendError(said, hint="the account has no money left for it")
     if status in (400, 413, 422) and _is_context(body, message):
         return ContextExceeded(said)
@@ -86,11 +86,12 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
 
 
 def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendError:
-    """An error that came within a stream: there the status was good, the type tells."""
+    """Returns the error of an event of a stream, by its type: the status was good."""
     message = redacted(f"{provider} ended the stream: {message_of(body)}", secrets)
-    if _type(body) in ("rate_limit_error", "rate_limit_exceeded"):
+    kind = _told(body, "type")
+    if kind in ("rate_limit_error", "rate_limit_exceeded"):
         return RateLimited(message)
-    if _type(body) in ("invalid_request_error", "authentication_error", "permission_error"):
+    if kind in ("invalid_request_error", "authentication_error", "permission_error"):
         return BackendError(message)
     return ProviderUnavailable(message)
 
@@ -112,21 +113,14 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     return _SECRET.sub("***", text)
 
 
-def _inner(body: Any) -> Mapping[str, Any]:
+def _told(body: Any, name: str) -> str:
+    """A field of an error."""
     inner = body.get("error", body) if isinstance(body, Mapping) else {}
-    return inner if isinstance(inner, Mapping) else {}
-
-
-def _code(body: Any) -> str:
-    return str(_inner(body).get("code"))
-
-
-def _type(body: Any) -> str:
-    return str(_inner(body).get("type"))
+    return str(inner.get(name)) if isinstance(inner, Mapping) else ""
 
 
 def _is_context(body: Any, message: str) -> bool:
-    text = f"{_code(body)} {message}".lower()
+    text = f"{_told(body, 'code')} {message}".lower()
     return any(words in text for words in _CONTEXT_WORDS)
 
 
@@ -160,7 +154,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _until_date(text: str, now: str | None) -> float | None:
-    """Seconds until an HTTP date, by the server's clock where it tells it: ours may be wrong."""
+    """Seconds until an HTTP date, by the server's clock if it is known: ours may be wrong."""
     when = _date(text)
     if when is None:
         return None

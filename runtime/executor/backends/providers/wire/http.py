@@ -30,7 +30,7 @@ def client_settings(max_in_flight: int, timeout_s: float) -> dict[str, Any]:
 
 @contextmanager
 def constructing(package: str) -> Iterator[None]:
-    """Around a client that is made with what a caller gave; raises UsageError for its refusal."""
+    """Raises UsageError where an SDK's client refuses the caller's settings."""
     try:
         yield
     except (TypeError, ValueError, AttributeError) as error:

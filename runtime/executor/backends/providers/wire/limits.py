@@ -141,6 +141,6 @@ class Limits:
         return max(self._held_until - self.clock.now(), 0.0)
 
     def correct(self, guessed: int, used: int) -> None:
-        """A reply told how many tokens it used."""
+        """Corrects a guess by the tokens that the reply used."""
         if self._tokens is not None:
             self._tokens.correct(guessed, used)

@@ -37,7 +37,7 @@ _NEUTRAL = {name: getattr(Sampling(max_tokens=1), name) for name in _TUNED}
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """What is to be asked. asked: the conversation, or text that is to be completed.
+    """A request. asked: the conversation, or the text that is to be completed.
 
     params: fields of the request, in the API's names, at its top level; a path where they are
     inside others. sent_stop: by the API; local_stop: looked for here. shape: of structured output.
@@ -58,16 +58,14 @@ class Lowered:
 
 def refused_fields(facts: Facts) -> frozenset[str]:
     """Fields of `Sampling` that no request to the model can have."""
+    taken: dict[str, object] = {
+        "ebnf": facts.ebnf,
+        "logit_bias": facts.logit_bias,
+        "logprobs": facts.top_logprobs,
+        "seed": facts.seed,
+    }
     refused = {name for name in _TUNED if name not in facts.params}
-    refused |= {"stop_regex", "heal"}
-    if not facts.ebnf:
-        refused.add("ebnf")
-    if not facts.logit_bias:
-        refused.add("logit_bias")
-    if not facts.top_logprobs:
-        refused.add("logprobs")
-    if not facts.seed:
-        refused.add("seed")
+    refused |= {"stop_regex", "heal"} | {name for name, is_taken in taken.items() if not is_taken}
     assert refused <= OPTIONAL_SAMPLING | {"temperature", "top_p"}
     return frozenset(refused)
 
@@ -126,7 +124,7 @@ def _with_constraint(found: Lowered, sampling: Sampling, facts: Facts) -> Lowere
 
 
 def _with_prefill(found: Lowered, facts: Facts) -> Lowered:
-    """An assistant's message that has begun: gone on with as the API can, or refused."""
+    """Continues an assistant's message that has begun as the API can, or refuses it."""
     if isinstance(found.asked, str) or not found.asked.prefill:
         return found
     asked, begun = found.asked, found.asked.prefill

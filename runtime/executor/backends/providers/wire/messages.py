@@ -1,4 +1,4 @@
-"""A prompt as the messages of a chat: roles, texts and media, and where it is to be gone on with.
+"""A prompt as the messages of a chat: roles, texts and media, and where it is continued.
 
 A program without roles is one user message. Pure; what an API makes of it is in the wire modules.
 """
@@ -57,7 +57,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages that have ended, and the assistant's text that a generation goes on with.
+    """Messages that have ended, and the assistant's text that a generation continues.
 
     is_planned: what is worth keeping of it is marked, and nothing else is.
     """

@@ -1,5 +1,5 @@
-"""What a model is told of a constraint that its API does not hold it to, and of replies that did
-not meet it. Pure; the words are in the request only, never in the program's text.
+"""Notes to a model on a constraint that its API does not enforce, and on replies that did not
+meet it. Pure; the words are in the request only, never in the program's text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def of_constraint(sampling: Sampling, subject: str = REPLY) -> str:
-    """What a generation must be; "" where nothing is asked of it."""
+    """Returns what a generation must be; "" without a constraint."""
     if sampling.regex is not None:
         kind = _KINDS.get(sampling.regex) or _words(sampling.regex) or "a text of the form below"
         form = f"As a whole it must match this regular expression:\n{sampling.regex}"
@@ -47,7 +47,7 @@ def of_choices(choices: Sequence[str], subject: str, refused: Sequence[str] = ()
 
 
 def of_refused(refused: Sequence[str]) -> str:
-    """What the try before said, and which try this is: no two are asked alike."""
+    """Returns the last reply and the number of the try: no two requests are equal."""
     if not refused:
         return ""
     said = json.dumps(refused[-1], ensure_ascii=False)
@@ -55,7 +55,7 @@ def of_refused(refused: Sequence[str]) -> str:
 
 
 def with_note(asked: Conversation | str, note: str) -> Conversation | str:
-    """A chat's last word; before a text that is completed, so that this goes on where it ended."""
+    """Ends a chat with a note, or begins a text with it, so that the text still ends as it did."""
     if isinstance(asked, str):
         return f"({note})\n\n{asked}"
     return asked.with_instruction(note)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.backends.stops import first_stop
 from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logprobs, Usage
 
 
@@ -55,7 +56,7 @@ class Replies:
 
 
 def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
-    """What a reply gives: unwrapped, cut at its stop, without what the prompt has already."""
+    """Returns a reply's generation: unwrapped, cut at its stop, without what the prompt has."""
     text = reply.text
     if not text and reply.finish_reason is FinishReason.LENGTH and usage.reasoning_tokens:
         raise BackendError(
@@ -82,9 +83,3 @@ def without_cut(text: str, cut: str) -> str:
     """The text without as much of `cut` as it repeats at its beginning."""
     n = next((n for n in range(len(cut), 0, -1) if text.startswith(cut[len(cut) - n :])), 0)
     return text[n:]
-
-
-def first_stop(text: str, stop: tuple[str, ...]) -> tuple[int, str] | None:
-    """Where the stop string begins that is the first to be complete, and which it is."""
-    begins = [(text.index(each), each) for each in stop if each in text]
-    return min(begins, key=lambda found: (found[0] + len(found[1]), found[0]), default=None)

@@ -66,7 +66,7 @@ class Attempts:
         seed: int,
         may_retry: Callable[[], bool] = lambda: True,
     ) -> Replies:
-        """The reply of `once`. may_retry: asked after a failure, False ends it.
+        """Returns the reply of `once`. may_retry: called after a failure; False ends the tries.
 
         Raises the last error; BudgetExceeded before a try that might pass the cap.
         """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
-from sgc.runtime.executor.backends.providers.wire.reply import first_stop, without_cut
+from sgc.runtime.executor.backends.providers.wire.reply import without_cut
+from sgc.runtime.executor.backends.stops import first_stop, n_begun
 
 
 class Shown:
@@ -33,7 +34,7 @@ class Shown:
         if found is not None:
             text = text[: found[0]]
         else:
-            text = text[: len(text) - max((_n_begun(text, each) for each in stop), default=0)]
+            text = text[: len(text) - n_begun(text, stop)]
         self._show(text)
 
     def begin_anew(self) -> None:
@@ -49,9 +50,3 @@ class Shown:
         delta, self._shown = text[len(self._shown) :], text
         if delta:
             self._on_delta(delta)
-
-
-def _n_begun(text: str, stop: str) -> int:
-    """Length of the longest end of the text with which a stop string begins."""
-    longest = min(len(stop) - 1, len(text))
-    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

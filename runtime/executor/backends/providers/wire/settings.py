@@ -1,4 +1,4 @@
-"""What a caller gives an endpoint by name: limits, which are sgc's, and what goes to the SDK.
+"""The settings of an endpoint by name: limits, which are sgc's, and those of the SDK.
 
 Everything that is given counts, or is an error that names it. Nothing here is sent or logged.
 """
@@ -54,7 +54,7 @@ class SdkSettings:
 
     @property
     def scope(self) -> str:
-        """What of it changes what is asked, as a hash: replies to one are not those to another."""
+        """A hash of the settings that change requests, and so replies."""
         headers = sorted(each for each in self._headers() if not _is_secret(each[0]))
         body = self.request.get("extra_body", {})
         query = [self.client.get("default_query", {}), self.request.get("extra_query", {})]
@@ -90,7 +90,7 @@ def _is_secret(header: str) -> bool:
 
 
 def sort_settings(provider: str, given: Mapping[str, Any]) -> tuple[LimitSettings, SdkSettings]:
-    """Raises UsageError for a name that nobody takes and for values that cannot be meant."""
+    """Raises UsageError for unknown names and impossible values."""
     given = {name: value for name, value in given.items() if value is not None}
     client = _CLIENT["anthropic" if provider == "anthropic" else "openai"]
     known = (*LIMITS, "timeout", *client, *_REQUEST)

@@ -1,0 +1,125 @@
+"""One try of one request through a provider's own SDK; OpenAI's and Anthropic's are built alike.
+
+The SDK's retries are off, ours are in `retry.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import httpx2
+
+from sgc.errors import BackendError
+from sgc.runtime.executor.backends.providers.models.models import Facts
+from sgc.runtime.executor.backends.providers.wire.errors import (
+    MalformedReply,
+    ProviderUnavailable,
+    redacted,
+    status_error,
+    stream_error,
+)
+from sgc.runtime.executor.backends.providers.wire.http import client_settings, constructing, where
+from sgc.runtime.executor.backends.providers.wire.lower import Lowered
+from sgc.runtime.executor.backends.providers.wire.reply import Replies
+from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings
+from sgc.runtime.executor.interface.backend import OnDelta
+
+NAME = "the provider"
+
+
+class SdkApi(ABC):
+    """Sends requests to `base_url`. A subclass names its SDK, the class of the SDK's client, the
+    class of all its errors, and the module that has the API's form: `body_of`, `replies_of` and
+    `Stream`.
+    """
+
+    package: Any
+    client: Any
+    failure: type[Exception]
+    wire: ModuleType
+
+    def __init__(
+        self, base_url: str, key: str, timeout_s: float, max_in_flight: int, sdk: SdkSettings
+    ) -> None:
+        self._sdk = sdk
+        self._secrets = tuple(filter(None, (key, *sdk.secrets)))
+        given = dict(sdk.client)
+        if "http_client" not in given:
+            own = client_settings(max_in_flight, timeout_s)
+            given["http_client"] = self.package.DefaultAsyncHttpxClient(**own)
+        with constructing(self.package.__name__):
+            self._client = self.client(
+                api_key=key, base_url=base_url, max_retries=0, **{"timeout": timeout_s, **given}
+            )
+
+    @property
+    def base_url(self) -> str:
+        return str(self._client.base_url)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def send(self, lowered: Lowered, facts: Facts, on_text: OnDelta | None) -> Replies:
+        """One try; `on_text` gets a streamed text as it comes. Raises typed errors."""
+        is_streamed = lowered.is_streamed or on_text is not None
+        body = self._sdk.with_body(self.wire.body_of(lowered, facts, is_streamed), facts)
+        with self._typed_errors(facts.model):
+            reply = await self._create(body, facts)
+            if is_streamed:
+                return await self._read(reply, on_text)
+            found = reply.model_dump(warnings=False)
+        replies: Replies = self.wire.replies_of(found, lowered.n)
+        return replies
+
+    @abstractmethod
+    async def _create(self, body: dict[str, Any], facts: Facts) -> Any:
+        """Sends a body: what the SDK names is given by name, all else as it is."""
+
+    async def _read(self, stream: Any, on_text: OnDelta | None) -> Replies:
+        found = self.wire.Stream()
+        async with stream:
+            async for event in stream:
+                text = found.add(event.model_dump(warnings=False))
+                if text and on_text is not None:
+                    on_text(text)
+        reply, spent = found.result()
+        return Replies((reply,), spent)
+
+    @contextmanager
+    def _typed_errors(self, model: str) -> Iterator[None]:
+        try:
+            yield
+        except self.failure as error:
+            raise self._error(error, model) from None
+        except httpx2.HTTPError as error:  # Anthropic's SDK does not wrap what cuts a stream
+            raise ProviderUnavailable(f"the stream was cut ({type(error).__name__})") from None
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise MalformedReply(f"the server's reply is no JSON ({error})") from None
+        except (AttributeError, TypeError) as error:
+            raise MalformedReply(f"the server's reply is not of its shape ({error})") from None
+
+    def _error(self, error: Any, model: str) -> BackendError:
+        package = self.package
+        if isinstance(error, package.APIStatusError) and error.status_code != 200:
+            headers = error.response.headers
+            return status_error(error.status_code, error.body, headers, NAME, self._secrets, model)
+        if isinstance(error, package.APITimeoutError):
+            return ProviderUnavailable(
+                "the provider took too long to reply", hint="--request-timeout gives it longer"
+            )
+        if isinstance(error, package.APIConnectionError):
+            why = redacted(str(error.__cause__ or error), self._secrets)
+            return ProviderUnavailable(
+                f"no connection to {where(self._client.base_url)} ({why})",
+                hint="is a server running there, and is the address right?",
+            )
+        if isinstance(error, package.APIResponseValidationError):
+            return MalformedReply("the server's reply is not of its shape")
+        if isinstance(error, package.APIError):  # an event of a stream
+            return stream_error(error.body or error.message, NAME, self._secrets)
+        return BackendError(redacted(str(error), self._secrets))
