@@ -1,149 +1,20 @@
-"""The surprises of SGLang's front end (FRONTEND, part c), 1 to 6: kept, or mended, one by one."""
+"""Joins of forks: which names are gathered, and what is appended."""
 
 from __future__ import annotations
 
-import threading
+import warnings
 
 import pytest
+from lang.behaviours.shared import PNG, tagged
 from tests_support import run_both
 
 import sgc
+from sgc import errors
 from sgc.errors import SgcWarning
-from sgc.runtime.executor.backends.scripted import PLAIN_CHAT
 from sgc.runtime.executor.interface.backend import MediaRun
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 
-
-def _chat(**fields):
-    from dataclasses import replace
-
-    return replace(PLAIN_CHAT, **fields)
-
-
-# -- 1 -------------------------------------------------------------------------------------
-
-
-def test_c01_run_returns_early_and_batches_are_synced(recorded):
-    gate = threading.Event()
-    endpoint = recorded(gate=gate)
-
-    @sgc.function
-    def program(s):
-        s += "x" + sgc.gen("a")
-
-    state = program.run(backend=endpoint)
-    assert not state.is_finished
-    gate.set()
-    assert state.text() == "xreply"
-    for row in program.run_batch([{}] * 3, backend=recorded()):
-        assert row.is_done
-        assert row.stream_executor.is_finished
-
-
-# -- 2 -------------------------------------------------------------------------------------
-
-
-def test_c02_stop_strings_are_stripped_and_lists_do_not_grow(recorded):
-    """SGLang appends the template's stop string to the caller's own list at every call."""
-    endpoint = recorded("line\nmore", chat=_chat(stop=("<|end|>",)))
-    stops = ["\n"]
-
-    @sgc.function
-    def program(s):
-        s += "x" + sgc.gen("a", stop=stops) + "\n"
-        s += sgc.gen("b", stop=stops) + "\n"
-
-    state = program.run(backend=endpoint)
-    assert (state.text(), state["a"]) == ("xline\nline\n", "line")
-    program.run(backend=endpoint, stop=stops).sync()
-    program.run_batch([{}] * 2, backend=endpoint, stop=stops)
-    assert stops == ["\n"]
-    assert {sampling.stop for sampling in endpoint.samplings} == {("\n", "<|end|>")}
-
-
-@pytest.mark.parametrize("stop", ["!", ("!",), ["!"]])
-@pytest.mark.parametrize("chat_stop", [(), ("<|end|>",), ("<|end|>", "</s>")])
-@pytest.mark.parametrize(("dtype", "more"), [(None, ()), (int, (" ", "\n")), (str, ())])
-def test_c02_stops_of_every_kind_go_together(recorded, stop, chat_stop, dtype, more):
-    """In SGLang a tuple with a template's list, and dtype=int with a text, raise."""
-    endpoint = recorded("1", chat=_chat(stop=chat_stop))
-
-    @sgc.function
-    def program(s):
-        s += sgc.gen("a", stop=stop, dtype=dtype)
-
-    program.run(backend=endpoint).sync()
-    assert endpoint.samplings[0].stop == ("!", *more, *chat_stop)
-
-
-# -- 3 -------------------------------------------------------------------------------------
-
-
-def test_c03_a_fork_of_one_makes_a_child_and_lists_of_one(recorded):
-    endpoint = recorded("r")
-
-    @sgc.function
-    def program(s):
-        s += "t"
-        forks = s.fork(1)
-        forks += sgc.gen("own")
-        forks.join()
-        again = s.fork()
-        again += "x" + sgc.gen("other")
-        again.join()
-        return len(forks), len(again)
-
-    result = run_both(program, endpoint)
-    assert (result["own"], result["other"]) == (["r"], ["r"])
-    assert list(result.ret_value) == [1, 1]
-    assert result.text() == "t"
-    assert endpoint.backend.commits == []  # nobody to share it with
-
-
-def test_c03_a_fork_of_several_computes_the_trunk_first(recorded):
-    endpoint = recorded("r")
-
-    @sgc.function
-    def program(s):
-        s += "trunk"
-        forks = s.fork(2)
-        forks += sgc.gen("own")
-
-    program.run(backend=endpoint).sync()
-    assert endpoint.backend.commits == ["trunk"]
-    assert endpoint.texts == ["trunk", "trunk"]
-
-
-def test_c03_a_fork_at_a_server_prefills_with_no_tokens(served, server):
-    @sgc.function
-    def program(s):
-        s += "trunk"
-        forks = s.fork(2)
-        forks += sgc.gen("own")
-
-    program.run(backend=served()).sync()
-    tokens = [body["sampling_params"]["max_new_tokens"] for body in server.requests]
-    assert tokens == [0, 128, 128]
-
-
-def test_c03_a_fork_of_an_empty_stream_computes_nothing(recorded):
-    endpoint = recorded("r")
-
-    @sgc.function
-    def program(s):
-        forks = s.fork(3)
-        forks += "x" + sgc.gen("own")
-        forks.join()
-
-    assert program.run(backend=endpoint)["own"] == ["r"] * 3
-    assert endpoint.backend.commits == []
-
-
-# -- 4 -------------------------------------------------------------------------------------
-
-
-def test_c04_join_gathers_only_names_that_the_trunk_does_not_have(recorded):
+def test_join_gathers_only_names_that_the_trunk_does_not_have(recorded):
     """As in SGLang, which says nothing of it; here there is a warning."""
 
     @sgc.function
@@ -163,7 +34,7 @@ def test_c04_join_gathers_only_names_that_the_trunk_does_not_have(recorded):
     assert state.ret_value == ["[t[t]0]", "[t[t]1]"]
 
 
-def test_c04_a_second_join_of_the_same_name_keeps_the_first_list(recorded):
+def test_a_second_join_of_the_same_name_keeps_the_first_list(recorded):
     @sgc.function
     def program(s):
         for word in ("a", "b"):
@@ -176,7 +47,7 @@ def test_c04_a_second_join_of_the_same_name_keeps_the_first_list(recorded):
     assert state["own"] == ["A", "A"]
 
 
-def test_c04_indices_shift_where_only_some_children_set_a_name(recorded):
+def test_indices_shift_where_only_some_children_set_a_name(recorded):
     @sgc.function
     def program(s):
         forks = s.fork(3)
@@ -189,7 +60,7 @@ def test_c04_indices_shift_where_only_some_children_set_a_name(recorded):
     assert result["own"] == ["A", "C"]
 
 
-def test_c04_unnamed_generations_gather_under_none(recorded):
+def test_unnamed_generations_gather_under_none(recorded):
     """Under None in `stream_executor.variables` only; no other reader shows it."""
 
     @sgc.function
@@ -204,10 +75,7 @@ def test_c04_unnamed_generations_gather_under_none(recorded):
     assert state.variables() == {}
 
 
-# -- 5 -------------------------------------------------------------------------------------
-
-
-def test_c05_children_have_the_trunks_meta_info(recorded):
+def test_children_have_the_trunks_meta_info(recorded):
     """In SGLang they do not inherit it."""
 
     @sgc.function(jit=False)
@@ -219,7 +87,7 @@ def test_c05_children_have_the_trunks_meta_info(recorded):
     assert program.run(backend=recorded()).ret_value == "stop"
 
 
-def test_c05_children_have_the_trunks_images(recorded):
+def test_children_have_the_trunks_images(recorded):
     """In SGLang images that were not sent yet stay with the trunk."""
     endpoint = recorded()
 
@@ -235,7 +103,7 @@ def test_c05_children_have_the_trunks_images(recorded):
         assert asked.prompt[0].media.data == PNG
 
 
-def test_c05_nested_joins_make_lists_of_lists(recorded):
+def test_nested_joins_make_lists_of_lists(recorded):
     @sgc.function
     def program(s):
         forks = s.fork(2)
@@ -251,7 +119,7 @@ def test_c05_nested_joins_make_lists_of_lists(recorded):
     assert result["own"] == [["AC", "AD"], ["BC", "BD"]]
 
 
-def test_c05_children_can_be_read_and_extended_after_the_join(recorded):
+def test_children_can_be_read_and_extended_after_the_join(recorded):
     @sgc.function
     def program(s):
         forks = s.fork(2)
@@ -266,7 +134,7 @@ def test_c05_children_can_be_read_and_extended_after_the_join(recorded):
     assert result.text() == "BAAMORE"
 
 
-def test_c05_num_api_spec_tokens_do_not_stop_forks(recorded):
+def test_num_api_spec_tokens_do_not_stop_forks(recorded):
     """In SGLang children lose speculation, and a chat model's generations then raise."""
 
     @sgc.function(num_api_spec_tokens=20)
@@ -279,10 +147,7 @@ def test_c05_num_api_spec_tokens_do_not_stop_forks(recorded):
     assert run_both(program, recorded("r"))["own"] == ["r", "r"]
 
 
-# -- 6 -------------------------------------------------------------------------------------
-
-
-def test_c06_joined_texts_are_appended_in_the_order_of_the_fork(served, server, within):
+def test_joined_texts_are_appended_in_the_order_of_the_fork(served, server, within):
     """SGLang posts to a route that no server has, and then hangs for ever."""
     endpoint = served()
 
@@ -304,7 +169,7 @@ def test_c06_joined_texts_are_appended_in_the_order_of_the_fork(served, server, 
     assert server.requests[-1]["text"] == f"t\n{joined}end"
 
 
-def test_c06_joined_images_are_sent_with_their_tokens(recorded):
+def test_joined_images_are_sent_with_their_tokens(recorded):
     """A text that keeps an image's token and has lost the image would be silently wrong."""
     endpoint = recorded("r")
 
@@ -322,7 +187,7 @@ def test_c06_joined_images_are_sent_with_their_tokens(recorded):
     assert [each.media.data for each in media] == [PNG, PNG]
 
 
-def test_c06_marks_of_joined_roles_stay_the_templates(recorded):
+def test_marks_of_joined_roles_stay_the_templates(recorded):
     """A child's marks of roles are special tokens; joined, they must not become plain text."""
     endpoint = recorded("r", special_tokens=("<|user|>", "<|assistant|>", "<|end|>"))
 
@@ -338,3 +203,84 @@ def test_c06_marks_of_joined_roles_stay_the_templates(recorded):
     assert run.text == "<|user|>say <|end|><|end|>" * 2 + "<|assistant|>"
     # Plain text are the two marks that came with the argument, and nothing else.
     assert run.literal == ((12, 19), (38, 45))
+
+
+def test_join_gathers_lists_in_order(recorded):
+    @sgc.function
+    def program(s):
+        s += "t"
+        forks = s.fork(3)
+        forks += ["a", "b", "c"]
+        forks += sgc.gen("own")
+        forks.join()
+        s += "+".join(s["own"])
+
+    result = run_both(program, recorded(tagged))
+    assert result["own"] == ["AAAA", "BBBB", "CCCC"]
+    assert result.text() == "tAAAA+BBBB+CCCC"
+
+
+def test_join_concate_and_append_appends_texts_in_order(recorded):
+    """SGLang asks its server to concatenate KV, by a route that no server has."""
+
+    @sgc.function
+    def program(s):
+        s += "t"
+        forks = s.fork(2)
+        forks += ["a", "b"]
+        forks += sgc.gen("own")
+        forks.join(mode="concate_and_append")
+        s += "." + sgc.gen("after")
+
+    result = run_both(program, recorded(tagged))
+    assert result.text() == "taAAAAbBBBB....."
+    assert "own" not in result.variables
+
+
+def test_join_of_an_unknown_mode(recorded):
+    @sgc.function
+    def program(s):
+        s.fork(2).join("sideways")
+
+    with pytest.raises(errors.UsageError, match="no mode 'sideways'"):
+        program.run(backend=recorded())
+
+
+def test_copy_joins_at_its_end(recorded):
+    @sgc.function
+    def program(s):
+        s += "t"
+        with s.copy() as other:
+            other += "a" + sgc.gen("own")
+        s += s["own"][0]
+
+    result = run_both(program, recorded(tagged))
+    assert result["own"] == ["AAAA"]
+    assert result.text() == "tAAAA"
+
+
+def test_join_warns_of_names_that_the_trunk_has(recorded):
+    @sgc.function
+    def program(s):
+        s["own"] = "trunk's"
+        forks = s.fork(2)
+        forks += sgc.gen("own")
+        forks.join()
+
+    with pytest.warns(SgcWarning, match=r"test_joins.py:\d+.*join leaves 'own' as it is"):
+        state = program.run(backend=recorded())
+    assert state["own"] == "trunk's"
+
+
+def test_join_of_new_names_warns_of_nothing(recorded):
+    @sgc.function
+    def program(s):
+        s += sgc.gen() + "t"
+        forks = s.fork(2)
+        forks += sgc.gen("own")
+        forks += sgc.gen()
+        forks.join()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert program.run(backend=recorded())["own"] == ["reply", "reply"]

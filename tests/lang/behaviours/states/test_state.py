@@ -1,11 +1,11 @@
-"""States and groups (FRONTEND 1.4)."""
+"""States: what is appended to them, set in them and read from them."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
-from lang.behaviours.state_programs import simple
+from lang.behaviours.shared import simple
 from tests_support import run_both
 
 import sgc

@@ -1,4 +1,4 @@
-"""SGLang's native HTTP API (FRONTEND 4), as programs use it."""
+"""SGLang's native HTTP API, as programs use it."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_a_batch_at_a_server(served, server):
     assert again == [state["a"] for state in states[:3]]
 
 
-# -- seen when SGLang's own front end ran the public programs (FRONTEND 5) ----------------------
+# -- seen when SGLang's own front end ran the public programs ----------------------
 
 
 def test_speculation_at_a_server_changes_nothing(served):

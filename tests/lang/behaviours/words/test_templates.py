@@ -1,4 +1,4 @@
-"""Chat templates (FRONTEND 1.7), as they reach a server that says which model it has."""
+"""Chat templates, as they reach a server that says which model it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to take a choice (FRONTEND 1.5)."""
+"""Ways to take a choice, and what is scored for one."""
 
 from __future__ import annotations
 
@@ -258,3 +258,40 @@ def test_the_prompts_last_token_is_dropped_where_it_did_not_heal():
     assert [row[2] for row in kept] == [" blue"]
     kept = choice_rows(rows((-0.5, 2, " isn"), (-1.0, 3, "'t")), "the sky is")
     assert [row[2] for row in kept] == [" isn", "'t"]
+
+
+def test_select_scores_prompt_and_choice_together_from_two_tokens_before(served, server):
+    @sgc.function
+    def program(s):
+        s += "Is it true? Answer:" + sgc.select("a", ["True", "False", " Perhaps so"])
+
+    state = program.run(backend=served(), temperature=0.9)
+    assert state["a"] in ("True", "False", " Perhaps so")
+    prefill, scored = server.requests
+    assert prefill["sampling_params"]["max_new_tokens"] == 0
+    assert prefill["text"] == "Is it true? Answer:"
+    assert scored["text"] == ["Is it true? Answer:" + c for c in ("True", "False", " Perhaps so")]
+    assert scored["logprob_start_len"] == 4  # of the prompt's six tokens the last two
+    assert scored["return_logprob"] is True
+    for body in server.requests:
+        assert body["sampling_params"]["temperature"] == 0.0  # the run's is for generations
+
+
+def test_the_choice_is_appended_as_it_is(recorded):
+    @sgc.function
+    def program(s):
+        s += "Answer:" + sgc.select("a", ["True", " False"]) + "."
+
+    assert run_both(program, recorded()).text() == "Answer:True."
+    assert run_both(program, recorded(prefer=lambda p, c: 1)).text() == "Answer: False."
+
+
+def test_a_select_with_a_temperature_draws(recorded):
+    """SGLang asserts that it is 0."""
+
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.select("a", ["y", "z"], temperature=5.0)
+
+    found = {program.run(backend=recorded(), seed=seed)["a"] for seed in range(40)}
+    assert found == {"y", "z"}

@@ -1,4 +1,4 @@
-"""Texts of states as they come (FRONTEND 1.4)."""
+"""Texts of states as they come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from lang.behaviours.state_programs import simple, tagged
+from lang.behaviours.shared import simple, tagged
 from waiting import BOUND_S
 
 import sgc
@@ -270,3 +270,30 @@ def test_text_async_iter_raises_what_ended_the_run(recorded):
     for names in (None, "first", "second"):
         with pytest.raises(errors.ProgramError, match="backend broke"):
             _run(_all(state.text_async_iter(names)))
+
+
+def test_a_var_scope_can_be_followed_and_read_while_streaming(recorded, within):
+    """In SGLang `text_iter` of it hangs, and so does reading it."""
+
+    @sgc.function
+    def program(s):
+        with s.var_scope("scope"):
+            s += "in " + sgc.gen("a")
+        s += "out"
+
+    state = program.run(backend=recorded("r", chunk=1), stream=True)
+    assert within(lambda: state["scope"]) == "in r"
+    assert within(lambda: list(state.text_iter("scope"))) == ["in r"]
+
+
+def test_several_texts_of_one_generation_while_streaming(recorded, within):
+    """In SGLang n above 1 is not supported in a stream."""
+
+    @sgc.function
+    def program(s):
+        s += "x" + sgc.gen("a", n=3)
+        s += "."
+
+    state = program.run(backend=recorded("r", chunk=1), stream=True)
+    assert within(lambda: "".join(state.text_iter())) == "xr."
+    assert state["a"] == ["r"] * 3
