@@ -6,7 +6,6 @@ import pytest
 from lang.behaviours.shared import one_gen
 
 import sgc
-from sgc import errors
 from sgc.runtime.executor.interface.backend import LogprobsAsked
 
 
@@ -62,9 +61,3 @@ def test_a_generations_own_logprob_parameters_replace_the_runs(recorded):
     one_gen(top_logprobs_num=2).run(backend=endpoint, **given).sync()
     assert endpoint.samplings[0].logprobs is None
     assert endpoint.samplings[1].logprobs == LogprobsAsked(None, 2, False)
-
-
-def test_logprobs_that_a_backend_refuses_are_an_error(recorded):
-    endpoint = recorded("r", refuses=frozenset({"logprobs"}))
-    with pytest.raises(errors.UnsupportedParameter, match="cannot honour logprobs"):
-        one_gen(return_logprob=True).run(backend=endpoint).sync()

@@ -7,24 +7,11 @@ import inspect
 import threading
 
 import pytest
-from lang.behaviours.shared import breaks, by_text, greet
+from lang.behaviours.shared import by_text, greet
 from waiting import BOUND_S
 
 import sgc
 from sgc import errors
-
-
-def test_one_failed_row_does_not_end_a_batch(recorded):
-    """In SGLang one KeyError aborts the whole batch."""
-
-    @sgc.function
-    def program(s, x):
-        s += x + sgc.gen("a")
-        s += s["a"] + "."
-
-    states = program.run_batch([("fine",), ("bad",), ("fine",)], backend=recorded(breaks("bad")))
-    assert [state.error() is None for state in states] == [True, False, True]
-    assert states[2].text() == "finerr."
 
 
 def test_a_batch_runs_the_body_once_a_row(recorded):

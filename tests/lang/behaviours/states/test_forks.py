@@ -71,18 +71,6 @@ def test_a_fork_of_an_empty_stream_computes_nothing(recorded):
     assert endpoint.backend.commits == []
 
 
-def test_a_text_appended_to_a_group_goes_to_every_child(recorded):
-    """SGLang raises."""
-
-    @sgc.function
-    def program(s):
-        forks = s.fork(2)
-        forks += "all"
-        return [fork.text() for fork in forks]
-
-    assert run_both(program, recorded()).ret_value == ["all", "all"]
-
-
 def test_fork_children_continue_text_and_variables(recorded):
     @sgc.function
     def program(s):

@@ -259,19 +259,6 @@ def test_copy_joins_at_its_end(recorded):
     assert result.text() == "tAAAA"
 
 
-def test_join_warns_of_names_that_the_trunk_has(recorded):
-    @sgc.function
-    def program(s):
-        s["own"] = "trunk's"
-        forks = s.fork(2)
-        forks += sgc.gen("own")
-        forks.join()
-
-    with pytest.warns(SgcWarning, match=r"test_joins.py:\d+.*join leaves 'own' as it is"):
-        state = program.run(backend=recorded())
-    assert state["own"] == "trunk's"
-
-
 def test_join_of_new_names_warns_of_nothing(recorded):
     @sgc.function
     def program(s):

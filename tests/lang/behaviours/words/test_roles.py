@@ -37,16 +37,6 @@ def test_an_empty_system_message_replaces_the_templates_own(recorded):
     )
 
 
-def test_appending_what_a_role_method_gave_appends_nothing_more(recorded):
-    """SGLang appends it twice."""
-
-    @sgc.function
-    def program(s):
-        s += s.user("hi")
-
-    assert run_both(program, recorded()).text() == "<|user|>hi<|end|>"
-
-
 def test_nested_roles_are_an_error_at_their_line(recorded):
     """SGLang asserts in its worker thread."""
 
@@ -58,16 +48,6 @@ def test_nested_roles_are_an_error_at_their_line(recorded):
     with pytest.raises(errors.UsageError, match="roles do not nest") as caught:
         program.run(backend=recorded())
     assert caught.value.where.startswith("test_roles.py:")
-
-
-def test_messages_are_left_stripped_and_text_is_not(recorded):
-    @sgc.function
-    def program(s):
-        s += sgc.user("\n q")
-
-    result = run_both(program, recorded())
-    assert result.messages() == [{"role": "user", "content": "q"}]
-    assert result.text() == "<|user|>\n q<|end|>"
 
 
 def test_the_system_message_stays_over_generations(recorded):
