@@ -21,6 +21,7 @@ def _of(file: str, tests: str, *pairs: tuple[str, str]) -> tuple[Mutant, ...]:
     return tuple(Mutant(file, old, new, tests) for old, new in pairs)
 
 
+GOLDEN = "tests/passes/test_golden.py"
 CONVERTED = (
     "tests/tracing/test_convert.py tests/tracing/test_in_place.py "
     "tests/tracing/values/test_constructs.py"
@@ -29,7 +30,8 @@ CONVERTED = (
 
 PASSES = (
     *_of(
-        "passes/exact/share_equal.py", "tests/passes/exact/test_share_equal.py:not random",
+        "passes/exact/share_equal.py",
+        f"{GOLDEN} tests/passes/exact/test_share_equal.py:not random",
         ("0 <= degrees < GREEDY_BELOW", "0 <= degrees <= 1.0"),
         ("Flag.PURE in flags and Flag.TIMED not in flags", "Flag.PURE in flags"),
         ("{Kind.LIST, Kind.JSON}", "()"),
@@ -39,7 +41,7 @@ PASSES = (
         ('if dict(node.fields).get("hidden") == Lit(True) and', "if False and"),
     ),
     *_of(
-        "passes/hints/mark_last.py", "tests/passes/hints/test_mark_last.py",
+        "passes/hints/mark_last.py", f"{GOLDEN} tests/passes/hints/test_mark_last.py",
         ('in node.flags or node.op == "prefetch" or', "in node.flags or"),
         ("if deopts(graph.nodes()):", "if False:"),
         ("continued = continued[:1]", "pass"),
@@ -47,7 +49,7 @@ PASSES = (
         ("if isinstance(arg, Ref) and param.type.is_stream:", "if False:"),
     ),
     *_of(
-        "passes/hints/start_early.py", "tests/passes/hints/test_start_early.py",
+        "passes/hints/start_early.py", f"{GOLDEN} tests/passes/hints/test_start_early.py",
         ("return Flag.TIMED not in node.flags and", "return"),
         ('return node.text("effect") == "pure"', 'return node.text("effect") != "effect"'),
         ("if not any(node.flags & _SLOW for node, _ in moved):", "if False:"),
@@ -56,7 +58,7 @@ PASSES = (
         ("to = firsts[n] = max(to, firsts[n])", "to = max(to, firsts[n])"),
     ),
     *_of(
-        "passes/facts/flow.py", "tests/passes/hints/test_start_early.py",
+        "passes/facts/flow.py", f"{GOLDEN} tests/passes/hints/test_start_early.py",
         ("or is_bound(last) or", "or"),
         ("or may_miss(last)", ""),
         ("block not in self._loops and above not in self._loops", "True"),
@@ -68,28 +70,24 @@ PASSES = (
         ("if not one.waits & ~there:", "if False:"),
     ),
     *_of(
-        "passes/exact/fold_constants.py",
-        "tests/passes/test_passes.py tests/passes/exact/test_folding.py",
+        "passes/exact/fold_constants.py", GOLDEN,
         ("index is None or uses[stream.name] != 1", "index is None"),
         ('node.op == "const" and not node.text("text")', "False"),
     ),
     *_of(
-        "passes/exact/fold_values.py",
-        "tests/passes/exact/test_fold_values.py tests/passes/exact/test_folding.py",
+        "passes/exact/fold_values.py", GOLDEN,
         ("len(texts) == len(parts) and len(made) <= MAX_CHARS", "True"),
         ("type(value) is int and abs(value) <= MAX_INT", "type(value) is int"),
         ("len(values) != len(args) or len(kinds) != 1 or", "len(values) != len(args) or"),
     ),
     *_of(
-        "passes/exact/fold_flow.py",
-        "tests/passes/exact/test_fold_flow.py tests/passes/exact/test_folding.py",
+        "passes/exact/fold_flow.py", GOLDEN,
         ("or may_miss(last):", "or False:"),
         ("return None if is_bound(last) else jump_target(last)", "return jump_target(last)"),
         ("if not is_sure or not arms", "if not arms"),
     ),
     *_of(
-        "passes/exact/forward_params.py",
-        "tests/passes/exact/test_forward_params.py tests/passes/exact/test_folding.py",
+        "passes/exact/forward_params.py", GOLDEN,
         ("- {Ref(name)}", ""),
         ("or _is_alike(only, values[name])", "or True"),
     ),

@@ -53,11 +53,14 @@ def compare(path: Path, found: str, command: str) -> None:
     """Compares a golden file with its first line, the command, before what was found."""
     found = f"# {command}\n{found}"
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
-    if found == expected:
-        return
-    if os.environ.get("SGC_BLESS"):
+    if is_to_be_written(expected, found, command):
         path.write_text(found, encoding="utf-8")
-        return
+
+
+def is_to_be_written(expected: str, found: str, command: str) -> bool:
+    """Whether they differ, and what was found is to be accepted; fails where it is not."""
+    if found == expected or os.environ.get("SGC_BLESS"):
+        return found != expected
     lines = expected.splitlines(), found.splitlines()
     diff = "\n".join(difflib.unified_diff(*lines, "expected", "found", lineterm=""))
     pytest.fail(f"{diff}\n\nto accept: SGC_BLESS=1 {command}", pytrace=False)

@@ -6,53 +6,13 @@ import random
 import re
 
 import pytest
-from pass_cases import check_case, graph
+from pass_cases import graph
 
 import sgc
 from sgc.passes.facts.pattern_length import longest
 from sgc.passes.pipeline import PASSES, run_pass
 from sgc.runs.endpoints import Runtime
 from sgc.runtime.executor.run.options import RunOptions
-
-CASES = {
-    "patterns with a longest text": (
-        """
-        %s = stream "p"
-        %s1, %a = gen %s max_tokens=64 regex="(yes|no)"
-        %s2, %b = gen_n %s1 2 max_tokens=64 regex="[0-9]{1,3}é?"
-        %s3, %c = gen %s2 max_tokens=64 dtype="bool"
-        return none
-        """,
-        """
-        %s = stream "p"
-        %s1, %a = gen %s max_tokens=4 regex="(yes|no)"
-        %s2, %b = gen_n %s1 2 max_tokens=6 regex="[0-9]{1,3}é?"
-        %s3, %c = gen %s2 max_tokens=6 dtype="bool"
-        return none
-        """,
-    ),
-    "refused: no bound, none that is known, less already, or more tokens than text": (
-        """
-        %s = stream "p"
-        %s1, %a = gen %s max_tokens=64 regex="[0-9]+"
-        %s2, %b = gen %s1 max_tokens=64 regex=%x
-        %s3, %c = gen %s2 max_tokens=%n regex="yes"
-        %s4, %d = gen %s3 max_tokens=4 regex="yes"
-        %s5, %e = gen %s4 max_tokens=64 heal=true regex="yes"
-        %s6, %f = gen %s5 max_tokens=64 min_tokens=8 regex="yes"
-        %s7, %g = gen %s6 max_tokens=64 dtype="int"
-        %s8, %h = gen %s7 regex="yes"
-        %s9, %i = gen %s8 max_tokens=64 json_schema="{}"
-        return none
-        """,
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_tighten_max_tokens(case):
-    check_case("tighten_max_tokens", *CASES[case])
 
 
 @pytest.mark.parametrize(

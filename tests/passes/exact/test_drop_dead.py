@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pass_cases import check_case, graph
+from pass_cases import graph
 
 import sgc
 from sgc.cli import main
@@ -13,126 +13,6 @@ from sgc.passes.pipeline import optimize
 from sgc.runtime.executor.run.options import RunOptions
 
 SIGNED = 'signature="(x: str) -> str"'
-CASES = {
-    "a stream that nothing reads, and the last generation of one that is read": (
-        """
-        %s = stream "p"
-        %s1, %a = gen %s name="a"
-        %s2 = const %s1 "more"
-        %s3, %b = gen %s2 name="b"
-        %t = stream "q" path="p/q.0"
-        %t1 = append %t %a
-        %t2, %c = gen %t1 name="c"
-        return %a
-        """,
-        """
-        %s = stream "p"
-        %s1, %a = gen %s name="a"
-        return %a
-        """,
-    ),
-    "a fork that does not come again goes, else its last children do": (
-        """
-        %s = stream "p"
-        %s1, %c0, %c1, %c2 = fork %s 3
-        %d1, %g = gen %c1
-        %e2, %h = gen %c2
-        %s2, %k0, %k1 = fork %s1 2
-        %l0, %i = gen %k0
-        %s3, %j = gen %s2
-        return [%g, %j]
-        """,
-        """
-        %s = stream "p"
-        %s1, %c0, %c1 = fork %s 2
-        %d1, %g = gen %c1
-        %s3, %j = gen %s1
-        return [%g, %j]
-        """,
-    ),
-    "a fork whose number a later one's children have in their paths": (
-        """
-        %s = stream "p"
-        %s1, %c0, %c1 = fork %s 2
-        %s2, %k0 = fork %s1 1
-        %l0, %i = gen %k0
-        return %i
-        """,
-        """
-        %s = stream "p"
-        %s1, %c0 = fork %s 1
-        %s2, %k0 = fork %s1 1
-        %l0, %i = gen %k0
-        return %i
-        """,
-    ),
-    "parameters that nobody reads, and what was handed on for them": (
-        """
-        %s = stream "p"
-        %s1, %g = gen %s
-        jump "turn" args=[%s1, %g, 0]
-        ^turn(%t: stream, %v: text, %i: int):
-        %j: int = compute "add" [%i, 1]
-        %e: bool = compute "lt" [%j, 3]
-        branch %e then="again" orelse="end"
-        ^again:
-        jump "turn" args=[%t, %v, %j]
-        ^end:
-        return %j
-        """,
-        """
-        jump "turn" args=[0]
-        ^turn(%i: int):
-        %j: int = compute "add" [%i, 1]
-        %e: bool = compute "lt" [%j, 3]
-        branch %e then="again" orelse="end"
-        ^again:
-        jump "turn" args=[%j]
-        ^end:
-        return %j
-        """,
-    ),
-    "pure calls after the last one that is needed; others are counted by": (
-        f"""
-        %a: text = tool "m:f" [%x] effect="pure" {SIGNED}
-        %b: text = tool "m:f" [%x] effect="pure" {SIGNED}
-        %c: text = tool "m:f" [%x] effect="pure" {SIGNED}
-        return %b
-        """,
-        f"""
-        %a: text = tool "m:f" [%x] effect="pure" {SIGNED}
-        %b: text = tool "m:f" [%x] effect="pure" {SIGNED}
-        return %b
-        """,
-    ),
-    "refused: effects, calls that may be repeated, and what ends a run": (
-        f"""
-        %s = stream "p"
-        %s1, %g = gen %s
-        %a: text = tool "m:f" [%g] effect="effect" {SIGNED}
-        %c: text = tool "m:f" [%x] effect="idempotent" {SIGNED}
-        fail "ValueError" %x
-        """,
-        None,
-    ),
-    "refused: a stream whose call is counted in the next one's path": (
-        """
-        %s = stream "p"
-        %q = stream "q" caller=%s
-        %r = stream "q" caller=%s
-        %r1, %g = gen %r
-        return %g
-        """,
-        None,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_drop_dead(case):
-    check_case("drop_dead", *CASES[case])
-
-
 BODY = """
 %s = stream "p"
 %s1, %g = gen %s name="g"
