@@ -8,7 +8,8 @@ tool that sleeps, then a function whose prompt begins with some 4,000 constant t
 cached; how long its first token takes, compiled at -O0 and with the pass `insert_prefetch`, in
 turn. Second: short requests come at random moments, alone and while long prompts are prefetched
 without a pause, the same moments both times, in turn; how long they take, against the time of a
-chunk. Third: the same on a virtual clock (`tests/virtual_clock.py`), the same on every machine.
+chunk. Third: the same on a virtual clock (`tests/support/virtual_clock.py`), the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent / "engine"))
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 import models
 import virtual_clock as clock

@@ -119,7 +119,7 @@ def run_all(arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
     """Every front end once a round, so that all see the machine alike."""
     engine = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake"]
     engine += ["--listen", "127.0.0.1:0"]
-    scripted = [sys.executable, "-P", str(ROOT / "tests" / "sglang_server.py")]
+    scripted = [sys.executable, "-P", str(ROOT / "tests" / "support" / "sglang_server.py")]
     found: dict[str, list[dict[str, float]]] = {}
     for number in range(arguments.rounds):
         with ExitStack() as stack:

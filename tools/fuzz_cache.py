@@ -1,4 +1,4 @@
-"""The long form of tests/engine/core/test_fuzz.py.
+"""The long form of tests/engine/core/fuzz/test_fuzz.py.
 
     .venv/bin/python -P tools/fuzz_cache.py --operations 1000000 --seeds 10
 
@@ -18,7 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benches/engine"))
 
-from engine.core import cache_fuzz, engine_fuzz
+from engine.core.cache import cache_fuzz
+from engine.core.fuzz import engine_fuzz
 
 
 def run(seed: int, n_operations: int, n_engines: int, kind: str) -> float:

@@ -26,12 +26,11 @@ EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 # The compiler and the executor on scripted replies; what repeats itself on another Python is left.
 TESTS = (
-    "tests/golden", "tests/ir/test_golden.py", "tests/lang/test_same_bytes.py",
-    "tests/lang/test_bytecode.py", "tests/lang/test_convert.py", "tests/lang/test_cut_texts.py",
-    "tests/lang/test_control_flow_cases.py",
-    "tests/lang/test_control_flow_places.py", "tests/lang/test_map.py", "tests/lang/test_tools.py",
-    "tests/lang/test_jit.py", "tests/lang/test_trace_check.py",
-    "tests/lang/test_in_place.py",
+    "tests/golden", "tests/ir/test_golden.py", "tests/tracing/control_flow",
+    "tests/tracing/test_same_bytes.py", "tests/tracing/test_bytecode.py",
+    "tests/tracing/test_convert.py", "tests/tracing/test_in_place.py",
+    "tests/tracing/test_trace_check.py", "tests/tracing/values/test_cut_texts.py",
+    "tests/lang/test_map.py", "tests/lang/test_tools.py", "tests/programs/test_jit.py",
 )  # fmt: skip
 
 
@@ -99,7 +98,7 @@ def run(version: str, python: str, tests: list[str]) -> tuple[bool, str]:
 def same_bytes(pythons: list[str]) -> bool:
     """Whether the same programs compile to the same files on all of them."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from lang.same_bytes import digests_elsewhere
+    from tracing.same_bytes import digests_elsewhere
 
     found = [digests_elsewhere(python, hash_seed=n) for n, python in enumerate(pythons)]
     different = [name for name in found[0] if len({each[name] for each in found}) > 1]

@@ -2,7 +2,7 @@
 
     python -P benches/engine/fairness.py [--model S] [--folder FOLDER] [--seeds 5] [--out FILE.json]
 
-First on a virtual clock (`tests/virtual_clock.py`), where the figures are the same on every
+First on a virtual clock (`tests/support/virtual_clock.py`), where the figures are the same on every
 machine; then once for real, on a model, with arrivals at 1.2 times what it takes. Policies:
 lpm with the bound on waiting, lpm without it, first come first served.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 import models
 import virtual_clock as clock

@@ -1,7 +1,7 @@
 """Templates with verdicts: reads them, makes programs of them, and judges what a pass made.
 
-Used by `benches/movement.py` and `tests/passes/test_movement.py`. The judge knows nothing of the
-rules: it compares words in front of the first argument, before and after.
+Used by `benches/movement.py` and `tests/passes/changing/test_movement.py`. The judge knows nothing
+of the rules: it compares words in front of the first argument, before and after.
 """
 
 from __future__ import annotations

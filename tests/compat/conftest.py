@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 from providers.provider_server import Ask, ProviderServer
+from sglang_server import ScriptedServer
 
 from sgc.compat.sglang import install
 from sgc.runs.endpoint import Endpoint
@@ -29,6 +30,17 @@ def stand_in() -> Iterator[ModuleType]:
     for name in [n for n in sys.modules if n.partition(".")[0] == "sglang"]:
         del sys.modules[name]
     sys.meta_path[:] = finders
+
+
+@pytest.fixture
+def sgl(stand_in: ModuleType) -> ModuleType:
+    return stand_in
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(model="Qwen/Qwen2-7B-Instruct") as running:
+        yield running
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from control_flow import outcome, replying
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random_programs
 from tests_support import asked, results
 
+from sgc.passes.pipeline import optimize
 from sgc.programs.program import Program
 from sgc.runs.endpoints import Runtime
 from sgc.runtime.executor.run.options import RunOptions
@@ -20,7 +21,7 @@ def both(seed: int, endpoint, options: RunOptions) -> None:
     interpreted = function.run_once(ARGUMENTS, options, endpoint)
     graph = trace(function)
     for level in (0, 1):
-        program = Program(graph) if level == 0 else function.compile(check=False)
+        program = Program(optimize(graph, level))
         compiled = program.run_once(ARGUMENTS, options, endpoint)
         assert results(compiled) == results(interpreted), f"seed {seed} at -O{level}"
         if level == 0:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from executor.logged_runs import DONE
+from executor.log.logged_runs import DONE
 from sglang_server import ScriptedServer
 
 from sgc.runtime.executor.backends.sglang import http as sglang_http

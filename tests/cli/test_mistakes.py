@@ -1,0 +1,155 @@
+"""One clear message and exit code per mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from cli.conftest import SGC, TIP
+from tests_support import written
+
+from sgc.ir.file.sgir import to_bytes
+from sgc.ir.text.parser import parse
+from sgc.programs.program import load
+
+
+def test_entry_rules(sgc_command, tmp_path):
+    one, two = (
+        "@sgc.function\ndef {}(s):\n    s += 'x'\n",
+        "@sgc.function\ndef other(s):\n    s += 'y'\n",
+    )
+    cases = {
+        "only.py": one.format("a"),
+        "b.py": one.format("main") + two,
+        "c.py": one.format("c") + two,
+    }
+    for name, body in cases.items():
+        assert "const" in sgc_command("compile", written(tmp_path, body, name))[1]
+    several = written(tmp_path, one.format("a") + two, "d.py")
+    code, _, err = sgc_command("compile", several)
+    assert code == 2
+    assert "there are: a, other" in err
+    assert '"y"' in sgc_command("compile", f"{several}:other")[1]
+    code, _, err = sgc_command("compile", f"{several}:missing")
+    assert code == 2
+    assert "no @sgc.function 'missing'" in err
+    none = written(tmp_path, "x = 1\n", "e.py")
+    assert "no @sgc.function in it" in sgc_command("compile", none)[2]
+
+
+def changed(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def newer(data: bytes) -> bytes:
+    return data[:4] + b"\x63\x00" + data[6:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[: len(data) // 2], "truncated"),
+        (changed, "altered"),
+        (newer, "version"),
+        (lambda data: b"", "empty"),
+        (lambda data: b"not a program at all, but some text", "begins with"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run"], ["dump"], ["verify"]])
+def test_damaged_files(sgc_command, tip, damage, message, command):
+    tip.write_bytes(damage(tip.read_bytes()))
+    code, out, err = sgc_command(*command, "tip.sgir")
+    assert (code, out) == (1, "")
+    assert message in err
+    assert "tip.sgir" in err
+
+
+BAD = {
+    "missing program": (["run", "missing.sgir"], 1, "missing.sgir"),
+    "missing source": (["compile", "missing.py"], 1, "missing.py: no such file"),
+    "a folder": (["run", "."], 1, "folder"),
+    "missing argument": (["run", "tip.sgir"], 2, "missing argument 'topic' (text)"),
+    "surplus argument": (["run", "tip.sgir", "--arg", "topic=a", "--arg", "x=b"], 2, "unknown argument 'x'"),
+    "wrong type": (["run", "tip.sgir", "--args", '{"topic": 3}'], 2, "'topic' must be text, found int 3"),
+    "twice": (["run", "tip.sgir", "--args", '{"topic": "a"}', "--arg", "topic=b"], 2, "--args and by --arg"),
+    "not JSON": (["run", "tip.sgir", "--args", "{topic}"], 2, "not valid JSON"),
+    "not an object": (["run", "tip.sgir", "--args", "[1]"], 2, "expected a JSON object"),
+    "no such file": (["run", "tip.sgir", "--args", "@nope.json"], 1, "nope.json"),
+    "not a pair": (["run", "tip.sgir", "--arg", "topic"], 2, "expected NAME=VALUE"),
+    "unreachable": (["run", "tip.sgir", "--arg", "topic=a", "--engine", "unix:nobody.sock"], 1, "nobody.sock"),
+    "unreachable port": (["run", "tip.sgir", "--arg", "topic=a", "--engine", "grpc://127.0.0.1:9"], 1, "127.0.0.1:9"),
+    "bad address": (["run", "tip.sgir", "--arg", "topic=a", "--engine", "http://x"], 2, "unknown engine address"),
+    "engine and model": (["run", "tip.sgir", "--arg", "topic=a", "--engine", "unix:x", "--model", "fake"], 2, "--model"),
+    "unknown model": (["run", "tip.sgir", "--arg", "topic=a", "--model", "./no/such"], 1, "no/such"),
+    "interpret a file": (["run", "tip.sgir", "--interpret"], 2, "needs the Python source"),
+    "bad temperature": (["run", "tip.sgir", "--arg", "topic=a", "--temperature", "-1", "--model", "fake"], 2, "temperature must be from 0"),
+    "unknown pass": (["compile", TIP, "--passes", "nope"], 2, "there is no pass 'nope'"),
+    "unknown print-after": (["compile", TIP, "--print-after", "nope"], 2, "there is no pass 'nope'"),
+    "unknown bind": (["compile", TIP, "--bind", "x=1"], 2, "no argument 'x' to bind"),
+    "unwritable": (["compile", TIP, "-o", "no/such/folder.sgir"], 1, "no/such"),
+    "output is source": (["compile", TIP, "-o", "prog.py"], 2, "must not replace Python source"),
+    "output is a folder": (["compile", TIP, "-o", "."], 2, "found the folder"),
+    "no JSON number": (["run", "tip.sgir", "--args", '{"topic": NaN}'], 2, "NaN is no JSON"),
+    "too deep": (["run", "tip.sgir", "--args", "[" * 50_000], 2, "--args: not valid JSON"),
+    "half a character": (["run", "tip.sgir", "--args", '{"topic": "\\ud800"}'], 2, "not valid Unicode"),
+    "timeline nowhere": (["run", "tip.sgir", "--arg", "topic=a", "--trace", "no/such/t.json"], 2, "--trace no/such/t.json"),
+    "unknown command": (["frobnicate"], 2, "No such command"),
+    "unknown option": (["run", "tip.sgir", "--frobnicate"], 2, "No such option"),
+    "public without token": (["serve", "--model", "fake", "--listen", "0.0.0.0:0"], 2, "token"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_message(sgc_command, tip, case):
+    argv, expected, message = BAD[case]
+    code, out, err = sgc_command(*argv)
+    assert message in err
+    assert (code, out) == (expected, "")
+
+
+SOURCES = {
+    "loop": ("@sgc.function\ndef p(s, x):\n    for c in x:\n        s += c\n", "prog.py:4: a loop over the characters of x"),
+    "name too early": ("@sgc.function\ndef p(s):\n    s += s['later']\n", "prog.py:4: no variable 'later'"),
+    "raises": ("@sgc.function\ndef p(s):\n    s += 1 / 0\n", "prog.py:4: the program raised ZeroDivisionError"),
+    "syntax": ("def p(:\n", "prog.py:2: not valid Python"),
+    "import": ("import no_such_module\n", "prog.py:2: importing the program failed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_programs_that_cannot_be_compiled_name_the_line(sgc_command, tmp_path, case):
+    body, message = SOURCES[case]
+    code, out, err = sgc_command("compile", written(tmp_path, body), "-o", "p.sgir")
+    assert message in err
+    assert (code, out) == (1, "")
+    assert not (tmp_path / "p.sgir").exists()
+
+
+def test_a_prompt_longer_than_the_context(sgc_command, tmp_path):
+    path = written(tmp_path, "@sgc.function\ndef p(s, x):\n    s += x + sgc.gen('g')\n")
+    (tmp_path / "a.json").write_text(json.dumps({"x": "word " * 50_000}))
+    code, _, err = sgc_command("run", path, "--args", "@a.json", "--model", "fake")
+    assert code == 1
+    assert "prog.py:4" in err
+    assert "context" in err
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    run = [*SGC, "compile", "missing.py", "--debug"]
+    done = subprocess.run(
+        run, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "missing.py: no such file" in done.stderr
+
+
+def test_a_file_with_hostile_contents_runs_nothing(sgc_command, tip, tmp_path):
+    """Names in a file are data: a program called like a module imports nothing."""
+    graph = parse(load(tip).text().replace("@tip_suggestion", "@os.system"))
+    (tmp_path / "h.sgir").write_bytes(to_bytes(graph))
+    before = set(sys.modules)
+    assert sgc_command("verify", "h.sgir")[0] == 0
+    assert not {m for m in set(sys.modules) - before if not m.startswith(("sgc", "encodings"))}

@@ -1,0 +1,132 @@
+"""`sgc run`: arguments, output, and where the interpreter goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli.conftest import TIP
+from tests_support import written
+
+from sgc.tracing import tracer
+from sgc.tracing.paths.explore import Budget
+
+
+def test_run_from_a_file_in_an_empty_folder_equals_interpreting(sgc_command, tip):
+    arguments = ["--args", '{"topic": "staying healthy"}', "--json", "--model", "fake"]
+    for extra in (["--seed", "3"], ["--seed", "3", "--temperature", "0"]):
+        compiled = json.loads(sgc_command("run", "tip.sgir", *arguments, *extra)[1])
+        source = json.loads(sgc_command("run", TIP, "--interpret", *arguments, *extra)[1])
+        for found in (compiled, source):
+            assert set(found["stats"]) >= {
+                "requests", "prompt_tokens", "cached_tokens", "computed_tokens",
+                "completion_tokens", "wall_s",
+            }  # fmt: skip
+            stats = found.pop("stats")
+            assert stats["prompt_tokens"] == stats["cached_tokens"] + stats["computed_tokens"]
+        assert compiled == source
+        assert set(compiled) == {"program", "text", "variables", "return", "streams"}
+
+
+def test_stream_and_text_show_the_same(sgc_command, tip):
+    arguments = ["run", "tip.sgir", "--arg", "topic=tea", "--seed", "1", "--model", "fake"]
+    _, shown, err = sgc_command(*arguments)
+    assert "5 requests, " in err
+    assert "seed 1" in err
+    _, streamed, _ = sgc_command(*arguments, "--stream")
+    assert streamed == shown
+    _, out, err = sgc_command(*arguments, "--stream", "--json")
+    assert json.loads(out)["text"] + "\n" == shown == err
+
+
+def test_trace_file_is_a_chrome_trace(sgc_command, tip, tmp_path):
+    code, _, _ = sgc_command(
+        "run", "tip.sgir", "--arg", "topic=tea", "--model", "fake", "--trace", "t.json"
+    )
+    assert code == 0
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert {event["name"] for event in events} >= {"tip_1", "paragraph", "summary"}
+
+
+def test_arguments_are_read_as_their_types(sgc_command, tmp_path):
+    path = written(
+        tmp_path,
+        "@sgc.function\n"
+        "def p(s, t, n: int, f: float = 0.5, xs: list[str] = ['d']):\n"
+        "    s += f'{t} {n} {f}'\n"
+        "    return n\n",
+    )
+    (tmp_path / "args.json").write_text('{"t": "5"}')
+    arguments = ["--args", "@args.json", "--arg", "n=7", "--model", "fake", "--json"]
+    found = json.loads(sgc_command("run", path, *arguments)[1])
+    assert (found["text"], found["return"]) == ("5 7 0.5", 7)
+
+
+def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
+    path = written(tmp_path, "@sgc.function\ndef p(s, xs: list):\n    s += '-'.join(xs)\n")
+    run = ["run", path, "--interpret", "--model", "fake", "-q", "--arg"]
+    assert sgc_command(*run, 'xs=["a", "b"]')[1] == "a-b\n"
+    code, _, err = sgc_command(*run, 'xs=["a"')
+    assert code == 2
+    assert "expected json as JSON" in err
+    code, _, err = sgc_command("compile", path, "--bind", 'xs=["a"')
+    assert code == 2
+
+
+def test_a_list_argument_that_is_too_deep(sgc_command, tmp_path):
+    prog = written(tmp_path, "@sgc.function\ndef p(s, x: list[str]):\n    s += sgc.join('', x)\n")
+    code, out, err = sgc_command("run", prog, "--model", "fake", "--arg", "x=" + "[" * 50_000)
+    assert (code, out) == (2, "")
+    assert "--arg x: expected list[text] as JSON" in err
+    assert len(err) < 500
+
+
+MANY_WAYS = """
+@sgc.function
+def program(s, q: str):
+    s += q
+    kept = []
+    for n in range(12):
+        s += sgc.gen(f"x{n}", max_tokens=4)
+        if s[f"x{n}"] == "keep":
+            kept.append(n)
+    s += f" {kept}"
+"""
+
+
+@pytest.fixture
+def small_budget(monkeypatch):
+    """Programs of few paths are over it."""
+    monkeypatch.setattr(tracer, "Budget", lambda: Budget(runs=30))
+
+
+@pytest.mark.usefixtures("small_budget")
+def test_a_run_goes_on_in_the_source_and_nothing_is_asked_twice(sgc_command, tmp_path):
+    source = written(tmp_path, MANY_WAYS)
+    assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
+    asked = ("--arg", "q=hello", "--model", "fake", "--seed", "3", "--json")
+    texts = []
+    for how in ((source, "--no-check"), ("p.sgir", "--source", source), (source, "--interpret")):
+        code, out, _ = sgc_command("run", *how, *asked)
+        found = json.loads(out)
+        texts.append(found["text"])
+        assert (code, found["stats"]["requests"]) == (0, 12)
+    assert len(set(texts)) == 1
+    code, _, err = sgc_command("run", "p.sgir", *asked)
+    assert code == 1
+    assert "this path of the program was not compiled" in err
+    assert "--source" in err
+
+
+@pytest.mark.usefixtures("small_budget")
+def test_the_source_must_be_what_was_compiled(sgc_command, tmp_path):
+    source = written(tmp_path, MANY_WAYS)
+    assert sgc_command("compile", source, "-o", "p.sgir", "--no-check")[0] == 0
+    written(tmp_path, MANY_WAYS.replace("range(12)", "range(11)"))
+    code, _, err = sgc_command("run", "p.sgir", "--source", source, "--arg", "q=x")
+    assert code == 1
+    assert "'program' changed since program was compiled" in err
+    assert "compile it again" in err
+    code, _, err = sgc_command("run", source, "--source", source, "--arg", "q=x")
+    assert code == 2
+    assert "this is Python already" in err

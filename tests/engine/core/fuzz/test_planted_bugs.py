@@ -1,0 +1,69 @@
+"""The detectors are themselves tested: each planted bug must make one of them complain."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+from engine.core.cache import cache_fuzz
+from engine.core.fuzz import engine_fuzz, planted_bugs
+from engine.core.fuzz.planted_bugs import BUGS
+
+N_OPERATIONS, N_ENGINES = 2000, 30
+make_case = cache(engine_fuzz.make_case)
+
+
+def random_engines() -> None:
+    for seed in range(N_ENGINES):
+        requests, setup, right = make_case(seed)
+        engine_fuzz.check_all(requests, setup, right, seed)
+
+
+DETECTORS: dict[str, Callable[[], None]] = {
+    "tree and pool against a dictionary": partial(cache_fuzz.run, 0, N_OPERATIONS),
+    "random engines against the naive model": random_engines,
+}
+
+
+def complaint() -> str | None:
+    """Which detector found something, and what."""
+    for name, detect in DETECTORS.items():
+        try:
+            detect()
+        except Exception as error:
+            return f"{name}: {_describe(error)}"
+    return None
+
+
+def _describe(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    assert place.filename != planted_bugs.__file__, f"badly planted: {error!r}"
+    message = " ".join(str(error).split())[:100]
+    return f"{type(error).__name__} {message} ({Path(place.filename).name}, {place.name})"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cases_made_before_anything_is_planted() -> None:
+    for seed in range(N_ENGINES):
+        make_case(seed)
+
+
+def test_planted_bugs_are_found() -> None:
+    """All but one at most; a run with -s says which detector found each."""
+    found: dict[str, str | None] = {}
+    for name, plant in BUGS.items():
+        with pytest.MonkeyPatch.context() as patches:
+            plant(lambda owner, at, make, p=patches: p.setattr(owner, at, make(getattr(owner, at))))
+            found[name] = complaint()
+        print(f"{name}: {found[name]}")
+    missed = [name for name, what in found.items() if what is None]
+    assert len(BUGS) >= 20
+    assert len(missed) <= 1, f"not found: {missed}"
+
+
+def test_nothing_stays_planted() -> None:
+    """And the detectors are quiet where nothing is planted."""
+    assert complaint() is None

@@ -1,0 +1,175 @@
+"""Loops: where they close, what grows in them, and when a run would not end."""
+
+from __future__ import annotations
+
+from control_flow import agree
+
+import sgc
+from sgc.tracing.paths.explore import BUILT, Budget, Report
+from sgc.tracing.tracer import trace
+
+YES_NO = ["yes", "no"]
+
+
+def plus(a, b):
+    return a + b
+
+
+def test_a_loop_after_a_comprehension_over_turns():
+    @sgc.function
+    def program(s, q: str):
+        s += q
+        first = next(i for i in sgc.turns(2))
+        for _ in range(3):
+            s += sgc.gen("x")
+            if s["x"] == "yes":
+                s += "!"
+        s += f"{first}" + sgc.gen("z")
+
+    agree(program, YES_NO, q="x")
+
+
+def test_chains_walruses_and_guards():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x")
+        if 1 < (n := len(s["x"])) < 4:
+            s += f"short {n}"
+        match s["x"]:
+            case "a" | "ab" if len(q) > 3:
+                s += "never"
+            case word if len(word) > 2:
+                s += "long"
+            case _:
+                s += "else"
+        words = ("b", "ab") if s["x"] in ("a", "abc") else ("c",)
+        s += words[0] + ("L" if s["x"] in words else "R") + sgc.gen("z")
+
+    agree(program, ["a", "ab", "abc", "abcd"], q="x", n=20)
+
+
+def test_the_order_of_a_dict():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x")
+        found = {}
+        if s["x"] == "yes":
+            found["a"] = 1
+            found["b"] = 2
+        else:
+            found["b"] = 2
+            found["a"] = 1
+        s += "then"
+        s += ",".join(found) + sgc.gen("z")
+
+    agree(program, YES_NO, q="x")
+
+
+def test_decisions_inside_expressions():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x")
+        s += f"<{'L' if s['x'] == 'yes' else 'R'}>" + sgc.gen("y")
+        s += plus("l" if s["y"] == "yes" else "r", q)
+        words = [w for w in ("a", "yes", "b") if s["y"] == w or w == "b"]
+        s += "".join(words) + sgc.gen("z")
+
+    agree(program, YES_NO, q="x", n=20)
+
+
+def test_a_loop_whose_body_is_long():
+    @sgc.function
+    def program(s, q: str):
+        s += q
+        for _ in range(3):
+            s += sgc.gen("x")
+            if s["x"] == "yes":
+                s += "!"
+            s += s["x"] + "0" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "1" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "2" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "3" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "4" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "5" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "6" + s["x"] + s["x"] + s["x"]
+            s += s["x"] + "7" + s["x"] + s["x"] + s["x"]
+        s += sgc.gen("z")
+
+    agree(program, YES_NO, q="x")
+
+
+def test_a_run_that_would_not_end():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x")
+        n = 0
+        while s["x"] != "yes":
+            n += 1
+            s += sgc.gen("x")
+        s += f"{n}"
+
+    graph = trace(program, budget=Budget(nodes=200))
+    assert any(node.op == "deopt" for node in graph.nodes())
+
+
+def test_a_way_that_knows_more_closes_its_loop():
+    """It comes to a statement where a way that knows less has been, which it does not fit."""
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a")
+        if len(s["a"]) > 2:
+            word = s["a"]
+        else:
+            s += "how many" + sgc.gen("b", regex="[0-9]+", max_tokens=3)
+            word = s["b"]
+        for _ in sgc.turns(2):
+            s += "pick" + sgc.select("c", choices=["yes", "no"])
+        s += word
+
+    report = Report()
+    trace(program, report=report, is_full=True)
+    assert report.n_runs < 10
+    agree(program, ("yes", "no", "7", "12"), q="ab")
+
+
+def test_what_grows_in_a_loop_is_work():
+    """Each turn goes over all that has grown, so a few nodes may cost as much as ever so many."""
+
+    @sgc.function
+    def text_that_grows(s, q: str):
+        text = ""
+        for _ in sgc.turns(3):
+            s += q + sgc.gen("x")
+            text += s["x"] + ","
+        s += text
+
+    @sgc.function
+    def list_that_grows(s, q: str):
+        texts = []
+        for _ in sgc.turns(3):
+            s += q + sgc.gen("x")
+            texts.append(s["x"])
+        s += sgc.join("/", texts)
+
+    for program in (text_that_grows, list_that_grows):
+        report = Report()
+        graph = trace(program, budget=Budget(work=50_000), report=report)
+        assert "steps of tracing" in report.deopt
+        assert graph.n_nodes * BUILT < 0.8 * report.work
+        assert report.work < 80_000
+
+
+def test_a_while_with_a_call_in_its_condition():
+    def more(s):
+        s += sgc.gen("x")
+        return s["x"] != "yes"
+
+    @sgc.function
+    def program(s, q: str):
+        s += q
+        while more(s):
+            s += "again"
+        s += sgc.gen("z")
+
+    agree(program, YES_NO, q="x")

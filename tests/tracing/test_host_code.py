@@ -1,0 +1,208 @@
+"""Python that needs a value while tracing that is known only at run time says what to write."""
+
+from __future__ import annotations
+
+import pytest
+from tests_support import run_both
+
+import sgc
+from sgc.errors import SgcError, TraceError, UsageError
+from sgc.tracing.tracer import trace
+
+
+def evaluates(s, x):
+    s += x + sgc.gen("a")
+    s += str(calculated(s["a"]))
+
+
+def calculated(expression: str) -> object:
+    return eval(expression)
+
+
+def evaluates_an_f_string(s, x):
+    s += str(eval(f"{x} + 1"))
+
+
+def executes(s, x):
+    exec(x)
+    s += x
+
+
+def compiles(s, x):
+    s += str(compile(x, "x", "eval"))
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (evaluates, calculated.__code__.co_firstlineno + 1),
+        (evaluates_an_f_string, evaluates_an_f_string.__code__.co_firstlineno + 1),
+        (executes, executes.__code__.co_firstlineno + 1),
+        (compiles, compiles.__code__.co_firstlineno + 1),
+    ],
+)
+def test_running_a_generated_text_is_refused_with_its_line(body, line):
+    with pytest.raises(
+        TraceError, match=r"known only when the program runs\n.*@sgc\.tool"
+    ) as caught:
+        sgc.function(body).compile()
+    assert caught.value.where == f"test_host_code.py:{line}"
+
+
+def test_opening_a_file_named_by_a_generated_text_is_refused_with_its_line():
+    def body(s, x):
+        with open(x) as found:
+            s += found.read()
+
+    with pytest.raises(TraceError, match=r"named by a value.*\n.*@sgc\.tool") as caught:
+        sgc.function(body).compile()
+    assert caught.value.where == f"test_host_code.py:{body.__code__.co_firstlineno + 1}"
+
+
+def test_plain_text_is_evaluated_with_the_names_of_its_caller(scripted):
+    @sgc.function
+    def program(s, x):
+        local = 4
+        s += x + str(eval("local + len(LETTERS)")) + str(eval("a + 1", {"a": local}))
+
+    assert run_both(program, scripted(), x="b").text() == "b75"
+
+
+LETTERS = "abc"
+
+
+@pytest.mark.parametrize(
+    ("size", "hint"),
+    [
+        (lambda s, n: n, "--bind n=N"),
+        (lambda s, n: int(s["k"]), "fork as many as there can be"),
+        (lambda s, n: "1" + f"{s['k']}", "fork as many as there can be"),
+    ],
+)
+def test_a_fork_of_unknown_size_is_refused_with_its_line(size, hint):
+    def body(s, n: int):
+        s += sgc.gen_int("k")
+        s.fork(size(s, n))
+
+    with pytest.raises(TraceError, match=r"fork\(\) into a number of streams known only") as caught:
+        sgc.function(body).compile()
+    assert caught.value.where == f"test_host_code.py:{body.__code__.co_firstlineno + 2}"
+    assert hint in caught.value.hint
+
+
+def test_frames_of_unknown_number_are_refused_with_their_line():
+    def body(s, path, n: int):
+        s += sgc.video(path, n)
+
+    with pytest.raises(TraceError, match="a video of a number of frames known only") as caught:
+        sgc.function(body).compile()
+    assert caught.value.where == f"test_host_code.py:{body.__code__.co_firstlineno + 1}"
+    assert "--bind n=N" in caught.value.hint
+
+
+def names_by_turn(s, n):
+    s += sgc.gen("t")
+    for i, _ in enumerate(s["t"].split(" ")):
+        s += sgc.gen(f"x{i}")
+
+
+def names_by_value(s, n):
+    s += sgc.gen("t")
+    s["no"] = 1
+    s[s["t"]] = 1
+
+
+@pytest.mark.parametrize("body", [names_by_turn, names_by_value])
+def test_a_name_made_of_an_unknown_value_is_refused_with_its_line(body):
+    with pytest.raises(TraceError, match="a name made of a value known only") as caught:
+        sgc.function(body).compile()
+    assert caught.value.where == f"test_host_code.py:{body.__code__.co_firstlineno + 3}"
+
+
+def test_an_index_known_only_at_run_time_says_how_to_pick():
+    def body(s, n):
+        s += sgc.gen_int("k")
+        s += ["a", "b"][int(s["k"])]
+
+    with pytest.raises(TraceError, match="to pick one of a list, compare") as caught:
+        sgc.function(body).compile()
+    assert "--bind" not in caught.value.hint, "it is no argument"
+
+
+@pytest.mark.parametrize("make", [lambda x: [f"{x} b"], lambda x: [x], lambda x: {"k": x}])
+def test_messages_show_no_markers(make):
+    def body(s, x):
+        s += make(x)
+
+    with pytest.raises(UsageError) as caught:
+        sgc.function(body).compile()
+    assert "{…}" in caught.value.message
+    assert not any(mark in caught.value.message for mark in ("\ufdd0", "\ufdd1", "fdd0"))
+
+
+TABLE = {"en/low": "Hello", "de/high": "Hallo"}
+
+
+LABELS = {"spam", "eggs"}
+
+
+def in_global_set(s, x):
+    s += "known" if f"{x}" in LABELS else "new"
+
+
+def table_of_two(s, lang, level):
+    s += TABLE.get(f"{lang}/{level}", "unknown")
+
+
+def name_from_argument(s, x):
+    s += sgc.gen(f"{x}_out")
+
+
+def key_from_argument(s, x):
+    s += x
+    return {f"{x}!": 1}
+
+
+def role_from_argument(s, x):
+    s += sgc.role(x, "hi")
+
+
+def stop_number(s, x):
+    s += x + sgc.gen("g", stop=5)
+
+
+@pytest.mark.full_check
+@pytest.mark.parametrize(
+    "body",
+    [
+        key_from_argument,
+        role_from_argument,
+        stop_number,
+        in_global_set,
+        table_of_two,
+        name_from_argument,
+    ],
+)
+def test_is_refused(body):
+    with pytest.raises(SgcError):
+        sgc.function(body).compile()
+
+
+def test_what_a_body_prints_is_printed_once(capsys):
+    @sgc.function
+    def program(s, x):
+        print("hello", x)
+        print("plain")
+        s += x
+
+    program.compile()
+    assert capsys.readouterr().out == "plain\n"
+
+
+def test_noncharacters_in_a_program_are_text(scripted):
+    @sgc.function
+    def program(s, x):
+        s += "\ufdd00\ufdd1" + x
+
+    with pytest.raises(TraceError, match="another trace"):
+        trace(program)
