@@ -2,7 +2,7 @@
 
 `python -m` runs `sgc/__init__.py` first, and with it imports all that programs are written with:
 a tenth of a second, in each of an engine's processes, one after the other. The engine uses
-nothing of it (tests/repository/test_layers.py holds that), so here `sgc` is found and not run. It is that
+nothing of it (`test_layers.py` holds that), so here `sgc` is found and not run. It is that
 of the folder given, whatever is on the import path.
 
 While modules are imported Python would look through all of them again and again for garbage that

@@ -15,12 +15,12 @@ from sgc.core.session import current_session
 from sgc.errors import UsageError
 from sgc.runs.endpoint import Endpoint, require
 from sgc.runs.providers import connect_provider
+from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.loop import shared
 
 SCHEMES = ("grpc://", "grpcs://", "unix:")
 SGLANG_SCHEMES = ("sglang+http://", "sglang+https://")
-PROVIDER_SCHEMES = ("openai:", "anthropic:", "openai+http://", "openai+https://")
 
 
 class RemoteEngine(Endpoint):

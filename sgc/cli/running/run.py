@@ -22,8 +22,9 @@ from sgc.errors import UsageError
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program, refuse_dead
 from sgc.runs.endpoint import Endpoint
-from sgc.runs.endpoints import PROVIDER_SCHEMES, Runtime, connect
+from sgc.runs.endpoints import Runtime, connect
 from sgc.runs.options import make_options
+from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.log.run_log import RunLog
 from sgc.runtime.executor.log.timeline import chrome_trace

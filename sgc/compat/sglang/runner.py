@@ -12,7 +12,8 @@ from typing import Any
 from sgc.compat.sglang.importing import install
 from sgc.errors import SgcError, UsageError
 from sgc.runs.endpoint import Endpoint
-from sgc.runs.endpoints import PROVIDER_SCHEMES, set_default_backend
+from sgc.runs.endpoints import set_default_backend
+from sgc.runtime.executor.backends.providers.wire.addresses import SCHEMES as PROVIDER_SCHEMES
 
 
 def run_script(

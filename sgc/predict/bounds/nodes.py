@@ -98,24 +98,15 @@ class PlainNodes:
         try:
             made = getattr(self, f"on_{node.op}", self._any)(node)
         except (ValueError, OverflowError):  # a literal that no run can take: it ends here
-            made = self._any(node)
+            made = self.on_unset(node)
         for result, value in zip(node.results, made.values, strict=True):
             self.set(result.name, value)
         return made
 
     def _any(self, node: Node) -> Made:
-        """An op that is not looked into: its results are no longer than its operands together."""
-        operands = [self._bound(operand) for _, operand in node.fields]
-        total = sum(operand.tokens for operand in operands)
-        why = next((operand.why for operand in operands if operand.why), "")
-        streams = [v for _, o in node.fields if isinstance(v := self.of(o), Stream)]
-        values: list[Value] = []
-        for result in node.results:
-            if str(result.type) == "stream" and streams:
-                values.append(replace(streams[0], tokens=total, prev=None, added=0.0, why=why))
-            else:
-                values.append(Bound(total, why=why))
-        return Made(tuple(values))
+        """An op without a rule: its results may be of any length."""
+        why = f"{node.loc or node.op}: what `{node.op}` makes may be of any length"
+        return Made(tuple(anything(result.type, why) for result in node.results))
 
     # -- streams --------------------------------------------------------------------------
 
@@ -242,8 +233,8 @@ class PlainNodes:
         return Made(attempted(node.text("fn"), self._items(node, "args")))
 
     def on_unset(self, node: Node) -> Made:
-        is_stream = str(node.results[0].type) == "stream"
-        return Made((Stream() if is_stream else Bound(),))
+        is_stream = [str(result.type) == "stream" for result in node.results]
+        return Made(tuple(Stream() if each else Bound() for each in is_stream))
 
     def on_ended(self, node: Node) -> Made:
         return Made((self._bound(node.get("test")),))

@@ -11,21 +11,21 @@ from enum import Enum
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from sgc.core.markers import has_marker, split_markers
+from sgc.core.markers import has_marker
 from sgc.core.places import innermost_user_loc
 from sgc.core.symbols import Symbol
 from sgc.lang.definition import Definition
 from sgc.tracing.code.bytecode import Slot, info_of
 from sgc.tracing.code.frames import Opaque, called, stack_of
 from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
+from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known
 
 if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
-
-from sgc.tracing.paths.snapshot import Part, Snapshot
 
 MAX_VALUES = 20_000
 _HEAP_TYPE = 1 << 9
@@ -183,7 +183,7 @@ class Reader:
             self._tokens.append((str, plain))
             return
         self._tokens.append((type(text), "pieces"))
-        for piece in split_markers(plain):
+        for piece in pieces_of(plain):
             if isinstance(piece, str):
                 self._tokens.append(piece)
             else:

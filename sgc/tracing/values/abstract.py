@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgc.core.markers import has_marker, split_markers
+from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Kind
@@ -17,6 +17,7 @@ from sgc.tracing.values.abstract_json import AbstractJson
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_text import AbstractText
+from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.recorder import Recorder
 
 AbstractFlag = AbstractBool
@@ -62,14 +63,3 @@ def is_abstract(value: Any) -> bool:
 def marked(text: Any) -> bool:
     """Whether a plain string carries abstract values."""
     return type(text) is str and has_marker(text)
-
-
-def pieces_of(text: str) -> list[str | int]:
-    """The pieces of a marked text; stops the trace at a marker that was cut apart."""
-    try:
-        return split_markers(str.__str__(text))
-    except ValueError:
-        stop(
-            "a text was cut or changed through a value known only when the program runs",
-            hint="use the value whole; " + INTERPRET,
-        )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import has_marker, split_markers
+from sgc.core.stops import INTERPRET, stop
 from sgc.errors import SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.types import Type
@@ -97,9 +98,20 @@ def _given(session: Recorder, value: Any) -> Any:
     return float(value) if isinstance(value, float) else value
 
 
+def pieces_of(text: str) -> list[str | int]:
+    """The pieces of a marked text; stops the trace at a marker that was cut apart."""
+    try:
+        return split_markers(str.__str__(text))
+    except ValueError:
+        stop(
+            "a text was cut or changed through a value known only when the program runs",
+            hint="use the value whole; " + INTERPRET,
+        )
+
+
 def _lone_marker(text: str) -> int | None:
     """The number of the marker that a text consists of, if that is all."""
-    pieces = split_markers(str.__str__(text))
+    pieces = pieces_of(text)
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], int) else None
 
 

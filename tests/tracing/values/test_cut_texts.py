@@ -7,6 +7,8 @@ check, which could guess the right values. `pytest -m slow -k cut_texts` does al
 
 from __future__ import annotations
 
+import csv
+import io
 import linecache
 import operator
 from collections import Counter
@@ -116,3 +118,30 @@ def test_the_check_tries_equal_texts():
 
     with pytest.raises(TraceError):
         sgc.function(program).compile()
+
+
+def read_rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@sgc.function
+def cut_by_a_library(s, table: str):
+    for row in read_rows("name,age\n" + table):
+        s += row["name"] or "" + sgc.gen("a", max_tokens=2)
+
+
+@sgc.function
+def cut_and_handled(s, table: str):
+    for row in read_rows("name,age\n" + table):
+        try:
+            age = int(row["name"])
+        except ValueError:
+            age = 0
+        s += f"{age}" + sgc.gen("a", max_tokens=2)
+
+
+@pytest.mark.parametrize("function", [cut_by_a_library, cut_and_handled])
+def test_a_text_that_a_library_has_cut_is_refused(function: Any) -> None:
+    """Not by an error that the program's own `except` takes, nor by one of the tracer's."""
+    with pytest.raises(TraceError, match="cut or changed through a value known only"):
+        function.compile()

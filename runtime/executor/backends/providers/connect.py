@@ -23,6 +23,9 @@ from sgc.runtime.executor.backends.providers.models.models import (
 )
 from sgc.runtime.executor.backends.providers.models.prices import read_prices
 from sgc.runtime.executor.backends.providers.wire.addresses import (
+    COMPATIBLE,
+    SCHEMES,
+    VENDORS,
     address_of,
     checked_address,
     is_trusted,
@@ -31,8 +34,6 @@ from sgc.runtime.executor.backends.providers.wire.addresses import (
 from sgc.runtime.executor.backends.providers.wire.limits import LimitSettings
 from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings, check_settings
 
-COMPATIBLE = ("openai+http://", "openai+https://")
-SCHEMES = ("openai:", "anthropic:")
 WRONG_ADDRESS = (
     "the address of a server like OpenAI's is openai+http://HOST:PORT/v1#MODEL?OPTION=VALUE"
 )
@@ -65,7 +66,7 @@ class Target:
 
 
 def is_provider(uri: str) -> bool:
-    return uri.startswith((*COMPATIBLE, *SCHEMES))
+    return uri.startswith(SCHEMES)
 
 
 def parse_target(uri: str, key: str | None = None) -> Target:
@@ -82,7 +83,7 @@ def parse_target(uri: str, key: str | None = None) -> Target:
 def facts_of(uri: str) -> Facts:
     """Returns the facts of `openai:MODEL` or `anthropic:MODEL`, without a key or a request."""
     _, _, rest = uri.partition(":")
-    if not uri.startswith(SCHEMES) or not rest.partition("?")[0]:
+    if not uri.startswith(VENDORS) or not rest.partition("?")[0]:
         raise UsageError(
             f"expected a provider's model, found {uri!r}", hint="openai:MODEL or anthropic:MODEL"
         )
@@ -171,7 +172,7 @@ async def open_backend(
     else:
         from sgc.runtime.executor.backends.providers.openai.api import OpenAIApi
 
-        is_ours = target.provider == "openai" and is_trusted("openai", target.base_url)
+        is_ours = target.provider != "compatible" and is_trusted(target.provider, target.base_url)
         api = OpenAIApi(target.base_url, target.key, timeout_s, n_room, is_ours, sdk)
     try:
         owner = ""

@@ -213,7 +213,7 @@ def _rows(
         kind = next((name for name, row in servers.items() if owned_by in row["owned_by"]), None)
     if kind is not None and choices.like is None:
         return _merged(_table()["compatible"]["default"], servers[kind])
-    vendor = _table()["anthropic" if provider == "anthropic" else "openai"]
+    vendor = _table()["openai" if provider == "compatible" else provider]
     own = _entry(vendor, choices.like or model)
     if own is None and choices.like is not None:
         raise UsageError(

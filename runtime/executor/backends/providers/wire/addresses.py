@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 from sgc.errors import UsageError
 
 OWN = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+COMPATIBLE = ("openai+http://", "openai+https://")
+VENDORS = tuple(f"{name}:" for name in OWN)
+SCHEMES = (*VENDORS, *COMPATIBLE)
 
 
 def address_of(provider: str, base_url: str | None) -> str:
@@ -21,7 +24,8 @@ def address_of(provider: str, base_url: str | None) -> str:
 def is_vendors(provider: str, address: str) -> bool:
     """Whether an address is the provider's own, over TLS, whoever named it."""
     at = urlsplit(address)
-    host, own = at.hostname or "", f"{provider}.com"
+    host = at.hostname or ""
+    own = (urlsplit(OWN[provider]).hostname or "").removeprefix("api.")
     return at.scheme == "https" and (host == own or host.endswith(f".{own}"))
 
 
