@@ -214,7 +214,7 @@ class Session(ABC):
         return iter(range(n))
 
     def is_abstract(self, value: Any) -> bool:
-        """Whether a Python value stands for one known only when the program runs."""
+        """Whether a Python value stands for one known only at run time."""
         return False
 
     def allow_tool(self, tool: ToolImpl) -> None:
@@ -294,7 +294,7 @@ class Session(ABC):
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             if any(map(has_marker, value)):
                 raise UsageError(
-                    "a dict's key is a value known only when the program runs",
+                    "a dict's key is a value known only at run time",
                     where=str(user_loc() or ""),
                 )
             return self._gather("record", list(value), list(value.values()))

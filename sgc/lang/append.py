@@ -191,7 +191,7 @@ def _video(state: Stream, expr: Video) -> None:
         refuse_unknown(
             state.session,
             n_frames,
-            "a video of a number of frames known only when the program runs",
+            "a video of a number of frames known only at run time",
             "give a plain number",
         )
     if isinstance(n_frames, bool) or not isinstance(n_frames, int) or not 1 <= n_frames <= 1024:
@@ -265,7 +265,7 @@ def _refuse_name() -> NoReturn:
     from sgc.core.stops import INTERPRET, stop
 
     stop(
-        "a name made of a value known only when the program runs",
+        "a name made of a value known only at run time",
         hint="use one name, and keep what it gave: found.append(s[name]) in a loop over a plain "
         "range; or " + INTERPRET,
     )

@@ -72,7 +72,7 @@ def schema_text(schema: Any) -> str:
     session = current_session()
     if not is_known and session is not None and session.is_tracing:
         raise TraceError(
-            "json_schema holds a value known only when the program runs",
+            "json_schema holds a value known only at run time",
             where=here(),
             hint="bind the argument that gives it when compiling, or run it with --interpret",
         )

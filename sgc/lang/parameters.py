@@ -1,6 +1,6 @@
 """What no run could accept of a `gen` or a `select`, refused at the line that writes it.
 
-Values known only when the program runs are let through; the executor looks at them then.
+Values known only at run time are let through; the executor looks at them then.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class ProgramState(Stream):
             refuse_unknown(
                 self.session,
                 size,
-                "fork() into a number of streams known only when the program runs",
+                "fork() into a number of streams known only at run time",
                 "fork as many as there can be, and use those that are needed",
             )
         if isinstance(size, bool) or not isinstance(size, int):

@@ -1,4 +1,4 @@
-"""Look-ups in a dict by values known only when the program runs."""
+"""Look-ups in a dict by values known only at run time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sgc.core.markers import has_marker
 
 
 class table(dict[Any, Any]):  # a word of the language
-    """A dict; a look-up by a text known only when the program runs decides among its keys.
+    """A dict; a look-up by a text known only at run time decides among its keys.
 
     `sgc.table({"yes": 1, "no": 2})[s["x"]]` raises KeyError as a dict does where no key is the
     text; each key, and the miss, is a path of the compiled program.
@@ -41,13 +41,13 @@ def _refuse_plain(key: Any) -> None:
 
     if type(key) is str:
         stop(
-            "a text that contains a value known only when the program runs is looked up",
+            "a text that contains a value known only at run time is looked up",
             hint='build it with +, as in table[x + "!"]',
         )
 
 
 def join(sep: str, items: Any) -> Any:
-    """`sep.join(items)`, also of a list whose length is known only when the program runs."""
+    """`sep.join(items)`, also of a list whose length is known only at run time."""
     if hasattr(items, "symbol"):
         return items.session.joined(sep, items)
     return sep.join(items)

@@ -214,7 +214,7 @@ def _note_media(session: MapRecorder, callee: Callee, given: Mapping[str, Operan
         elif callee.wanted.types[name].kind is not Kind.MEDIA:
             stop(
                 f"{callee.wanted.function.name} takes {name} for an image, and is given a text",
-                hint="a text known only when the program runs may be a model's, and must name no "
+                hint="a text known only at run time may be a model's, and must name no "
                 "file; choose among images of your own; or " + INTERPRET,
             )
 
@@ -270,7 +270,7 @@ class AbstractStates(MappedStates):
     def __len__(self) -> int:
         if self._n is None:
             stop(
-                "how many calls a map makes is known only when the program runs",
+                "how many calls a map makes is known only at run time",
                 hint='read the lists that they give, states["name"] and states.returns, and '
                 "len(xs) of what is mapped; or " + INTERPRET,
             )

@@ -169,16 +169,16 @@ class TraceSession(MapRecorder):
         return abstract(symbol, self)
 
     def messages_of(self, state: Symbol) -> list[dict[str, Any]]:
-        stop("messages() is known only when the program runs", AFTER_THE_RUN)
+        stop("messages() is known only at run time", AFTER_THE_RUN)
 
     def meta_info(self, value: Symbol) -> Any:
-        stop("get_meta_info() is known only when the program runs", AFTER_THE_RUN)
+        stop("get_meta_info() is known only at run time", AFTER_THE_RUN)
 
     def settled(self, state: Symbol) -> None:
         """Nothing runs: what comes after in the program comes after."""
 
     def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
-        stop("what makes up a stream is known only when the program runs")
+        stop("what makes up a stream is known only at run time")
 
     def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
         stop("text_iter() shows a run; a program that is compiled has none yet")
@@ -291,7 +291,7 @@ class TraceSession(MapRecorder):
     def formatted(self, value: Any, spec: str) -> str:
         """The marker of `format(value, spec)`, done when the program runs."""
         if marked(spec) or isinstance(spec, AbstractText):
-            stop("a format specification known only when the program runs")
+            stop("a format specification known only at run time")
         (symbol,) = self.emit(
             "format", [("text", types.TEXT)], value=self.scalar(value), spec=Lit(spec)
         )
@@ -352,7 +352,7 @@ class TraceSession(MapRecorder):
         return super().type_of(operand)
 
     def decide(self, test: Symbol) -> bool:
-        """Which path this run of the program takes at a test known only when it runs."""
+        """Which path this run of the program takes at a test known only at run time."""
         if self.is_testing:
             stop(
                 "the predicate of a join decides something itself",

@@ -366,6 +366,6 @@ def _difference(function: Definition, first: Graph, second: Graph) -> TraceError
         f"tracing {function.name} twice gave two different programs",
         where=str(node.loc) if node is not None and node.loc else "",
         hint="it depends on time, randomness or state outside (pass such values as arguments), or "
-        "a library cuts or compares a text known only when the program runs (do that in the "
+        "a library cuts or compares a text known only at run time (do that in the "
         "program itself, or in a tool); or " + INTERPRET,
     )

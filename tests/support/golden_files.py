@@ -63,4 +63,4 @@ def is_to_be_written(expected: str, found: str, command: str) -> bool:
         return found != expected
     lines = expected.splitlines(), found.splitlines()
     diff = "\n".join(difflib.unified_diff(*lines, "expected", "found", lineterm=""))
-    pytest.fail(f"{diff}\n\nto accept: SGC_BLESS=1 {command}", pytrace=False)
+    pytest.fail(f"{diff}\n\nto accept: SGC_BLESS=1 .venv/bin/{command}", pytrace=False)

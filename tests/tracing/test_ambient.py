@@ -345,7 +345,7 @@ def test_a_name_known_only_at_run_time_is_refused():
             s += found.read()
 
     for body in (variable, file):
-        with pytest.raises(TraceError, match="named by a value known only when it runs"):
+        with pytest.raises(TraceError, match="named by a value known only at run time"):
             compiled(body)
 
 

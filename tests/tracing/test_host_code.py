@@ -42,9 +42,7 @@ def compiles(s, x):
     ],
 )
 def test_running_a_generated_text_is_refused_with_its_line(body, line):
-    with pytest.raises(
-        TraceError, match=r"known only when the program runs\n.*@sgc\.tool"
-    ) as caught:
+    with pytest.raises(TraceError, match=r"known only at run time\n.*@sgc\.tool") as caught:
         sgc.function(body).compile()
     assert caught.value.where == f"test_host_code.py:{line}"
 

@@ -103,7 +103,7 @@ def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def _refuse_ascii(template: str) -> None:
     if any(conversion == "a" for *_, conversion in string.Formatter().parse(template)):
-        stop("{!a} of a value known only when the program runs", "write {} or {!r}")
+        stop("{!a} of a value known only at run time", "write {} or {!r}")
 
 
 def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -1,4 +1,4 @@
-"""`template % values`, where values are known only when the program runs.
+"""`template % values`, where values are known only at run time.
 
 CPython's own formatting would cut and pad markers. Each conversion becomes a `format` of its value.
 """
@@ -88,7 +88,7 @@ def _filled(template: str, given: Any) -> Iterator[str]:
 
 def _one(found: re.Match[str], width: Any, precision: Any, value: Any) -> str:
     if is_abstract(width) or is_abstract(precision):
-        stop("a width in % known only when the program runs", "write it as a number")
+        stop("a width in % known only at run time", "write it as a number")
     flags, kind = found["flags"], found["kind"]
     width = "" if width is None else str(width)
     if width.startswith("-"):
@@ -120,6 +120,6 @@ def _is_number(kind: str, value: Any) -> bool:
 
 def _refuse(conversion: str) -> None:
     stop(
-        f"{conversion!r} of a value known only when the program runs",
+        f"{conversion!r} of a value known only at run time",
         hint="write an f-string with a format specification; or " + INTERPRET,
     )

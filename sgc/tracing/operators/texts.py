@@ -67,7 +67,7 @@ def returned(value: Any) -> Any:
     if isinstance(value, AbstractBool):
         return bool(value)
     if isinstance(value, (AbstractNumber, AbstractJson)):
-        stop("a special method gives a number known only when the program runs", INTERPRET)
+        stop("a special method gives a number known only at run time", INTERPRET)
     return value
 
 
@@ -83,5 +83,5 @@ def seeing(value: str, session: Any) -> AbstractText:
 def as_ascii(value: Any) -> str:
     """`ascii(value)`, which would escape a marker."""
     if is_abstract(value):
-        stop("ascii() of a value known only when the program runs", "write {x} or {x!r}")
+        stop("ascii() of a value known only at run time", "write {x} or {x!r}")
     return ascii(value)

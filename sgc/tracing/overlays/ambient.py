@@ -90,7 +90,7 @@ class AmbientOverlay:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if any(map(is_abstract, (*args, *kwargs.values()))):
-                refuse(f"{name}() of a value known only when the program runs")
+                refuse(f"{name}() of a value known only at run time")
             where = here()
             self._run.ambient.note(what, where)
             return hold(f"{where} {name} {args!r} {kwargs!r}", lambda: function(*args, **kwargs))

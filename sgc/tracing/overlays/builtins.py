@@ -100,7 +100,7 @@ def _extreme(name: str) -> Callable[..., Any]:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if any(marked(arg) or isinstance(arg, AbstractJson) for arg in args):
-            stop(f"{name}() of a value known only when the program runs")
+            stop(f"{name}() of a value known only at run time")
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
         kinds = {_kind(item) for item in items}
         is_one = len(kinds) == 1 and None not in kinds
@@ -130,7 +130,7 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if any(map(marked, args)):
-            stop(f"{name}() of a value known only when the program runs", hint)
+            stop(f"{name}() of a value known only at run time", hint)
         return builtin(*args, **kwargs)
 
     function.__name__ = name
@@ -139,7 +139,7 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
 
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
     if marked(items):
-        stop("sorted() of a value known only when the program runs", _CHARACTERS)
+        stop("sorted() of a value known only at run time", _CHARACTERS)
     return ordered(items, key, reverse)
 
 
@@ -159,7 +159,7 @@ def _running(name: str) -> Callable[..., Any]:
 
     def function(source: Any, *args: Any, **kwargs: Any) -> Any:
         if is_abstract(source) or marked(source):
-            stop(f"{name}() of a value known only when the program runs", _EVALUATE)
+            stop(f"{name}() of a value known only at run time", _EVALUATE)
         if not args and not kwargs and name != "compile":  # it sees its caller's names
             caller = sys._getframe(1)
             return builtin(source, caller.f_globals, caller.f_locals)
@@ -172,7 +172,7 @@ def _running(name: str) -> Callable[..., Any]:
 def _open(file: Any, *args: Any, **kwargs: Any) -> Any:
     if is_abstract(file) or marked(file):
         stop(
-            "open() of a file that is named by a value known only when it runs",
+            "open() of a file that is named by a value known only at run time",
             hint="read it in a tool, a function with @sgc.tool that the program calls; or "
             + INTERPRET,
         )

@@ -1,4 +1,4 @@
-"""`json.loads` and `json.dumps` of values known only when the program runs."""
+"""`json.loads` and `json.dumps` of values known only at run time."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _refusing(function: pytypes.FunctionType) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(map(is_abstract, (*args, *kwargs.values()))):
-            stop(f"{name}() of a value known only when the program runs")
+            stop(f"{name}() of a value known only at run time")
         return function(*args, **kwargs)
 
     call.__name__ = function.__name__

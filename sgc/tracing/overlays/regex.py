@@ -1,4 +1,4 @@
-"""`re` on values known only when the program runs.
+"""`re` on values known only at run time.
 
 A match is decided when it is tried: a program may ask `m is None`, which reaches no hook.
 """
@@ -47,7 +47,7 @@ class SeeingPattern:
 
 
 class AbstractMatch:
-    """A match in a text known only when the program runs."""
+    """A match in a text known only at run time."""
 
     __slots__ = ("_shape", "_spans", "re", "session", "string")
 
@@ -107,7 +107,7 @@ class AbstractMatch:
     def __getattr__(self, name: str) -> Any:
         if hasattr(re.Match, name):
             stop(
-                f"{name} of a match known only when the program runs",
+                f"{name} of a match known only at run time",
                 hint="use group, groups, groupdict, start, end and span; or " + INTERPRET,
             )
         raise AttributeError(f"'re.Match' object has no attribute {name!r}")
@@ -164,7 +164,7 @@ def _sub(pattern: re.Pattern[str], repl: Any, string: Any, count: int = 0) -> An
         return pattern.sub(repl, string, count)
     if not isinstance(repl, str) or is_abstract(repl):
         stop(
-            "re.sub with a replacement that is a function, or known only when the program runs",
+            "re.sub with a replacement that is a function, or known only at run time",
             hint="write the replacement into the program, groups as \\1; or " + INTERPRET,
         )
     _shape(pattern, may_be_empty=False)
@@ -183,7 +183,7 @@ def _computed(fn: str, pattern: re.Pattern[str], *args: Any, **kwargs: Any) -> A
 def _refused(name: str, instead: str) -> Callable[..., Any]:
     def method(pattern: re.Pattern[str], *args: Any, **kwargs: Any) -> Any:
         if any(map(is_abstract, (*args, *kwargs.values()))):
-            stop(f"re.{name} of a text known only when the program runs", f"{instead}; {INTERPRET}")
+            stop(f"re.{name} of a text known only at run time", f"{instead}; {INTERPRET}")
         return getattr(pattern, name)(*args, **kwargs)
 
     return method
@@ -211,7 +211,7 @@ def _pattern(given: Any, flags: int) -> re.Pattern[str]:
 
 def _refuse_pattern() -> NoReturn:
     stop(
-        f"a pattern known only when the program runs ({here()})",
+        f"a pattern known only at run time ({here()})",
         hint="use find, split and the like; bind the argument that gives it; or " + INTERPRET,
     )
 

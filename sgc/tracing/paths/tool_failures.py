@@ -23,7 +23,7 @@ _ALWAYS = (Exception, BaseException)
 
 
 class _Named(type):
-    """Of classes whose name is known only when the program runs."""
+    """Of classes whose name is known only at run time."""
 
     kind: Any
 
@@ -47,7 +47,7 @@ class TracedTold(Told):
         if not is_ours(1):
             is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
             if name == "__class__" or not is_known:
-                stop(f"{name} of a tool's failure, known only when the program runs", _HINT)
+                stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)
 
 

@@ -56,7 +56,7 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
 
 
 def is_abstract(value: Any) -> bool:
-    """Whether a value, or a part of a plain text, is known only when the program runs."""
+    """Whether a value, or a part of a plain text, is known only at run time."""
     return isinstance(value, (AbstractText, AbstractNumber, AbstractList)) or marked(value)
 
 

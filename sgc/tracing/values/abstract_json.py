@@ -1,4 +1,4 @@
-"""Values out of JSON, whose types are known only when the program runs.
+"""Values out of JSON, whose types are known only at run time.
 
 What Python would find out by their types is a decision; what it does not like fails as there.
 `is` reaches no hook: in a program that tests for None, whether a value is None is decided when the

@@ -1,4 +1,4 @@
-"""Abstract lists: lists whose length is known only when the program runs."""
+"""Abstract lists: lists whose length is known only at run time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sgc.tracing.values.text_types import known_of
 
 
 class AbstractList:
-    """A list whose length is known only when the program runs; it cannot be changed."""
+    """A list whose length is known only at run time; it cannot be changed."""
 
     __slots__ = ("session", "symbol")
 
@@ -112,8 +112,7 @@ class AbstractList:
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
-            f"{self.session.name_of(self.symbol)}, a list known only when the program runs, is "
-            "changed",
+            f"{self.session.name_of(self.symbol)}, a list known only at run time, is changed",
             hint="make a list of the items you need, [xs[0], xs[1]]; or " + INTERPRET,
         )
 
@@ -125,7 +124,7 @@ class AbstractList:
         raise TypeError("unhashable type: 'list'")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only when the program runs cannot be copied or pickled")
+        stop("a value known only at run time cannot be copied or pickled")
 
 
 Sequence.register(AbstractList)  # so that `case [a, b]` asks for its length, and stops

@@ -1,4 +1,4 @@
-"""Abstract numbers: ints, floats and bools known only when the program runs.
+"""Abstract numbers: ints, floats and bools known only at run time.
 
 Arithmetic and comparisons become nodes. A bool that Python itself asks for is a decision. They show
 themselves to the program's own `isinstance` as what they stand for.
@@ -19,7 +19,7 @@ _PYTHON = {Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool}
 
 
 class AbstractNumber:
-    """An int or float known only when the program runs."""
+    """An int or float known only at run time."""
 
     __slots__ = ("session", "symbol")
 
@@ -168,20 +168,20 @@ class AbstractNumber:
     __int__ = __float__ = __complex__ = __index__
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only when the program runs cannot be copied or pickled")
+        stop("a value known only at run time cannot be copied or pickled")
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(object.__getattribute__(self, "python"), name):
             stop(
                 f"{self.python.__name__}.{name} of {self.session.name_of(self.symbol)}, which is "
-                "known only when the program runs",
+                "known only at run time",
                 hint="use operators, comparisons, round() and abs(); or " + INTERPRET,
             )
         raise AttributeError(f"{self.python.__name__!r} object has no attribute {name!r}")
 
 
 class AbstractBool(AbstractNumber):
-    """A test of values known only when the program runs; Python's own `if` decides it."""
+    """A test of values known only at run time; Python's own `if` decides it."""
 
     __slots__ = ()
 

@@ -14,7 +14,7 @@ from sgc.tracing.values.text_types import domain
 
 
 class AbstractText(str):
-    """Text known only when the program runs: markers, with plain text around them."""
+    """Text known only at run time: markers, with plain text around them."""
 
     session: Recorder
 
@@ -128,7 +128,7 @@ class AbstractText(str):
 
     def __iter__(self) -> NoReturn:  # type: ignore[override]
         stop(
-            f"a loop over the characters of {self.shown()}, known only when the program runs",
+            f"a loop over the characters of {self.shown()}, known only at run time",
             hint="use methods of the whole text (split, replace, count, find, slices); or "
             + INTERPRET,
         )
@@ -151,10 +151,10 @@ class AbstractText(str):
     __int__ = __float__ = __complex__ = __index__ = _needs_value
 
     def __mod__(self, values: Any) -> NoReturn:
-        stop("a template known only when the program runs cannot be filled", DECIDE)
+        stop("a template known only at run time cannot be filled", DECIDE)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        stop("a value known only when the program runs cannot be copied or pickled")
+        stop("a value known only at run time cannot be copied or pickled")
 
 
 def decided(text: AbstractText, options: tuple[str, ...]) -> str:

@@ -104,7 +104,7 @@ def pieces_of(text: str) -> list[str | int]:
         return split_markers(str.__str__(text))
     except ValueError:
         stop(
-            "a text was cut or changed through a value known only when the program runs",
+            "a text was cut or changed through a value known only at run time",
             hint="use the value whole; " + INTERPRET,
         )
 
@@ -174,7 +174,7 @@ def _note_pruned(session: Recorder, fn: str, args: list[Any], result: Any) -> No
 
 
 class UnknownJSONError(json.JSONDecodeError):
-    """What `json.loads` raises for a text known only when the program runs."""
+    """What `json.loads` raises for a text known only at run time."""
 
     def __init__(self, why: str) -> None:
         ValueError.__init__(self, why)
@@ -183,7 +183,7 @@ class UnknownJSONError(json.JSONDecodeError):
         if name in ("msg", "doc", "pos", "lineno", "colno"):
             from sgc.core.stops import stop
 
-            stop(f"{name} of an error known only when the program runs", "use str(error)")
+            stop(f"{name} of an error known only at run time", "use str(error)")
         raise AttributeError(name)
 
     def __reduce__(self) -> Any:

@@ -1,4 +1,4 @@
-"""What messages call a value that is known only when the program runs: by the user's own words."""
+"""What messages call a value that is known only at run time: by the user's own words."""
 
 from __future__ import annotations
 

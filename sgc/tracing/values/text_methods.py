@@ -132,7 +132,7 @@ def _pad(name: str) -> Method:
     def method(self: Any, *args: Any) -> Any:
         if len(args) > 1 and isinstance(args[1], str) and has_marker(args[1]):
             stop(
-                f"{name} with a fill character known only when the program runs",
+                f"{name} with a fill character known only at run time",
                 hint="fill with a text of your own; or " + INTERPRET,
             )
         return computed(self.session, name, self, *_positional(name, args, {}))
@@ -160,7 +160,7 @@ def refused_method(name: str) -> Method:
         bind = f"give its value when compiling, --bind {shown}=VALUE; or "
         way_out = (bind if self.session.is_parameter(shown) else "") + INTERPRET
         stop(
-            f"{what} of {shown}, which is known only when the program runs",
+            f"{what} of {shown}, which is known only at run time",
             (hint + "; " if hint else "") + way_out,
         )
 

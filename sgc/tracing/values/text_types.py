@@ -5,7 +5,7 @@ is at least one byte, so a text of at most `max_tokens` bytes is never cut: the 
 are known if all of them are that short. That `int` or `float` takes a text is known if it takes
 every beginning of it that is as long as `max_tokens` bytes or longer. A generation without
 `max_tokens` has the run's, which may be anything: then, as with stop strings, or with a pattern
-that is known only when the program runs, nothing is known. What a `select` gives is one of its
+that is known only at run time, nothing is known. What a `select` gives is one of its
 choices, whole. JSON of a schema is known once it is read: no JSON object or list begins with
 another.
 """

@@ -101,19 +101,19 @@ def _see_method(frame: types.FrameType, method: Any, receiver: str) -> None:
         return
     if marked(receiver):
         stop(
-            f"str.{name} on an f-string around a value known only when the program runs, which "
+            f"str.{name} on an f-string around a value known only at run time, which "
             "Python takes for plain text",
             hint=f"build the text with +, which keeps it whole: (x + ' ').{name}(…); or "
             + INTERPRET,
         )
     if isinstance(receiver, AbstractText):
         stop(
-            f"str.{name}(x) of a value known only when the program runs",
+            f"str.{name}(x) of a value known only at run time",
             hint=f"write it as a method of the value: x.{name}(…); or " + INTERPRET,
         )
     if takes_abstract(frame):
         stop(
-            f"str.{name} of a plain text is given a value known only when the program runs",
+            f"str.{name} of a plain text is given a value known only at run time",
             hint=f"{_INSTEAD.get(name, 'make the receiver the abstract one')}; or " + INTERPRET,
         )
 
@@ -209,7 +209,7 @@ def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0)
 def _read_named(what: str, kind: str, name: Any) -> None:
     """Something is read by its name; a file may be by its number, the folder of now by none."""
     if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
-        stop(f"the program {what} that is named by a value known only when it runs")
+        stop(f"the program {what} that is named by a value known only at run time")
     if isinstance(name, (str, bytes)):
         _read_ambient(what, (kind, os.fsdecode(name)))
     else:

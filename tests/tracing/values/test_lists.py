@@ -1,4 +1,4 @@
-"""Lists whose length is known only when the program runs: loops over them, and what is refused."""
+"""Lists whose length is known only at run time: loops over them, and what is refused."""
 
 from __future__ import annotations
 
