@@ -131,10 +131,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
 def _plain_warnings() -> Iterator[None]:
     """Our own warnings as lines on stderr: they name the program's line themselves."""
     show = warnings.showwarning
+    shown = set[str]()  # a program is run several times while it is compiled
 
     def show_plainly(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, SgcWarning):
-            click.echo(f"sgc: warning: {message}", err=True)
+            if str(message) not in shown:
+                click.echo(f"sgc: warning: {message}", err=True)
+            shown.add(str(message))
         else:
             show(message, category, *rest, **more)
 

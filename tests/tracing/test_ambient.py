@@ -8,6 +8,7 @@ import random
 import secrets
 import socket
 import subprocess
+import sys
 import time
 import uuid
 import warnings
@@ -366,3 +367,32 @@ def test_a_clock_that_library_code_reads_is_not_held(tmp_path, monkeypatch):
 def test_without_leave_the_error_says_how_to_give_it():
     with pytest.raises(TraceError, match="--allow-ambient"):
         sgc.function(reads_time).compile()
+
+
+# -- what Python reads for itself -----------------------------------------------------------
+
+SHOWS_SOURCE = """
+import traceback, sgc
+
+@sgc.function
+def p(s, x):
+    s += x + sgc.gen("a", max_tokens=2)
+    try:
+        {}["missing"]
+    except KeyError:
+        traceback.format_exc()
+    forks = s.fork(2)
+    forks += "y" + sgc.gen("a", max_tokens=2)
+    forks.join()
+
+print(p.compile().name)
+"""
+
+
+def test_lines_that_warnings_and_tracebacks_show_are_no_data(tmp_path):
+    """In a process of its own, whose warnings Python shows itself."""
+    path = tmp_path / "prog.py"
+    path.write_text(SHOWS_SOURCE)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "p\n", done.stderr
+    assert "join leaves 'a' as it is" in done.stderr

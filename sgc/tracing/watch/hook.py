@@ -177,6 +177,7 @@ def _stop_ambient(what: str) -> None:
     )
 
 
+_SHOWING_SOURCE = frozenset({"warnings", "_py_warnings", "traceback"})
 _installed = False
 
 
@@ -189,7 +190,7 @@ def _install_audit() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _AUDITED or not getattr(watching, "on", False) or _is_importing():
+    if event not in _AUDITED or not getattr(watching, "on", False) or _is_pythons_own():
         return
     if event in _READ_EVENTS:
         _see_read(_AUDITED[event], _READ_EVENTS[event], *arguments)
@@ -216,11 +217,13 @@ def _read_named(what: str, kind: str, name: Any) -> None:
         _read_ambient(what)
 
 
-def _is_importing() -> bool:
-    """Whether Python's own import reads the file: an import in a body is no read of data."""
+def _is_pythons_own() -> bool:
+    """Whether Python reads source: an import, a warning or a traceback in a body reads no data."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        if frame.f_globals.get("__name__") in _SHOWING_SOURCE:
             return True
         frame = frame.f_back
     return False
