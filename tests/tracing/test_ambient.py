@@ -371,19 +371,27 @@ def test_without_leave_the_error_says_how_to_give_it():
 
 # -- what Python reads for itself -----------------------------------------------------------
 
+HELPER = """
+def grouped(s):
+    with s.copy() as other:
+        other["a"] = "b"
+
+def told():
+    try:
+        {}["missing"]
+    except KeyError:
+        import traceback
+        return len(traceback.format_exc()) > 0
+"""
 SHOWS_SOURCE = """
-import traceback, sgc
+import sgc
+from helper_of_prog import grouped, told
 
 @sgc.function
 def p(s, x):
     s += x + sgc.gen("a", max_tokens=2)
-    try:
-        {}["missing"]
-    except KeyError:
-        traceback.format_exc()
-    forks = s.fork(2)
-    forks += "y" + sgc.gen("a", max_tokens=2)
-    forks.join()
+    assert told()
+    grouped(s)
 
 print(p.compile().name)
 """
@@ -393,6 +401,7 @@ def test_lines_that_warnings_and_tracebacks_show_are_no_data(tmp_path):
     """In a process of its own, whose warnings Python shows itself."""
     path = tmp_path / "prog.py"
     path.write_text(SHOWS_SOURCE)
+    (tmp_path / "helper_of_prog.py").write_text(HELPER)
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert done.stdout == "p\n", done.stderr
     assert "join leaves 'a' as it is" in done.stderr
