@@ -99,7 +99,7 @@ def arithmetic(s, n: int):
 
 
 def count(s, n: int):
-    for _ in range(n):  # HERE
+    for _ in [*range(n)]:  # HERE
         s += "x"
 
 
