@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from corpus.outcomes import CORPUS, KINDS, measured, programs, recorded
 
-QUICK = [name for name, kind in recorded().items() if kind in ("whole", "bound")]
+QUICK = [name for name, kind in recorded().items() if kind in ("whole", "bound")][::3]
 
 
 def test_every_program_has_a_line() -> None:

@@ -177,42 +177,32 @@ def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
 
 
 def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[TextRun]:
-    if run:
-        text = "".join(piece.text for piece in run)
-        if text:
-            spans = _literal_spans(run, text, special)
-            yield TextRun(text, spans, _role_marks(run), _cache_marks(run))
-
-
-def _placed(run: list[Piece]) -> Iterator[tuple[int, int, Piece]]:
-    """Yields the pieces of a run of text, each with where it begins and ends."""
+    """Yields the run of text that pieces make, if it is not empty: in one pass, since each request
+    of a run comes here.
+    """
+    text = "".join([piece.text for piece in run])
+    if not text:
+        return
+    roles, caches, values = list[RoleMark](), list[CacheMark](), list[tuple[int, int]]()
     end = 0
     for piece in run:
         start, end = end, end + len(piece.text)
-        yield start, end, piece
-
-
-def _role_marks(run: list[Piece]) -> tuple[RoleMark, ...]:
-    """Returns the parts of the text that are a chat template's."""
-    return tuple(
-        RoleMark(start, end, piece.role, piece.kind is PieceKind.ROLE_BEGIN)
-        for start, end, piece in _placed(run)
-        if piece.role
-    )
-
-
-def _cache_marks(run: list[Piece]) -> tuple[CacheMark, ...]:
-    marks = ((start, piece) for start, _, piece in _placed(run) if piece.kind is PieceKind.MARK)
-    return tuple(CacheMark(start, piece.ttl) for start, piece in marks)
+        kind = piece.kind
+        if piece.role:
+            roles.append(RoleMark(start, end, piece.role, kind is PieceKind.ROLE_BEGIN))
+        elif kind is PieceKind.MARK:
+            caches.append(CacheMark(start, piece.ttl))
+        elif not piece.is_trusted:
+            values.append((start, end))
+    yield TextRun(text, _literal_spans(text, values, special), tuple(roles), tuple(caches))
 
 
 def _literal_spans(
-    run: list[Piece], text: str, special: re.Pattern[str] | None
+    text: str, values: list[tuple[int, int]], special: re.Pattern[str] | None
 ) -> tuple[tuple[int, int], ...]:
     """Returns where a special token's text touches a value, and so must stay plain text."""
-    if special is None or special.search(text) is None:
+    if special is None or not values or special.search(text) is None:
         return ()
-    values = [(start, end) for start, end, piece in _placed(run) if not piece.is_trusted]
     found = [match.span() for match in special.finditer(text)]
     return tuple(
         (start, end)

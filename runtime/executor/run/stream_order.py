@@ -6,7 +6,7 @@ which is in the order of the program; when a node runs depends on its data.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 from sgc.ir.graph import Node, Ref
@@ -21,7 +21,7 @@ class StreamOrder:
         self._number: dict[str, int] = {}  # by the name of each of a stream's states
         self._n_streams = 0
         self._paths: dict[str, str] = {}  # of called functions, by their streams' first states
-        self._n_calls: Counter[str] = Counter()
+        self._n_calls = defaultdict[str, int](int)
 
     def note(self, node: Node) -> None:
         """Takes note of a node that is submitted."""

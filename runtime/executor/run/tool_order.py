@@ -7,7 +7,7 @@ as soon as their arguments are there.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ class ToolOrder:
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
         self._places: dict[str, CallPlace] = {}  # by the value that a call returns
-        self._n_calls: Counter[str] = Counter()  # by the mapped call that they are made in
+        self._n_calls = defaultdict[str, int](int)  # by the mapped call that they are made in
         self._n_mapped = 0
         self._last: asyncio.Future[None] | None = None
         self._made: list[tuple[Order, ToolCall]] = []

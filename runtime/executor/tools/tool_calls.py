@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from sgc.errors import ToolError
 from sgc.ir.graph import Lit, Node
 from sgc.ir.op_specs import Flag
+from sgc.ir.ops import ops_with
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.interface.plain import canonical, checked, plain_copy
 from sgc.runtime.executor.interface.tools import ToolImpl, ToolSource
@@ -37,6 +38,9 @@ class Caller(Protocol):
         ...
 
 
+_OF_HOST = ops_with(Flag.HOST)  # asked of every node of every run
+
+
 class Tools:
     """The tools of one run, and their calls. order: the order of the calls."""
 
@@ -52,7 +56,7 @@ class Tools:
     def check(self, nodes: Iterable[Node]) -> None:
         """Raises ToolError for the first call whose tool is not allowed, or is a different one."""
         for node in nodes:
-            if Flag.HOST in node.flags:
+            if node.op in _OF_HOST:
                 self.resolve(node)
 
     def part(self, mark: ToolMark) -> Tools:
