@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
@@ -39,9 +40,9 @@ class Loop(Iterator[Any]):
         return self._session.looped(self)
 
     @property
+    @abstractmethod
     def index(self) -> Any:
         """How many turns came before the present one."""
-        raise NotImplementedError
 
 
 class Items(Loop):
