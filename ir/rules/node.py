@@ -224,14 +224,24 @@ def choices(node: Node, context: Context) -> Iterator[str]:
     given = dict(node.fields).get("choices")
     if given == ():
         yield "choices is empty; there must be at least one"
-    if not isinstance(given, tuple):
+    if not isinstance(given, tuple) or not node.results:
         return
-    options = context.options(node.results[-1].type) if node.results else None
+    options = context.options(node.results[-1].type)
     for choice in given:
-        text = choice.value if isinstance(choice, Lit) else None
-        if options and isinstance(text, str) and text not in options:
+        if options and not _is_among(choice, options, context):
             result = shown_value(node.results[-1].name)
             yield f"choice {shown(choice)} is not among the options of {result}"
+
+
+def _is_among(choice: Operand, options: frozenset[str], context: Context) -> bool:
+    """A reference is, if what it names can be nothing else."""
+    if isinstance(choice, Lit):
+        return choice.value in options or not isinstance(choice.value, str)  # R1's to tell
+    definition = context.definitions.get(choice.name) if isinstance(choice, Ref) else None
+    if definition is None:
+        return True  # R5's to tell
+    own = context.options(definition.value.type)
+    return bool(own) and own <= options
 
 
 def check_depth(rule: str, context: Context) -> Iterator[Breach]:

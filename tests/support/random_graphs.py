@@ -220,8 +220,9 @@ class _Maker:
             return list_of(self.rng.choice([TEXT, TEXT, self.type(1)]))
         choices = fields.get("choices")
         if kind is Kind.CHOICE and isinstance(choices, tuple) and self.rng.random() < 0.5:
-            texts = [c.value for c in choices if isinstance(c, Lit) and isinstance(c.value, str)]
-            return choice_of(tuple(dict.fromkeys(texts)))
+            texts = [choice.value for choice in choices if isinstance(choice, Lit)]
+            if len(texts) == len(choices):  # a reference may be any text
+                return choice_of(tuple(dict.fromkeys(map(str, texts))))
         return Type(kind)
 
     def span(self) -> Node | None:
