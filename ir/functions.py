@@ -238,6 +238,25 @@ VALUE_FUNCTIONS: tuple[FunctionSpec, ...] = (
     ),
 )
 
+# Each gives a new list: a program that changes one goes on with what it has become.
+LIST_FUNCTIONS: tuple[FunctionSpec, ...] = (
+    FunctionSpec("plus", "a + b, two lists", (LISTS, LISTS), Kind.LIST),
+    FunctionSpec("times", "a * b, a a list", (LISTS, INTS), Kind.LIST),
+    FunctionSpec("push", "[*a, b]", (LISTS, ANY_VALUE), Kind.LIST),
+    FunctionSpec("insert", "a after a.insert(b, c)", (LISTS, INTS, ANY_VALUE), Kind.LIST),
+    FunctionSpec("put", "a after a[b] = c", (LISTS, INTS, ANY_VALUE), Kind.LIST, "IndexError"),
+    FunctionSpec("without", "a after a.pop(b)", (LISTS, INTS), Kind.LIST, "IndexError"),
+    FunctionSpec("removed", "a after a.remove(b)", (LISTS, ANY_VALUE), Kind.LIST, "ValueError"),
+    FunctionSpec("sorted", "sorted(a, reverse=b)", (LISTS, BOOLS), Kind.LIST, "TypeError"),
+    FunctionSpec("n_of", "a.count(b), a a list", (LISTS, ANY_VALUE), Kind.INT),
+    FunctionSpec("where", "a.index(b), a a list", (LISTS, ANY_VALUE), Kind.INT, "ValueError"),
+    FunctionSpec("sum", "sum(a, b)", (LISTS, NUMBERS), None, "TypeError"),
+    FunctionSpec("smallest", "min(a), a a list", (LISTS,), None, "ValueError TypeError"),
+    FunctionSpec("largest", "max(a), a a list", (LISTS,), None, "ValueError TypeError"),
+    FunctionSpec("any", "any(a)", (LISTS,), Kind.BOOL),
+    FunctionSpec("all", "all(a)", (LISTS,), Kind.BOOL),
+)
+
 _PATTERN = (TEXTUAL, INTS, TEXTUAL)
 
 REGEX_FUNCTIONS: tuple[FunctionSpec, ...] = (
@@ -258,6 +277,7 @@ FUNCTION_TABLE: tuple[FunctionSpec, ...] = (
     *TEXT_FUNCTIONS,
     *NUMBER_FUNCTIONS,
     *VALUE_FUNCTIONS,
+    *LIST_FUNCTIONS,
     *REGEX_FUNCTIONS,
 )
 

@@ -18,10 +18,11 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
-from sgc.ir.functions import FUNCTIONS
+from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
+from sgc.ir.types import Kind
 from sgc.lang.definition import Definition
 from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
@@ -40,7 +41,8 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
-from sgc.tracing.paths.snapshot import Widening
+from sgc.tracing.paths.leaves import Place, is_iterated
+from sgc.tracing.paths.snapshot import Snapshot, Widening
 from sgc.tracing.paths.snapshot_reader import Reader
 from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.values.abstract import (
@@ -55,6 +57,7 @@ from sgc.tracing.values.abstract import (
     pieces_of,
     stop,
 )
+from sgc.tracing.values.abstract_list import refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -67,6 +70,10 @@ if TYPE_CHECKING:
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
+WIDENED = "widened"  # in place of an op
+MAKES_LISTS = frozenset({row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}) | {
+    "slice"
+}
 MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
@@ -107,6 +114,7 @@ class TraceSession(MapRecorder):
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
         self.max_turns: int | None = None
+        self.held: list[tuple[Any, object]] = []
         self.met: list[Symbol] = []  # what tools and maps give
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
@@ -279,6 +287,11 @@ class TraceSession(MapRecorder):
             self._symbols.append(symbol)
         return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name], self.style)
 
+    def is_made(self, symbol: Symbol) -> bool:
+        op, fields = self._made.get(symbol.name, ("", {}))
+        fn = fields.get("fn")
+        return op in (WIDENED, "list") or (isinstance(fn, Lit) and fn.value in MAKES_LISTS)
+
     def is_parameter(self, name: str) -> bool:
         return name in self._parameters
 
@@ -435,7 +448,12 @@ class TraceSession(MapRecorder):
         if self.path.is_fresh:
             self._reach(frames, None, user_loc_of(frames[0]))
         elif self.loops.n_events in self.path.widened:
-            self._apply(self.path.widened[self.loops.n_events])
+            widened = self.path.widened[self.loops.n_events]
+            self.retired = set(widened.retired)
+            reader = Reader(self)
+            if widened.leaves:
+                reader.read(frames, self.loops)
+            self._apply(widened, reader.places)
 
     def _reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
         assert self.path is not None
@@ -448,27 +466,50 @@ class TraceSession(MapRecorder):
         with self.located(loc):
             self._retire(snapshot.dead)
         wider = self.path.widening(snapshot)
-        if wider is None:
+        if wider is None or self._is_iterated(snapshot, reader, wider[1]):
             if self.path.reach(snapshot, loc):
+                refuse_changed(self.held)
                 self._end(PathEnd())
             return
-        narrow, widening = wider
-        widened = self._widen(reader.states, widening)
+        narrow, widening, view = wider
+        widened = self._widen(reader, snapshot, widening)
         snapshot = Reader(self).read(frames, self.loops, last)
-        self.path.replace(narrow, snapshot, widened, loc)
+        self.path.replace(narrow, snapshot, view, widened, loc)
 
-    def _widen(self, states: Sequence[Stream], widening: Widening) -> Widened:
-        """Takes names for maybe not set, and forgets facts."""
+    def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
+        """Whether a loop goes over a list that would be widened; from now on it is kept."""
+        assert self.path is not None
+        for number, _ in widening.leaves:
+            leaf, place = snapshot.leaves[number], reader.places[number][0]
+            if leaf.is_list and leaf.data is not None and is_iterated(place.value):
+                self.path.exploration.keep(leaf.label)
+                return True
+        return False
+
+    def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:
+        """Takes names for maybe not set, leaves for any of their types, and forgets facts."""
         assert self.loops is not None
-        names = []
+        names, leaves = [], []
         for unsure in widening.names:
             symbol = Symbol(self.namer.fresh(unsure.name or "v"), unsure.type)
-            names.append((self.states.index(states[unsure.number]), symbol, unsure))
-        widened = Widened(self.loops.n_events, tuple(names), widening.facts)
-        self._apply(widened)
+            names.append((self.states.index(reader.states[unsure.number]), symbol, unsure))
+        for number, type_ in widening.leaves:
+            symbol = Symbol(self.namer.fresh(reader.places[number][0].name), type_)
+            leaves.append((number, symbol, snapshot.leaves[number]))
+        widened = Widened(
+            self.loops.n_events, tuple(names), tuple(leaves), widening.facts,
+            frozenset(self.retired),
+        )  # fmt: skip
+        self._apply(widened, reader.places)
         return widened
 
-    def _apply(self, widened: Widened) -> None:
+    def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
+        for number, symbol, _ in widened.leaves:
+            self.note_type(symbol)
+            self._made[symbol.name] = (WIDENED, {"name": Lit(places[number][0].name)})
+            value = abstract(symbol, self)
+            for place in places[number]:
+                place.put(value)
         for number, symbol, unsure in widened.names:
             self.note_type(symbol)
             self._made[symbol.name] = ("", {"name": Lit(unsure.name or "")})
@@ -488,6 +529,7 @@ class TraceSession(MapRecorder):
         self.path.retire(dead)
 
     def finish(self, ret_value: Any) -> None:
+        refuse_changed(self.held)
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:

@@ -164,12 +164,18 @@ class _Trace:
     ) -> Graph:
         """The graph of a program of which every path is traced."""
         asked: Collection[str | None] = ()
+        kept: frozenset[str] = frozenset()
         while True:
-            exploration = Exploration(budget, asked, is_merging)
+            exploration = Exploration(budget, asked, is_merging, kept)
             try:
                 return self._explored(exploration, is_full, report, style)
             except NamesAsked:
                 asked = exploration.asked
+            except TraceError:
+                needed = exploration.widened() - kept
+                if not needed:
+                    raise
+                kept |= needed  # its very value is needed there
 
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style

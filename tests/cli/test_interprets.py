@@ -78,7 +78,7 @@ def test_values_are_named_as_the_program_names_them(sgc_command, on, tmp_path):
         "@sgc.function\ndef p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n    {}\n"
     )
     names = {
-        "sorted(look(s['a']))": "look(…)",
+        "set(look(s['a']))": "look(…)",
         "d = {int(s['a'].strip()) + 1: 2}": "int(a.strip()) + 1",
         "d = {s['a'] + '!': 2}": "a",
         "list(s['a'].replace('x', q))": "a.replace('x', q)",

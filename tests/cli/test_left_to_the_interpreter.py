@@ -12,25 +12,25 @@ from sgc.ir.file.sgir import save
 from sgc.ir.text.parser import parse
 from sgc.tracing import tracer
 
-# A way that never merges: each turn's text is another.
+# A way that never merges: each turn nests deeper.
 DEAD = """
 @sgc.function
 def p(s, q, passages: list[str]):
-    text = ""
+    nested = ()
     for passage in passages:
-        text += passage
-    s += q + text
+        nested = (nested, passage)
+    s += q + nested[1]
     s += sgc.gen("a", max_tokens=2)
 """
 PART = """
 @sgc.function
 def p(s, q):
     s += q + sgc.gen("a", max_tokens=2)
-    kept = []
+    kept = ()
     for n in range(9):
         s += sgc.gen(f"x{n}", max_tokens=2)
         if s[f"x{n}"] == "keep":
-            kept.append(n)
+            kept = (kept, n)
 """
 WHOLE = "@sgc.function\ndef p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n"
 

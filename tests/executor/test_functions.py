@@ -124,6 +124,39 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "re_escape": (re.escape, (texts,)),
 }  # fmt: skip
 
+
+
+def _after(method: str) -> Any:
+    """What a list is after a method of it."""
+
+    def changed(items: list[Any], *args: Any) -> list[Any]:
+        made = [*items]
+        getattr(made, method)(*args)
+        return made
+
+    return changed
+
+
+places = st.integers(-5, 5)
+some = st.lists(data, max_size=4)
+CASES |= {
+    "plus": (lambda a, b: a + b, (some, some)),
+    "times": (lambda a, b: a * b, (some, st.integers(-1, 3))),
+    "push": (_after("append"), (some, data)),
+    "insert": (_after("insert"), (some, places, data)),
+    "put": (_after("__setitem__"), (some, places, data)),
+    "without": (_after("pop"), (some, places)),
+    "removed": (_after("remove"), (some, data)),
+    "sorted": (lambda a, b: sorted(a, reverse=b), (some, st.booleans())),
+    "n_of": (list.count, (some, data)),
+    "where": (list.index, (some, data)),
+    "sum": (sum, (st.lists(st.one_of(numbers, texts), max_size=4), numbers)),
+    "smallest": (min, (some,)),
+    "largest": (max, (some,)),
+    "any": (any, (some,)),
+    "all": (all, (some,)),
+}
+
 # Tested below by themselves.
 OTHERS = {
     "as", "raises", "re_end", "re_findall", "re_fullmatch", "re_group", "re_match", "re_search",

@@ -172,9 +172,10 @@ def test_a_cut_log_is_gone_on_with(tmp_path, is_compiled):
 @sgc.function
 def endless(s, x):
     s += x + sgc.gen("a")
+    nested = (x,)
     while s["a"] != "stop":
-        x = x + "."
-        s += x + sgc.gen("a")
+        nested = (nested, x)
+        s += nested[1] + sgc.gen("a")
 
 
 @sgc.function

@@ -120,7 +120,8 @@ VERIFIER = (
         ("not 0 < seconds < math.inf", "not 0 <= seconds < math.inf"),
         ("if len(names) > len(args):", "if False:"),
         ("not 1 <= k <= n", "not 0 <= k <= n"),
-        ("if options and isinstance(text, str) and text not in options:", "if False:"),
+        ("if options and not _is_among(choice, options, context):", "if False:"),
+        ("return bool(own) and own <= options", "return True"),
     ),
     *_of(
         "ir/rules/flow.py", RULES,
@@ -159,7 +160,9 @@ TRACING = (
         "sgc/tracing/paths/snapshot.py", TRACED,
         ("if any(found.get(start, start) != start for start in ours.starts):", "if False:"),
         ("if theirs.facts.get(_moved(fact, found)) is not is_true:", "if False:"),
-        ("mine.type == theirs.type and found.setdefault", "found.setdefault"),
+        ("mine.type == other.type and found.setdefault", "found.setdefault"),
+        ("if type_ is None or other.label in kept or not (mine.is_movable and other.is_movable):",
+         "if type_ is None or other.label in kept:"),
         ("if not set(other_own) <= set(mine_own):", "if False:"),
     ),
     *_of(
@@ -191,8 +194,9 @@ TRACING = (
          "return _call(CONTAINS, node, right, node.left)"),
     ),
     *_of(
-        "sgc/tracing/operators/texts.py", CONVERTED,
+        "sgc/tracing/operators/lookups.py", CONVERTED,
         ('if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):', "if False:"),
+        ("if found == n), items[-1])", "if found != n), items[-1])"),
     ),
     *_of(
         "sgc/tracing/operators/percent.py", CONVERTED,
@@ -227,14 +231,17 @@ TRACING = (
     ),
     *_of(
         "sgc/tracing/paths/explore.py", TRACED,
-        ("is_back = segment in self.segments", "is_back = False"),
+        ("is_back = segment in self.segments\n                self.current.end = Goto(",
+         "is_back = False\n                self.current.end = Goto("),
+        ("is_back = segment in self.segments\n                self.current.end = self.exploration.lead(",
+         "is_back = False\n                self.current.end = self.exploration.lead("),
         ("for target in targets(queue.pop()):", "for target in targets(queue.pop())[:1]:"),
     ),
     *_of(
         "sgc/tracing/paths/assemble.py", TRACED,
         ("box.bound = self._max_turns if end.is_back else 0", "box.bound = 0"),
         ("given = name if end.mapped is None else end.mapped.get(name, name)", "given = name"),
-        ("if value in by_name and value not in kept:", "if False:"),
+        ("if isinstance(value, str) and value in by_name and value not in kept:", "if False:"),
     ),
     *_of(
         "sgc/tracing/callees.py", TRACED,

@@ -26,6 +26,15 @@ def check_length(n_chars: int) -> None:
         )
 
 
+def check_items(n_items: int) -> None:
+    """Raises LimitExceeded for a list that would be too long."""
+    if n_items > MAX_ITEMS:
+        raise LimitExceeded(
+            f"a list of {n_items} items would be made; {MAX_ITEMS} are allowed",
+            hint="keep fewer of them",
+        )
+
+
 def check_bits(n_bits: float) -> None:
     """Raises LimitExceeded for a whole number that would be too large."""
     if n_bits > MAX_BITS:

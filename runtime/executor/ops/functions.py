@@ -13,11 +13,12 @@ from typing import Any
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Node
-from sgc.runtime.executor.ops.number_functions import NUMBER_EVALUATORS
-from sgc.runtime.executor.ops.regex_functions import REGEX_EVALUATORS
+from sgc.runtime.executor.functions.list_functions import LIST_EVALUATORS
+from sgc.runtime.executor.functions.number_functions import NUMBER_EVALUATORS
+from sgc.runtime.executor.functions.regex_functions import REGEX_EVALUATORS
 from sgc.runtime.executor.ops.run import Run
-from sgc.runtime.executor.ops.text_functions import TEXT_EVALUATORS
-from sgc.runtime.executor.ops.value_functions import VALUE_EVALUATORS
+from sgc.runtime.executor.functions.text_functions import TEXT_EVALUATORS
+from sgc.runtime.executor.functions.value_functions import VALUE_EVALUATORS
 
 EXCEPTIONS: dict[str, type[Exception]] = {
     "AttributeError": AttributeError,
@@ -60,6 +61,7 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
     **TEXT_EVALUATORS,
     **NUMBER_EVALUATORS,
     **VALUE_EVALUATORS,
+    **LIST_EVALUATORS,
     **REGEX_EVALUATORS,
     "raises": _raises,
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.errors import SgcError
-from sgc.ir.functions import FUNCTIONS
+from sgc.ir.functions import FUNCTIONS, LIST_FUNCTIONS
 from sgc.ir.types import Kind
 from sgc.predict.bounds.cost import product
 from sgc.runtime.executor.interface.media import Media
@@ -99,9 +99,18 @@ def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
     if rule is None:
         return Bound(math.inf, why=f"{where}: the result of {fn} may be of any length")
     tokens = rule(args)
-    length = args[0].changed + 1 if kind is Kind.LIST and args else math.inf
+    length = _n_items(fn, args) if kind is Kind.LIST and args else math.inf
     why = _why(args) or f"{where}: the result of {fn} may be of any length"
     return Bound(tokens, length=length, why="" if math.isfinite(tokens) else why)
+
+
+def _n_items(fn: str, args: Sequence[Bound]) -> float:
+    """How long the list can be that a function gives."""
+    if FUNCTIONS[fn] not in LIST_FUNCTIONS:
+        return args[0].changed + 1  # of a text
+    if fn == "times":
+        return product(args[0].n_items, max(_whole(args, 1), 0.0))
+    return args[0].n_items + (args[1].n_items if fn == "plus" else 1)
 
 
 def attempted(fn: str, args: Sequence[Bound]) -> tuple[Bound, Bound]:
@@ -206,22 +215,23 @@ def _text_of(index: int) -> Rule:
 _TO_SAME = (
     "strip", "lstrip", "rstrip", "removeprefix", "removesuffix", "partition", "rpartition",
     "split", "rsplit", "splitlines", "slice", "item", "unpack", "as", "keys", "json_loads",
-    "pos", "abs", "floor", "ceil", "str",
+    "pos", "abs", "floor", "ceil", "str", "without", "removed", "sorted", "smallest", "largest",
 )  # fmt: skip
 _TO_NUMBER = (
     "add", "sub", "truediv", "floordiv", "mod", "divmod", "neg", "round", "int", "float", "bit_and",
-    "bit_or", "bit_xor", "invert", "len", "find", "rfind", "count", "index", "rindex", "ord",
+    "bit_or", "bit_xor", "invert", "len", "n_of", "where", "find", "rfind", "count", "index", "rindex", "ord",
     "re_start", "re_end",
 )  # fmt: skip
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(_TO_SAME, _first),
     **dict.fromkeys(("lower", "upper", "title", "capitalize", "casefold", "swapcase"), _times(3)),
     **dict.fromkeys(("center", "ljust", "rjust", "zfill"), _padded),
-    **dict.fromkeys(("concat", "min", "max", "get", "mul"), _all),
+    **dict.fromkeys(("concat", "min", "max", "get", "mul", "plus", "push", "put", "insert"), _all),
     **dict.fromkeys(_TO_NUMBER, _number),
     "chr": lambda args: 4.0,
     "expandtabs": _times(8, 64),
     "repeat": _repeated,
+    "times": _repeated,
     "replace": _replaced,
     "repr": _times(4, 16),
     "re_escape": _times(2),

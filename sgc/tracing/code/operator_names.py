@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED = (
+TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, NUMBERS, ITEM = (
     "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
-    "__sgc_compared__", "__sgc_whole__", "__sgc_returned__",
+    "__sgc_compared__", "__sgc_whole__", "__sgc_returned__", "__sgc_loops__", "__sgc_numbers__",
+    "__sgc_item__",
 )  # fmt: skip
-OPERATORS = frozenset({TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED})
+OPERATORS = frozenset({
+    TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, NUMBERS, ITEM,
+})  # fmt: skip

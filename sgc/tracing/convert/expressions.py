@@ -16,14 +16,19 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     COMPARED,
     CONTAINS,
+    ITEM,
     MODULO,
+    NUMBERS,
+    OPERATORS,
     RETURNED,
     TEXT,
     WHOLE,
 )
+from sgc.tracing.convert.comprehensions import with_loops
 
 # Builtins that C calls by itself where they are passed: `map(int, texts)`.
-_PASSED = frozenset({"ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted"})
+_ITSELF = frozenset({"super", *OPERATORS})
+_PASSED = frozenset({"all", "any", "ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted", "sum"})
 
 _AS_ASCII = 97  # of `{x!a}`, in the tree
 
@@ -35,7 +40,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 def convert(tree: ast.Module) -> ast.Module:
     """The tree with its expressions rewritten, in place."""
-    converted: ast.Module = _Expressions().visit(tree)
+    converted: ast.Module = _Expressions().visit(with_loops(tree))
     return converted
 
 
@@ -98,15 +103,29 @@ class _Expressions(ast.NodeTransformer):
             return _call(CALLEE, node, node)
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        is_known = isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp))
+        if is_known or not isinstance(node.ctx, ast.Load):
+            return node
+        return _call(ITEM, node, node.value, node.slice)
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "super":
+        if isinstance(node.func, ast.Name) and node.func.id in _ITSELF:
             return node
         node.func = _call(CALLEE, node.func, node.func)
         node.args = [_passed(value) for value in node.args]
         for keyword in node.keywords:
             keyword.value = _passed(keyword.value)
         return _call(TEXT, node, node)
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        is_range = _is_call_of(node.iter, "range")
+        self.generic_visit(node)
+        if is_range:
+            node.iter = _call(NUMBERS, node.iter, node.iter)
+        return node
 
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
         if isinstance(node.context_expr, ast.Call):  # the language knows its blocks by it
@@ -166,6 +185,11 @@ class _Returns(ast.NodeTransformer):
 
 def _is_modulo(node: ast.BinOp | ast.AugAssign) -> bool:
     return isinstance(node.op, ast.Mod)
+
+
+def _is_call_of(node: ast.expr, name: str) -> bool:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return is_call and node.func.id == name  # type: ignore[attr-defined]
 
 
 def _is_identity(op: ast.cmpop) -> bool:

@@ -12,14 +12,19 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     COMPARED,
     CONTAINS,
+    ITEM,
+    LOOPS,
     MODULO,
+    NUMBERS,
     RETURNED,
     TEXT,
     WHOLE,
 )
 from sgc.tracing.operators.calls import callee
+from sgc.tracing.operators.loops import loops, numbers
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.texts import as_ascii, compared, contains, returned, text, whole
+from sgc.tracing.operators.lookups import contains, item
+from sgc.tracing.operators.texts import as_ascii, compared, returned, text, whole
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -30,4 +35,7 @@ OPERATORS: dict[str, Any] = {
     COMPARED: compared,
     WHOLE: whole,
     RETURNED: returned,
+    ITEM: item,
+    LOOPS: loops,
+    NUMBERS: numbers,
 }

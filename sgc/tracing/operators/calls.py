@@ -18,7 +18,8 @@ from typing import Any
 from sgc.core.session import current_session
 from sgc.core.stops import stop
 from sgc.tracing.operators.lists import LISTS, comparing_method
-from sgc.tracing.operators.texts import compared, contains, seeing, text
+from sgc.tracing.operators.lookups import contains, getting
+from sgc.tracing.operators.texts import compared, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
 # Python's builtins, and those that know abstract values; see `overlay_builtins`.
@@ -42,6 +43,8 @@ def callee(function: Any) -> Any:
             return _PlainMethod(function)
         if type(receiver) in LISTS:
             return comparing_method(function)
+        if type(receiver) is dict and function.__name__ == "get":
+            return getting(function)
         return KNOWING.get(function, function)
     if kind is type:
         return KNOWING.get(function, function)

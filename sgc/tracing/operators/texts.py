@@ -38,16 +38,6 @@ def is_plain(value: Any, method: str) -> bool:
     return getattr(kind, method) is getattr(str, method)
 
 
-def contains(part: Any, whole: Any) -> bool:
-    """`part in whole`."""
-    part, whole = text(part), text(whole)
-    if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):
-        return seeing(whole, part.session).__contains__(part)
-    if type(whole) in (list, tuple) and (is_abstract(part) or any(map(is_abstract, whole))):
-        return compared(part) in [*map(compared, whole)]
-    return part in whole
-
-
 def compared(value: Any) -> Any:
     """An operand of a comparison. Of a plain text, one that is abstract answers for both; for a
     text of the user's class Python asks that, which compares characters.

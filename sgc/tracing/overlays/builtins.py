@@ -94,11 +94,13 @@ def _chr(code: Any) -> Any:
     return chr(code)
 
 
-def _extreme(name: str) -> Callable[..., Any]:
+def _extreme(name: str, of_list: str) -> Callable[..., Any]:
     """min and max: one node where all are of one type, else decisions, as Python compares."""
     builtin = getattr(builtins, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and _is_list(args[0]):
+            return _over(args[0], of_list, args[0].item_type, ("ValueError",))
         if any(marked(arg) or isinstance(arg, AbstractJson) for arg in args):
             stop(f"{name}() of a value known only at run time")
         items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
@@ -140,7 +142,45 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
     if marked(items):
         stop("sorted() of a value known only at run time", _CHARACTERS)
+    if _is_list(items) and key is None:
+        is_reversed = reverse if isinstance(reverse, AbstractNumber) else bool(reverse)
+        return _over(items, "sorted", items.symbol.type, (), is_reversed)
     return ordered(items, key, reverse)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, AbstractList) and not isinstance(value, AbstractJson)
+
+
+_ORDERED = frozenset({Kind.TEXT, Kind.CHOICE, Kind.INT, Kind.FLOAT, Kind.BOOL})
+
+
+def _over(items: Any, fn: str, type_: types.Type, errors: tuple[str, ...], *args: Any) -> Any:
+    """A function of a list; items of one type that is ordered raise no TypeError."""
+    if items.item_type.kind not in _ORDERED:
+        return attempted(items.session, fn, items, *args, type_=type_)
+    if not errors:
+        return computed(items.session, fn, items, *args, type_=type_)
+    return attempted(items.session, fn, items, *args, type_=type_, errors=errors)
+
+
+def _sum(items: Any, /, start: Any = 0) -> Any:
+    if not _is_list(items):
+        return sum(items, start)
+    found = {items.item_type.kind, _kind(start)} - {Kind.BOOL}
+    if not found <= {Kind.INT, Kind.FLOAT}:
+        return attempted(items.session, "sum", items, start, type_=types.JSON)
+    kind = Kind.FLOAT if Kind.FLOAT in found else Kind.INT
+    return computed(items.session, "sum", items, start, type_=types.Type(kind))
+
+
+def _some(name: str) -> Callable[[Any], Any]:
+    builtin = getattr(builtins, name)
+    return lambda items: computed(items.session, name, items) if _is_list(items) else builtin(items)
+
+
+def _list(*args: Any) -> Any:
+    return args[0][:] if len(args) == 1 and _is_list(args[0]) else list(*args)
 
 
 def _ambient(name: str) -> Callable[..., Any]:
@@ -186,6 +226,8 @@ _EVALUATE = (
 _CHARACTERS = "use methods of the whole text (split, replace, count, find); or " + INTERPRET
 
 BUILTINS: dict[str, Any] = {
+    "all": _some("all"),
+    "any": _some("any"),
     "ascii": as_ascii,
     "chr": _chr,
     "compile": _running("compile"),
@@ -198,13 +240,14 @@ BUILTINS: dict[str, Any] = {
     "isinstance": _isinstance,
     "iter": _refusing("iter", _CHARACTERS),
     "len": _len,
-    "max": _extreme("max"),
-    "min": _extreme("min"),
+    "max": _extreme("max", "largest"),
+    "min": _extreme("min", "smallest"),
     "open": _open,
     "ord": _ord,
     "print": _print,
     "range": range_of,
     "sorted": _sorted,
+    "sum": _sum,
     "type": Type,
     "zip": _zip,
 }
@@ -217,4 +260,5 @@ def _type(value: Any, *args: Any, **kwargs: Any) -> Any:
 # Where converted code runs over its own module's names, and so over Python's own `type` and `int`.
 KNOWING.update({getattr(builtins, name): value for name, value in BUILTINS.items()})
 KNOWING[type] = _type
+KNOWING[list] = _list
 del KNOWING[print]  # which a module's overlay silences

@@ -13,7 +13,7 @@ from sgc.core.places import here
 from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
-from sgc.runtime.executor.ops.regex_functions import template_pieces
+from sgc.runtime.executor.functions.regex_functions import template_pieces
 from sgc.runtime.executor.patterns.linear_regex import Shape, shape_of
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern
 from sgc.tracing.values.abstract import is_abstract

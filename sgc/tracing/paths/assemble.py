@@ -27,7 +27,7 @@ class _Box:
     params: dict[str, Value] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     target: int | None = None
-    args: dict[str, str | None] = field(default_factory=dict)
+    args: dict[str, str | Lit | None] = field(default_factory=dict)
     bound: int = 0
     loc: Loc | None = None
 
@@ -140,7 +140,8 @@ class _Assembly:
         box.bound = self._max_turns if end.is_back else 0
         for name, _ in self._symbols(end.target):
             given = name if end.mapped is None else end.mapped.get(name, name)
-            box.args[name] = None if given is None else env.get(given, given)
+            assert given is None or isinstance(given, (str, Lit))
+            box.args[name] = env.get(given, given) if isinstance(given, str) else given
 
     def _moved(self, node: Node, env: Mapping[str, str]) -> Node:
         if node.op == "stream" and self._joins:
@@ -154,9 +155,9 @@ class _Assembly:
 
     # -- parameters -----------------------------------------------------------------------
 
-    def _arguments(self, number: int, name: str) -> list[str | None]:
+    def _arguments(self, number: int, name: str) -> list[str | Lit | None]:
         given = [box.args[name] for box in self._before[number]]
-        return [value if value is None else self._find(value) for value in given]
+        return [self._find(value) if isinstance(value, str) else value for value in given]
 
     def _find(self, name: str) -> str:
         while name in self._same:
@@ -174,10 +175,11 @@ class _Assembly:
             for number, box in self._boxes.items():
                 for name, param in list(box.params.items()):
                     others = set(self._arguments(number, name)) - {param.name}
-                    if len(others) != 1 or None in others:
+                    if len(others) != 1:
                         continue
                     (value,) = others
-                    assert value is not None
+                    if not isinstance(value, str):
+                        continue
                     self._same[param.name] = value
                     self._drop(number, name)
                     is_changed = True
@@ -199,7 +201,7 @@ class _Assembly:
         kept = set(queue)
         while queue:
             for value in self._arguments(*by_name[queue.pop()]):
-                if value in by_name and value not in kept:
+                if isinstance(value, str) and value in by_name and value not in kept:
                     kept.add(value)
                     queue.append(value)
         for param, (number, name) in by_name.items():
@@ -243,6 +245,9 @@ class _Assembly:
             operands: list[Operand] = []
             for name, param in target.params.items():
                 given = box.args[name]
+                if isinstance(given, Lit):
+                    operands.append(given)
+                    continue
                 given = given if given is None else self._find(given)
                 if given is None:
                     value = Value(self._namer.fresh("unset"), param.type)

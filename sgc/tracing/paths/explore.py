@@ -9,18 +9,21 @@ cost twenty runs. Repeating a run must build the same nodes, which is checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sgc.core.symbols import Namer, Symbol
 from sgc.errors import TraceError
-from sgc.ir.graph import Loc, Node
+from sgc.ir.graph import Loc, Node, Ref
+from sgc.tracing.paths.leaves import Cast, Items, Leaf, Text, operand_of
 from sgc.tracing.paths.snapshot import (
     Mapped,
     Shape,
     Snapshot,
     Unsure,
+    View,
     Widening,
     match,
     unsure_names,
@@ -32,6 +35,7 @@ SPENT_EVERY = 16  # tests of one run
 # each: fitted over random programs. What grows in a loop makes values many, and nodes few.
 REPEATED, BUILT, RUN = 25, 60, 700  # a node that a run repeats, one that it builds, a run
 COMPARED = 4  # another state of the same shape
+APART = 3  # ways that differ in plain values stay apart; one more, and the values are widened
 
 
 class PathEnd(BaseException):
@@ -77,12 +81,20 @@ class Report:
 class Widened:
     """What a run was made to forget at a statement, so that it goes on for another too.
 
-    names: variables with the number of their stream, and the symbols that stand for them.
+    names: variables with the number of their stream, and the symbols that stand for them. leaves:
+    their numbers, the symbols that stand for them, and what they were.
     """
 
     n_events: int  # lines before
     names: tuple[tuple[int, Symbol, Unsure], ...]
+    leaves: tuple[tuple[int, Symbol, Leaf], ...]
     facts: Mapping[Any, bool]
+    retired: frozenset[int]  # streams that were published before
+
+    def given(self) -> Mapped:
+        """What its symbols are to the run that it was made of."""
+        found: Mapped = {symbol.name: unsure.given for _, symbol, unsure in self.names}
+        return found | {symbol.name: leaf.given(symbol.type) for _, symbol, leaf in self.leaves}
 
 
 @dataclass(slots=True)
@@ -106,7 +118,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """Goes on with a segment. mapped: what stands for its symbols; None: they themselves."""
+    """Goes on with a segment. mapped: what stands for its symbols, names and literals alone; None:
+    they themselves.
+    """
 
     target: Segment
     mapped: Mapped | None = None
@@ -120,7 +134,7 @@ class Goto:
             following, before = way.target.instead, way.mapped or {}
             assert following.mapped is not None
             mapped = {
-                name: None if given is None else before.get(given, given)
+                name: before.get(given, given) if isinstance(given, str) else given
                 for name, given in following.mapped.items()
             }
             way = Goto(following.target, mapped, way.is_back, way.loc)
@@ -153,25 +167,85 @@ class Exploration:
     """All that the runs of one program have found."""
 
     def __init__(
-        self, budget: Budget, asked: Collection[str | None] = (), is_merging: bool = True
+        self,
+        budget: Budget,
+        asked: Collection[str | None] = (),
+        is_merging: bool = True,
+        kept: Iterable[str] = (),
     ) -> None:
         self.namer = Namer()
         self.is_merging = is_merging
+        self.kept = set(kept)  # leaves that are not widened, by their labels
         self.asked = set(asked)  # variables that keep apart the paths that set them and do not
         self.unsure: set[str | None] = set()  # those of which paths were joined that differ so
         self.budget = budget
         self.entry = Segment(0)
         self.segments = [self.entry]
         self.points: dict[Shape, list[Segment]] = {}
+        self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by their skeletons
         self.left: list[Unexplored] = []
         self.n_runs = 0
         self.n_nodes = 0
         self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
+        self.path: Path | None = None  # of the run that is going on
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))
         return self.segments[-1]
+
+    def point(self, segment: Segment) -> None:
+        """Takes note of a segment that others may go on with."""
+        assert segment.snapshot is not None
+        self.points.setdefault(segment.snapshot.whole.shape, []).append(segment)
+        for view in views(segment.snapshot):
+            self.alike[segment.snapshot.skeleton(view)].append(segment)
+
+    def keep(self, label: str) -> None:
+        """From now on a leaf is not widened."""
+        self.kept.add(label)
+
+    def lead(self, target: Segment, mapped: Mapped, is_back: bool, loc: Loc | None) -> Goto:
+        """The way to a segment; through one that puts texts together, where it is given such."""
+        nodes: list[Node] = []
+        found: Mapped = {}
+        for name, given in mapped.items():
+            if isinstance(given, (Text, Items, Cast)):
+                operand = operand_of(given, self.namer, loc, nodes)
+                assert isinstance(operand, Ref)
+                given = operand.name
+            found[name] = given
+        way = Goto(target, found, is_back, loc)
+        if not nodes:
+            return way
+        bridge = self.segment()
+        bridge.nodes, bridge.end = nodes, way
+        self.n_nodes += len(nodes)
+        return Goto(bridge)
+
+    def redirect(
+        self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None
+    ) -> bool:
+        """From now on a wider segment is gone to instead, if it fits."""
+        assert narrow.snapshot is not None
+        assert wide.snapshot is not None
+        mapped = match(wide.snapshot, narrow.snapshot, view)
+        if mapped is None:
+            return False
+        way = self.lead(wide, mapped, False, loc)
+        if way.mapped is None:  # the bridge is gone to with all that the narrow one was given
+            way.target.snapshot = narrow.snapshot
+            slots = _slots(narrow.snapshot)
+            way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
+        narrow.instead = way
+        self.points[narrow.snapshot.whole.shape].remove(narrow)
+        return True
+
+    def forget_unreached(self) -> None:
+        """Widening looks at segments that something leads to alone."""
+        reached = reached_from(self.entry)
+        for known in self.alike.values():
+            known[:] = [each for each in known if each.number in reached]
 
     def ask(self, names: Iterable[str | None]) -> None:
         """From now on paths are joined only where they agree on whether these are set."""
@@ -191,6 +265,7 @@ class Exploration:
         """Runs the program until every arm is explored; else gives the budget that was spent."""
         path = Path(self, (), (), self.entry)
         while True:
+            self.path = path
             self.n_runs += 1
             self.work += RUN
             once(path)
@@ -211,6 +286,12 @@ class Exploration:
                 return self.left.pop(n)
         self.left.clear()
         return None
+
+    def widened(self) -> set[str]:
+        """The labels of the leaves that the run going on was made to forget."""
+        segments = () if self.path is None else self.path.segments
+        widened = (segment.widened for segment in segments if segment.widened is not None)
+        return {leaf.label for each in widened for _, _, leaf in each.leaves}
 
     def spent(self) -> str:
         """What of the budget is used up, if it is."""
@@ -238,7 +319,7 @@ class Path:
         self._repeated = [node for segment in segments for node in segment.nodes]
         self.widened = {
             segment.widened.n_events: segment.widened
-            for segment in segments
+            for segment in (*segments, arm)
             if segment.widened is not None
         }
         self._answers = answers
@@ -320,14 +401,35 @@ class Path:
                 is_back = segment in self.segments
                 self.current.end = Goto(segment, mapped, is_back, loc)
                 return True
+        for segment, view in self._wide(snapshot):
+            assert segment.snapshot is not None
+            mapped = match(segment.snapshot, snapshot, view)
+            if mapped is not None and self.exploration.is_joined(segment.snapshot, snapshot):
+                is_back = segment in self.segments
+                self.current.end = self.exploration.lead(segment, mapped, is_back, loc)
+                return True
         following = self.exploration.segment(snapshot)
         self.current.end = Goto(following)
         self.segments.append(following)
-        known.append(following)
+        self.exploration.point(following)
         return False
 
-    def widening(self, snapshot: Snapshot) -> tuple[Segment, Widening] | None:
-        """A segment that this run could go on for too, and how."""
+    def _alike(self, snapshot: Snapshot, view: View) -> list[Segment]:
+        """Segments that differ from a state in leaves, the last first."""
+        known = reversed(self.exploration.alike.get(snapshot.skeleton(view), ()))
+        found = [segment for segment in known if segment.instead is None]
+        self.exploration.work += COMPARED * len(found)
+        return found
+
+    def _wide(self, snapshot: Snapshot) -> Iterator[tuple[Segment, View]]:
+        """Those of them that are widened already."""
+        for view in views(snapshot):
+            for segment in self._alike(snapshot, view):
+                if segment.widened is not None and segment.widened.leaves:
+                    yield segment, view
+
+    def widening(self, snapshot: Snapshot) -> tuple[Segment, Widening, View | None] | None:
+        """A segment that this run could go on for too, how, and in which view of them."""
         for segment in reversed(self.exploration.points.get(snapshot.whole.shape, [])):
             assert segment.snapshot is not None
             self.exploration.work += COMPARED
@@ -339,28 +441,48 @@ class Path:
                 continue
             widening = widen(segment.snapshot, snapshot)
             if widening is not None and self.exploration.is_joined(segment.snapshot, snapshot):
-                return segment, widening
+                return segment, widening, None
+        return self._leaves_widening(snapshot)
+
+    def _leaves_widening(self, snapshot: Snapshot) -> tuple[Segment, Widening, View] | None:
+        """Where too many ways differ in leaves alone, the last of them."""
+        for segment, view in self._wide(snapshot):
+            assert segment.snapshot is not None
+            if match(segment.snapshot, snapshot, view) is not None:
+                return None
+        for view in views(snapshot):
+            alike = self._alike(snapshot, view)
+            for segment in alike if len(alike) >= APART else ():
+                assert segment.snapshot is not None
+                widening = widen(segment.snapshot, snapshot, view, self.exploration.kept)
+                if widening is not None and self.exploration.is_joined(segment.snapshot, snapshot):
+                    return segment, widening, view
         return None
 
     def replace(
-        self, narrow: Segment, snapshot: Snapshot, widened: Widened, loc: Loc | None
+        self,
+        narrow: Segment,
+        snapshot: Snapshot,
+        view: View | None,
+        widened: Widened,
+        loc: Loc | None,
     ) -> None:
-        """Begins a wider segment, which is gone to instead of a narrow one from now on.
+        """Begins a wider segment, which is gone to instead of narrow ones from now on.
 
-        Where what is wider here does not fit the narrow one after all, both stay.
+        Where what is wider here does not fit a narrow one after all, both stay.
         """
-        known = self.exploration.points.setdefault(snapshot.whole.shape, [])
-        assert narrow.snapshot is not None
-        mapped = match(snapshot, narrow.snapshot)
-        following = self.exploration.segment(snapshot)
+        explored = self.exploration
+        following = explored.segment(snapshot)
         following.widened = widened
-        if mapped is not None:
-            narrow.instead = Goto(following, mapped, False, loc)
-            known.remove(narrow)
-        given: Mapped = {symbol.name: unsure.given for _, symbol, unsure in widened.names}
-        self.current.end = Goto(following, given, narrow in self.segments, loc)
+        is_back = narrow in self.segments
+        self.current.end = explored.lead(following, widened.given(), is_back, loc)
         self.segments.append(following)
-        known.append(following)
+        explored.redirect(narrow, following, view, loc)
+        if view is not None:
+            for other in self._alike(snapshot, view):
+                explored.redirect(other, following, view, loc)
+            explored.forget_unreached()
+        explored.point(following)
 
     def retire(self, dead: tuple[int, ...]) -> None:
         """Takes note of streams that the nodes just added publish."""
@@ -369,6 +491,20 @@ class Path:
     def stop(self) -> None:
         """The last node ends the program."""
         self.current.end = Stop()
+
+
+def views(snapshot: Snapshot) -> tuple[View, ...]:
+    """In which a state may be widened."""
+    if not snapshot.leaves:
+        return ()
+    has_lists = any(leaf.is_list for leaf in snapshot.leaves)
+    return (View.ITEMS, View.LISTS) if has_lists else (View.ITEMS,)
+
+
+def _slots(snapshot: Snapshot) -> list[Symbol]:
+    """The symbols that a state holds."""
+    parts = (part for names in snapshot.names for part in names.values())
+    return [slot for part in (snapshot.whole, *parts) for slot in part.slots]
 
 
 def targets(segment: Segment) -> tuple[Segment, ...]:

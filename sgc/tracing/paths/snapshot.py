@@ -8,19 +8,26 @@ in. What cannot be looked into makes a run go on alone, which is always right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from enum import Enum, auto
+from itertools import pairwise
+from typing import Any
 
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
+from sgc.tracing.paths.leaves import Given, Leaf, bind, is_alike, joined, symbols_of
 from sgc.tracing.values.text_types import Known
-
-if TYPE_CHECKING:
-    pass
 
 Shape = tuple[object, ...]
 _LONE_SHAPES: set[Shape] = {("%",)}
+
+
+class View(Enum):
+    """What of lists may be widened: the items of each, or lists as wholes, whatever their lengths."""
+
+    ITEMS = auto()
+    LISTS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Snapshot:
     """names: of each stream reached, its variables that are one abstract value; own: those set
     on it; kept: what is known by its identity, so that nothing else comes to have it; starts:
     symbols that stay what they are, since what began there is still going on; known: what is
-    known of symbols beyond their types.
+    known of symbols beyond their types; leaves: the values of `whole` that may be widened.
     """
 
     whole: Part
@@ -53,6 +60,35 @@ class Snapshot:
     kept: tuple[Any, ...] = ()
     starts: frozenset[str] = frozenset()
     known: Mapping[str, Known] = field(default_factory=dict)
+    leaves: tuple[Leaf, ...] = ()
+
+    def view(self, view: View) -> list[tuple[int, Leaf]]:
+        """The leaves as a run may be widened in them, with their numbers."""
+        found, end = [], 0
+        for number, leaf in enumerate(self.leaves):
+            is_whole = leaf.is_list and (leaf.data is not None or leaf.symbol is not None)
+            if view is View.ITEMS:
+                if not leaf.is_list:
+                    found.append((number, leaf))
+            elif leaf.tokens[0] >= end and (is_whole or not leaf.is_list):
+                found.append((number, leaf))
+                end = leaf.tokens[1]
+        return found
+
+    def skeleton(self, view: View) -> Shape:
+        """The shape, whatever the leaves are: runs that have it in common may be widened."""
+        leaves = [leaf for _, leaf in self.view(view)]
+        ends = [(0, 0), *(leaf.tokens for leaf in leaves), (len(self.whole.shape), 0)]
+        between = (self.whole.shape[end:start] for (_, end), (start, _) in pairwise(ends))
+        return (view, tuple(leaf.kind for leaf in leaves), *between)
+
+    def fixed(self, view: View) -> Iterator[Symbol]:
+        """The symbols of the whole that are in no leaf."""
+        at = 0
+        for _, leaf in self.view(view):
+            yield from self.whole.slots[at : leaf.slots[0]]
+            at = leaf.slots[1]
+        yield from self.whole.slots[at:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +110,29 @@ class Unsure:
 @dataclass(frozen=True, slots=True)
 class Widening:
     """What lets a run go on for another one too: its variables that may not be set, or may be
-    other values than they are here, and the facts that both know.
+    other values than they are here, the leaves that differ, by number, with the types that they
+    are to be of, and the facts that both know.
     """
 
     names: tuple[Unsure, ...]
+    leaves: tuple[tuple[int, Type], ...]
     facts: Mapping[Any, bool]
 
 
-Mapped = dict[str, str | None]  # a symbol's name to that of another run; None: not set there
+# A symbol's name to what it is in another run: the name of a symbol there, or the value of a leaf;
+# None: not set there.
+Mapped = dict[str, Given | None]
 
 
-def match(ours: Snapshot, theirs: Snapshot) -> Mapped | None:
+def match(ours: Snapshot, theirs: Snapshot, view: View | None = None) -> Mapped | None:
     """How `theirs` fits a block that was traced from `ours`; None if it does not.
 
+    view: in which they have the same skeleton; None: they have the same shape.
     A name that ours has and theirs has not becomes *not set*. Facts that ours relies on must be
     known to theirs.
     """
     found: Mapped = {}
-    if ours.whole.shape != theirs.whole.shape or not _pair(ours.whole, theirs.whole, found):
+    if not _pair_wholes(ours, theirs, found, view):
         return None
     for mine, other in zip(ours.names, theirs.names, strict=True):
         if not _match_names(mine, other, found):
@@ -111,13 +152,59 @@ def match(ours: Snapshot, theirs: Snapshot) -> Mapped | None:
     return found
 
 
-def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
-    """How a run in the state `theirs` can go on for one in the state `ours` too, knowing less."""
+def _pair_wholes(ours: Snapshot, theirs: Snapshot, found: Mapped, view: View | None) -> bool:
+    if view is None:
+        return ours.whole.shape == theirs.whole.shape and _pair(ours.whole, theirs.whole, found)
+    return _pair_symbols(ours.fixed(view), theirs.fixed(view), found) and all(
+        bind(mine, other, found)
+        for (_, mine), (_, other) in zip(ours.view(view), theirs.view(view), strict=True)
+    )
+
+
+def _unlike(
+    ours: Snapshot, theirs: Snapshot, found: Mapped, back: Mapped, view: View, kept: Collection[str]
+) -> list[tuple[int, Type]] | None:
+    """The leaves in which two differ, by number, and their types; None where others than leaves
+    do, or leaves that are kept as they are.
+    """
+    if not _pair_symbols(ours.fixed(view), theirs.fixed(view), found):
+        return None
+    if not _pair_symbols(theirs.fixed(view), ours.fixed(view), back):
+        return None
+    differing = []
+    for (_, mine), (number, other) in zip(ours.view(view), theirs.view(view), strict=True):
+        one, two = dict(found), dict(back)
+        if is_alike(mine, other) and bind(mine, other, one) and bind(other, mine, two):
+            found.update(one)
+            back.update(two)
+            continue
+        type_ = joined(mine.type, other.type)
+        if type_ is None or other.label in kept or not (mine.is_movable and other.is_movable):
+            return None
+        differing.append((number, type_))
+    return differing
+
+
+def widen(
+    ours: Snapshot, theirs: Snapshot, view: View | None = None, kept: Collection[str] = ()
+) -> Widening | None:
+    """How a run in the state `theirs` can go on for one in the state `ours` too, knowing less.
+
+    view: in which they have the same skeleton; None: they have the same shape. kept: the labels of
+    leaves that stay as they are.
+    """
     found: Mapped = {}
     back: Mapped = {}
-    if ours.whole.shape != theirs.whole.shape or not _pair(ours.whole, theirs.whole, found):
+    leaves: list[tuple[int, Type]] | None = []
+    if view is not None:
+        leaves = _unlike(ours, theirs, found, back, view, kept)
+        if leaves is None:
+            return None
+    elif ours.whole.shape != theirs.whole.shape:
         return None
-    if not _pair(theirs.whole, ours.whole, back) or not _knows(ours, theirs, found):
+    elif not _pair(ours.whole, theirs.whole, found) or not _pair(theirs.whole, ours.whole, back):
+        return None
+    if not _knows(ours, theirs, found):
         return None
     unsure: list[Unsure] = []
     for number, (mine, other) in enumerate(zip(ours.names, theirs.names, strict=True)):
@@ -141,13 +228,18 @@ def widen(ours: Snapshot, theirs: Snapshot) -> Widening | None:
             elif part is None or there is None:
                 return None
     known_facts = {(_moved(fact, found), is_true) for fact, is_true in ours.facts.items()}
-    kept = {slot.name for slot in theirs.whole.slots}
+    if view is None:
+        staying = {slot.name for slot in theirs.whole.slots}
+    else:
+        widened = {number for number, _ in leaves}
+        kept_leaves = (leaf for number, leaf in theirs.view(view) if number not in widened)
+        staying = {slot.name for slot in theirs.fixed(view)} | symbols_of(kept_leaves)
     facts = {
         fact: is_true
         for fact, is_true in theirs.facts.items()
-        if (fact, is_true) in known_facts and _names_of(fact) <= kept
+        if (fact, is_true) in known_facts and _names_of(fact) <= staying
     }
-    return Widening(tuple(unsure), facts)
+    return Widening(tuple(unsure), tuple(leaves), facts)
 
 
 def _known_to_all(runs: Iterable[tuple[Snapshot, Part | None]]) -> Known | None:
@@ -181,9 +273,13 @@ def _match_names(
 
 
 def _pair(part: Part, other: Part, found: Mapped) -> bool:
+    return _pair_symbols(part.slots, other.slots, found)
+
+
+def _pair_symbols(ours: Iterable[Symbol], theirs: Iterable[Symbol], found: Mapped) -> bool:
     return all(
-        mine.type == theirs.type and found.setdefault(mine.name, theirs.name) == theirs.name
-        for mine, theirs in zip(part.slots, other.slots, strict=True)
+        mine.type == other.type and found.setdefault(mine.name, other.name) == other.name
+        for mine, other in zip(ours, theirs, strict=True)
     )
 
 
@@ -191,7 +287,9 @@ def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
     """Whether what ours relies on is known of the values that take their places."""
     for name, known in ours.known.items():
         given = found.get(name)  # None too where it is not set: then nothing will be read of it
-        if given is not None and theirs.known.get(given) != known:
+        if given is None:
+            continue
+        if not isinstance(given, str) or theirs.known.get(given) != known:
             return False
     return True
 
@@ -199,4 +297,8 @@ def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
 def _moved(fact: Any, found: Mapped) -> object:
     """A fact of ours in the names of the other run."""
     fn, args = fact
-    return fn, tuple(("ref", found.get(a[1], a[1])) if a[0] == "ref" else a for a in args)
+    return fn, tuple(("ref", _shown(found.get(a[1], a[1]))) if a[0] == "ref" else a for a in args)
+
+
+def _shown(given: Given | None) -> object:
+    return given if isinstance(given, str) else repr(given)  # nothing is known of the others

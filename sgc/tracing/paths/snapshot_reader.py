@@ -7,6 +7,7 @@ import re
 import struct
 import sys
 import types as pytypes
+from dataclasses import replace
 from enum import Enum
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,28 @@ from typing import TYPE_CHECKING, Any
 from sgc.core.markers import has_marker
 from sgc.core.places import innermost_user_loc
 from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.graph import Lit
 from sgc.lang.definition import Definition
 from sgc.tracing.code.bytecode import Slot, info_of
 from sgc.tracing.code.frames import Opaque, called, stack_of
+from sgc.tracing.paths.leaves import (
+    TYPES,
+    Data,
+    Items,
+    Leaf,
+    Parts,
+    Place,
+    Text,
+    item_type,
+)
 from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
+from sgc.tracing.values.abstract_json import AbstractJson
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
+from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known
@@ -33,6 +50,10 @@ _POINTER = struct.calcsize("P")
 _CONSTANTS = frozenset({
     type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
 })  # fmt: skip
+_ABSTRACT = frozenset({AbstractNumber, AbstractBool, AbstractList, AbstractJson})
+MAX_NESTED = 20
+_RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
+_LEAVES = frozenset({str, int, float, bool, AbstractNumber, AbstractBool})
 
 
 class Reader:
@@ -42,12 +63,18 @@ class Reader:
         self._session = session
         self._tokens: list[object] = []
         self._slots: list[Symbol] = []
-        self._seen: dict[int, int] = {}
+        self._seen: dict[int, tuple[int, ...]] = {}
+        self._n_seen: dict[int, int] = {}  # by the outermost list that they are in
         self._keep: list[Any] = []
         self._known: list[Any] = []
         self.states: list[ProgramState] = []
         self._names: list[dict[str | None, Part]] = []
         self._starts: set[str] = set()
+        self._leaves: list[Leaf] = []
+        self.places: list[list[Place]] = []  # of each leaf, all that it lies in
+        self._lists: dict[int, int] = {}  # by identity, the numbers of those that are leaves
+        self._inside: list[int] = []  # the lists that are being read
+        self._shared: set[int] = set()  # those whose items are elsewhere too
 
     # -- the whole ------------------------------------------------------------------------
 
@@ -78,13 +105,28 @@ class Reader:
                 dead.append(number)
             else:
                 self._value(state)  # at the end all are shown
+        self._held()
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
         facts, kept = dict(session.facts), tuple(self._known)
         return Snapshot(
             whole, tuple(self._names), own, facts, tuple(dead), kept,
             starts=frozenset(self._starts), known=self._known_of(whole),
+            leaves=tuple(map(self._placed, range(len(self._leaves)))),
         )  # fmt: skip
+
+    def _placed(self, number: int) -> Leaf:
+        """A leaf, when all is read."""
+        leaf = self._leaves[number]
+        are_known = all(place.holder is not None for place in self.places[number])
+        is_movable = are_known and number not in self._shared
+        return leaf if is_movable else replace(leaf, is_movable=False)
+
+    def _held(self) -> None:
+        """Which of the objects that the program still has are in abstract lists too."""
+        for value, _ in self._session.held:
+            if id(value) in self._seen:
+                self._tokens.append(("held", self._seen[id(value)]))
 
     def _known_of(self, whole: Part) -> dict[str, Known]:
         known = self._session.known
@@ -137,17 +179,21 @@ class Reader:
         for name in sorted(place.live | set(cells)):
             if name in local:
                 self._tokens.append(name)
-                self._value(local[name])
+                self._value(local[name], frame, name)
         for slot, offset in stack_of(frame, is_innermost) or ():
             if slot is Slot.ITERATOR:
                 self._value(loops.describe(frame, info.loops.get(offset, -1)))
 
     # -- values ---------------------------------------------------------------------------
 
-    def _value(self, value: Any) -> None:
+    def _value(self, value: Any, holder: Any = None, key: Any = None) -> None:
+        """holder, key: where it lies, if another value can be put there."""
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
+        if holder is not None and (kind in _LEAVES or isinstance(value, AbstractText)):
+            self._leaf(value, Place(holder, key))
+            return
         if isinstance(value, Symbol):
             self._tokens.append("%")
             self._slots.append(value)
@@ -155,16 +201,104 @@ class Reader:
             self._text(value)
         elif kind in _CONSTANTS or isinstance(value, Enum):
             self._tokens.append((kind, value, repr(value) if kind is float else ""))
+        elif kind is AbstractNumber or kind is AbstractBool:
+            self._tokens.append(kind)
+            self._value(value.symbol)
         elif isinstance(value, (type, pytypes.ModuleType)):
             self._identity(value)
         elif value is self._session:
             self._tokens.append("session")
         elif id(value) in self._seen:
-            self._tokens.append(("again", self._seen[id(value)]))
+            self._again(value, Place(holder, key))
         else:
-            self._seen[id(value)] = len(self._seen)
+            self._seen[id(value)] = self._number()
             self._keep.append(value)
+            if holder is not None and (kind is list or kind is AbstractList):
+                self._list(value, Place(holder, key))
+            else:
+                self._object(value)
+
+    def _number(self) -> tuple[int, ...]:
+        """Of an object: what is in a list does not number what comes after the list."""
+        inside = self._inside[0] if self._inside else -1
+        self._n_seen[inside] = self._n_seen.get(inside, -1) + 1
+        return (inside, self._n_seen[inside])
+
+    def _again(self, value: Any, place: Place) -> None:
+        """An object that was read before: it lies in another place too."""
+        number = self._seen[id(value)]
+        self._tokens.append(("again", number))
+        if id(value) in self._lists:
+            self.places[self._lists[id(value)]].append(place)
+        inside = self._inside[0] if self._inside else -1
+        if number[0] != inside:  # a list that shares its items with others is not widened
+            self._shared |= {number[0], inside}
+
+    def _leaf(self, value: Any, place: Place) -> None:
+        """A value that may be widened: it is part of the whole, and told apart from it too."""
+        n_tokens, n_slots = len(self._tokens), len(self._slots)
+        self._value(value)
+        parts: Parts
+        if isinstance(value, str):
+            type_, parts = TYPES[str], self._pieces(value)
+        elif isinstance(value, AbstractNumber):
+            type_, parts = value.symbol.type, (value.symbol,)
+        else:
+            type_, parts = TYPES[type(value)], (value,)
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        self._leaves.append(Leaf(type_, parts, place.label, tokens, slots))
+        self.places.append([place])
+
+    def _pieces(self, text: str) -> Parts:
+        return tuple(
+            self._session.symbol_of(piece) if isinstance(piece, int) else piece
+            for piece in pieces_of(str.__str__(text))
+        )
+
+    def _list(self, value: Any, place: Place) -> None:
+        """A list that may be widened, its items before: it is one of Python's, or an abstract one."""
+        number, n_tokens, n_slots = len(self._leaves), len(self._tokens), len(self._slots)
+        self._lists[id(value)] = number
+        self._leaves.append(_RESERVED)
+        self.places.append([place])
+        data: Items | None = None
+        if type(value) is list:
+            self._inside.append(number)
             self._object(value)
+            self._inside.pop()
+            found = self._data(value)
+            data = found if isinstance(found, Items) else None
+            type_ = types.list_of(data.type) if data is not None and data.type is not None else None
+        else:
+            self._tokens.append(AbstractList)
+            self._value(value.symbol)
+            type_ = value.symbol.type
+        tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
+        shape, symbols = tuple(self._tokens[n_tokens:]), tuple(self._slots[n_slots:])
+        self._leaves[number] = Leaf(
+            type_, symbols, place.label, tokens, slots, is_list=True, shape=shape, data=data
+        )
+
+    def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
+        """A value that a list of the graph may hold; None for others."""
+        kind = type(value)
+        if isinstance(value, str):
+            if kind is not str and not isinstance(value, AbstractText):
+                return None
+            return Text(self._pieces(value)) if has_marker(str.__str__(value)) else Lit(value)
+        if value is None or kind in TYPES:
+            return Lit(value)
+        if kind in _ABSTRACT:
+            found: Symbol = value.symbol
+            return found
+        if kind not in (list, dict) or not n_left:
+            return None
+        keys = tuple(value) if kind is dict else None
+        if keys is not None and not all(type(key) is str and not has_marker(key) for key in keys):
+            return None
+        items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]
+        made = tuple(item for item in items if item is not None)
+        return Items(made, keys, item_type(made)) if len(made) == len(items) else None
 
     def _start(self, symbol: Symbol) -> None:
         """Where something that is going on began: it may be used up, and so is no parameter."""
@@ -196,13 +330,14 @@ class Reader:
         kind = type(value)
         if kind in (list, tuple):
             self._tokens.append((kind, len(value)))
-            for item in value:
-                self._value(item)
+            holder = value if kind is list else None
+            for n, item in enumerate(value):
+                self._value(item, holder, n)
         elif kind is dict:
             self._tokens.append((dict, len(value)))
             for key, item in value.items():
                 self._value(key)
-                self._value(item)
+                self._value(item, value, key)
         elif kind in (set, frozenset):
             self._tokens.append((kind, len(value)))
             for item in sorted(value, key=repr):
@@ -212,7 +347,7 @@ class Reader:
         elif isinstance(value, Definition):
             self._tokens.append("program")
             self._value(value.python)
-            self._value(dict(value.bind_arguments))
+            self._value(tuple(value.bind_arguments.items()))
         elif isinstance(value, pytypes.FunctionType):
             self._function(value)
         elif isinstance(value, pytypes.CellType):
@@ -239,7 +374,7 @@ class Reader:
     def _cell(self, cell: pytypes.CellType) -> None:
         self._tokens.append("cell")
         try:
-            self._value(cell.cell_contents)
+            self._value(cell.cell_contents, cell)
         except ValueError:
             self._tokens.append("empty")
 
@@ -257,12 +392,12 @@ class Reader:
         self._tokens.append(("error", str(innermost_user_loc(error))))
         if isinstance(error, TracedTold):
             self._tokens.append(type(error).__bases__)
-            self._value([error.__dict__[name] for name in TOLD])
+            self._value(tuple(error.__dict__[name] for name in TOLD))
             return
         self._identity(type(error))
         self._value(error.args)
         self._value(error.__cause__)
-        self._value(dict(error.__dict__))
+        self._value(tuple(error.__dict__.items()))
 
     def _instance(self, value: Any) -> None:
         """An object of a class written in Python, by its attributes."""
@@ -280,13 +415,13 @@ class Reader:
         with contextlib.suppress(AttributeError):
             for name, item in object.__getattribute__(value, "__dict__").items():
                 self._tokens.append(name)
-                self._value(item)
+                self._value(item, value, name)
 
     def _attribute(self, value: Any, name: str) -> None:
         with contextlib.suppress(AttributeError):
             item = object.__getattribute__(value, name)
             self._tokens.append(name)
-            self._value(item)
+            self._value(item, value, name)
 
     def _state(self, state: ProgramState) -> None:
         """A stream: its present state and what it is; its variables are kept apart."""
@@ -304,7 +439,7 @@ class Reader:
                 lone[name] = Part(("%",), (value,))
             else:  # it may be, or hold, what other variables do
                 self._tokens.append(("name", name))
-                self._value(value)
+                self._value(value, state._names, name)
         self._names.append(lone)
 
 

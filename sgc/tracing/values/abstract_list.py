@@ -5,12 +5,15 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
+from sgc.ir.functions import FUNCTIONS
+from sgc.ir.op_specs import TEXTUAL
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -20,7 +23,9 @@ from sgc.tracing.values.text_types import known_of
 
 
 class AbstractList:
-    """A list whose length is known only at run time; it cannot be changed."""
+    """A list whose length is known only at run time; one that the program has made can be changed:
+    it stands for what it has become.
+    """
 
     __slots__ = ("session", "symbol")
 
@@ -107,18 +112,110 @@ class AbstractList:
             + INTERPRET,
         )
 
-    __len__ = __add__ = __radd__ = __mul__ = __rmul__ = _needs_items
-    __lt__ = __le__ = __gt__ = __ge__ = _needs_items
+    __len__ = __lt__ = __le__ = __gt__ = __ge__ = _needs_items
 
-    def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
-        stop(
-            f"{self.session.name_of(self.symbol)}, a list known only at run time, is changed",
-            hint="make a list of the items you need, [xs[0], xs[1]]; or " + INTERPRET,
-        )
+    # -- new lists --------------------------------------------------------------------------
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = remove = _changed
-    pop = clear = sort = reverse = _changed
-    count = index = copy = _needs_items
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, (list, AbstractList)):
+            return NotImplemented
+        return computed(self.session, "plus", self, other, type_=self._with(*_items_of(other)))
+
+    def __radd__(self, other: Any) -> Any:
+        if type(other) is not list:
+            return NotImplemented
+        return computed(self.session, "plus", other, self, type_=self._with(*other))
+
+    def __mul__(self, times: Any) -> Any:
+        return computed(self.session, "times", self, whole(times), type_=self.symbol.type)
+
+    __rmul__ = __mul__
+
+    def copy(self) -> Any:
+        return self[:]
+
+    def _with(self, *items: Any) -> types.Type:
+        """The type of a list of its items and others."""
+        found = {type_of(item) for item in items} | {self.item_type}
+        kinds = {each.kind for each in found}
+        one = found.pop() if len(found) == 1 else None
+        return types.list_of(one or (types.TEXT if kinds <= TEXTUAL else types.JSON))
+
+    # -- changes ----------------------------------------------------------------------------
+
+    def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
+        """It stands for what a function makes of it, and of items put into it."""
+        self._refuse_others()
+        record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
+        made = record(self.session, fn, self, *args, type_=self._with(*items))
+        self.symbol = made.symbol
+        self.session.held += [(item, _frozen(item)) for item in items if type(item) in _CHANGEABLE]
+
+    def _refuse_others(self) -> None:
+        if not self.session.is_made(self.symbol):
+            stop(
+                f"{self.session.name_of(self.symbol)}, a list of others that is known only at run "
+                "time, is changed",
+                hint="change a copy of it, list(xs); or " + INTERPRET,
+            )
+
+    def append(self, item: Any) -> None:
+        self._become("push", item, items=[item])
+
+    def extend(self, items: Any) -> None:
+        if not isinstance(items, (list, tuple, AbstractList)):
+            items = [*items]
+        found = items if isinstance(items, AbstractList) else [*items]
+        self._become("plus", found, items=_items_of(found))
+
+    def __iadd__(self, items: Any) -> AbstractList:
+        self.extend(items)
+        return self
+
+    def __imul__(self, times: Any) -> AbstractList:
+        self._become("times", whole(times))
+        return self
+
+    def insert(self, index: Any, item: Any) -> None:
+        self._become("insert", whole(index), item, items=[item])
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        if isinstance(index, slice):
+            self._needs_items()
+        self._become("put", whole(index), item, items=[item])
+
+    def __delitem__(self, index: Any) -> None:
+        if isinstance(index, slice):
+            self._needs_items()
+        self._become("without", whole(index))
+
+    def pop(self, index: Any = -1) -> Any:
+        self._refuse_others()
+        item = self[index]
+        self._become("without", whole(index))
+        return item
+
+    def remove(self, item: Any) -> None:
+        self._become("removed", item)
+
+    def clear(self) -> None:
+        self._become("slice", 0, 0, None)
+
+    def reverse(self) -> None:
+        self._become("slice", None, None, -1)
+
+    def sort(self, *, key: Any = None, reverse: Any = False) -> None:
+        if key is not None:
+            self._needs_items()
+        self._become("sorted", bool(reverse))
+
+    def count(self, item: Any) -> Any:
+        return computed(self.session, "n_of", self, item)
+
+    def index(self, item: Any, *bounds: Any) -> Any:
+        if bounds:
+            self._needs_items()
+        return attempted(self.session, "where", self, item)
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'list'")
@@ -126,6 +223,57 @@ class AbstractList:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         stop("a value known only at run time cannot be copied or pickled")
 
+
+def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
+    """Stops where what was put into an abstract list was changed since: there it stays as it was."""
+    for value, before in held:
+        if _frozen(value) != before:
+            stop(
+                f"a {type(value).__name__} is changed after it was put into a list known only at "
+                "run time",
+                hint="put it there when it is finished; or " + INTERPRET,
+            )
+
+
+def _frozen(value: Any) -> object:
+    """What a value is now, to be compared later."""
+    kind = type(value)
+    if kind is dict:
+        return tuple((key, _frozen(item)) for key, item in value.items())
+    if kind in (list, tuple):
+        return tuple(map(_frozen, value))
+    if isinstance(value, str):
+        return str.__str__(value)
+    symbol = getattr(value, "symbol", None)
+    return (kind, value if symbol is None else symbol.name)
+
+
+def _items_of(items: Any) -> Sequence[Any]:
+    """What a list holds, as far as its type tells."""
+    return [_Item(items.item_type)] if isinstance(items, AbstractList) else items
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item of a list known only at run time."""
+
+    type: types.Type
+
+
+def type_of(item: Any) -> types.Type:
+    """The type of a value, as an item of a list."""
+    if isinstance(item, _Item):
+        return item.type
+    if isinstance(item, str):
+        return types.TEXT
+    symbol = getattr(item, "symbol", None)
+    if symbol is not None:
+        return symbol.type  # type: ignore[no-any-return]
+    return _PLAIN.get(type(item), types.JSON)
+
+
+_CHANGEABLE = (list, dict, AbstractList)
+_PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 
 Sequence.register(AbstractList)  # so that `case [a, b]` asks for its length, and stops
 

@@ -56,6 +56,7 @@ class Items(Loop):
         n = lengths[0] if len(lengths) == 1 else computed(session, "min", *lengths, type_=types.INT)
         is_sure = all(known_of(each.symbol, session).min_items > 0 for each in lists)
         self._lists, self._is_zipped = lists, is_zipped
+        self._begun = [each.symbol for each in lists]
         self._turns = Counted(session, 0, n, is_first_sure=is_sure)
 
     @property
@@ -63,6 +64,11 @@ class Items(Loop):
         return self._turns.index
 
     def __next__(self) -> Any:
+        if [each.symbol for each in self._lists] != self._begun:
+            stop(
+                "a list known only at run time is changed while a loop goes over it",
+                hint="loop over a copy of it, list(xs); or " + INTERPRET,
+            )
         index = next(self._turns)
         items = tuple(each.sure_item(index) for each in self._lists)
         return items if self._is_zipped else items[0]

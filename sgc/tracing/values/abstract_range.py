@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_number import AbstractNumber
 from sgc.tracing.values.abstract_turns import Counted, is_for_of
 from sgc.tracing.values.recorder import Recorder
@@ -48,6 +49,31 @@ class AbstractRange:
 
     __len__ = __bool__ = __getitem__ = __contains__ = index = count = _needs_numbers
     __eq__ = __hash__ = _needs_numbers  # type: ignore[assignment]
+
+
+class Numbers(Loop):
+    """The numbers of a `range` that is known; which of them it gives may be known only at run time,
+    where turns of a loop are one.
+    """
+
+    made_by = "range"
+
+    def __init__(self, session: Recorder, numbers: range) -> None:
+        self._session, self._numbers = session, numbers
+        self._index: Any = None
+
+    @property
+    def index(self) -> Any:
+        return self._index
+
+    def __next__(self) -> Any:
+        numbers = self._numbers
+        following = numbers.start if self._index is None else self._index + numbers.step
+        is_one = following < numbers.stop if numbers.step > 0 else following > numbers.stop
+        if not is_one:
+            raise StopIteration
+        self._index = following
+        return following
 
 
 def range_of(*args: Any) -> Any:

@@ -14,6 +14,7 @@ from sgc.ir import types
 class Recorder(Session):
     """A session that collects nodes; what the program reads of them is abstract.
 
+    held: lists and dicts of the program's that are in abstract lists too, as they were then.
     known: of texts, beyond their types. met: what tools and maps return. images: values used as
     images. retired: streams that are published already. path: of a program that decides, else None.
     facts: outcomes of tests on this path.
@@ -23,6 +24,7 @@ class Recorder(Session):
     known: dict[str, Any]
     met: list[Symbol]
     images: set[str]
+    held: list[tuple[Any, object]]
     retired: set[int]
     path: Any
     facts: Any
@@ -34,6 +36,10 @@ class Recorder(Session):
     @abstractmethod
     def symbol_of(self, number: int) -> Symbol:
         """The symbol that a marker's number stands for."""
+
+    @abstractmethod
+    def is_made(self, symbol: Symbol) -> bool:
+        """Whether a list is of the program's own making, and no part of another value."""
 
     @abstractmethod
     def is_parameter(self, name: str) -> bool: ...

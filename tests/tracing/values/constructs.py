@@ -151,7 +151,16 @@ COMPUTED: dict[str, list[str]] = {
     ],
     "lists": [
         "xs[0]", "xs[-1]", "xs[n]", "len(xs)", "xs[1:]", "'a' in xs", "x in xs", "join(', ', xs)",
-        "', '.join([xs[0], x])", "xs == ['a']", "bool(xs)", "str(xs)", "f'{xs}'", "x.join(xs)",
+        "[t + '!' for t in xs if t]", "any(t == 'a' for t in xs)", "', '.join(t for t in xs)",
+        "[t for t in json.loads(x)]", "all(t != y for t in xs)",
+        "[f'{i}{t}' for i, t in enumerate(xs, 1)]", "sum(len(t) for t in xs)",
+        "{'a': 1, 'abc': 2}.get(x, 3)", "{'a': 1, 'abc': 'b'}.get(x)", "{'': 1, 'a': 2}[x]",
+        "[1, 2][n]", "'abc'[n]", "[1, None][n]", "(1, None)[n]", "(1, 2)[n]", "(x, y)[n % 2]", "x in {'a', 'b'}",
+        "{'a': 1}[x]", "{'a': 1}.get(x)", "{'a': 1, 2: 3}.get(n)",
+        "x in {'a', 'abc'}", "x in {'a': 1}", "n not in {1, 2, 7}", "{1: 'a', 7: 'b'}.get(n, 'c')",
+        "xs + ['a']", "['a'] + xs", "xs.count('a')", "list(xs)", "sorted(xs)", "max(xs)", "min(xs)",
+        "sorted(xs, reverse=b)", "xs * 2", "(n % 3) * xs", "xs.index('a')", "any(xs)", "all(xs)",
+        "xs.copy()", "', '.join([xs[0], x])", "xs == ['a']", "bool(xs)", "str(xs)", "f'{xs}'", "x.join(xs)",
     ],
     # -- modules
     "re": [
@@ -209,13 +218,12 @@ REFUSED: dict[str, list[str]] = {
     "format_map": ["x.format_map({})"],
     "translate": ["x.translate({97: 'b'})"],
     "__iter__": ["[c for c in x]", "list(x)", "sorted(x)", "set(x)", "''.join(c for c in x)"],
-    "__hash__": ["{'a': 1}[x]", "{'a': 1}.get(x)", "x in {'a', 'b'}", "{x: 1}", "{n: 1}",
-    "hash(x)"],
+    "__hash__": ["{x: 1}", "{n: 1}", "hash(x)", "{x, 'a'}"],
     "__mod__ of a template": ["x % 3"],
     "__getnewargs__": ["copy.deepcopy(x)", "pickle.dumps(x)"],
     "what a library does to texts": ["next(map(operator.contains, ['plain abc'], [x]))"],
     # -- numbers
-    "__index__": ["list(range(n))", "[1, 2][n]", "'abc'[n]", "hex(n)", "bytes(n)", "math.sqrt(r)"],
+    "__index__": ["list(range(n))", "hex(n)", "bytes(n)", "math.sqrt(r)"],
     "methods of ints": [
         "n.bit_length()", "n.bit_count()", "n.to_bytes(2)", "n.conjugate()", "n.real", "n.imag",
         "n.numerator", "n.denominator", "n.as_integer_ratio()", "n.from_bytes(b'a')",
@@ -224,11 +232,10 @@ REFUSED: dict[str, list[str]] = {
     "powers": ["pow(n, 2, 5)"],
     # -- lists and JSON
     "lists": [
-        "[t for t in xs]", "list(xs)", "sorted(xs)", "xs + ['a']", "xs.append('a')", "xs.pop()",
-        "xs.count('a')", "dict(zip(xs, xs))", "list(reversed(xs))", "max(xs)",
+        "{t for t in xs}", "xs.append('a')", "xs.pop()", "dict(zip(xs, xs))", "list(reversed(xs))",
     ],
     "json": [
-        "[k for k in json.loads(x)]", "json.loads(x)['n'] + 1", "json.loads(x) < 3",
+        "{k for k in json.loads(x)}", "json.loads(x)['n'] + 1", "json.loads(x) < 3",
         "json.loads(x).items()", "json.loads(x, parse_int=float)", "json.dumps({x: 1})",
         "json.dumps(x, default=str)", "{'a': 1}[json.loads(x)]", "json.loads(x).update(a=1)",
         "json.load(x)",

@@ -75,11 +75,11 @@ def truth(s, x):
 
 
 def look_up(s, x):
-    s += {"a": "b"}.get(x, "c")  # HERE
+    s += {"a": "b"}.pop(x, "c")  # HERE
 
 
 def in_set(s, x):
-    s += "in" if x in {"a", "b"} else "out"  # HERE
+    s += "in" if {x} & {"a", "b"} else "out"  # HERE
 
 
 def length(s, x):
@@ -108,7 +108,7 @@ def comparison(s, n: int):
 
 
 def over_items(s, xs: list[str]):
-    for x in sorted(xs):  # HERE
+    for x in {*xs}:  # HERE
         s += x
 
 

@@ -98,7 +98,7 @@ REFUSED = {
     "xs = list(range(n))": "the numbers of a range to n, known only at run time, are needed",
     "x = len(range(1, n))": "the numbers of a range to n, known only at run time, are needed",
     "x = 2 in range(n)": "the numbers of a range to n, known only at run time, are needed",
-    "xs = [i for i in range(n)]": "the numbers of a range to n, known only at run time, are needed",
+    "xs = {i for i in range(n)}": "the numbers of a range to n, known only at run time, are needed",
     "for i in reversed(range(0, n, 3)): pass": "the numbers of a range to n, known only at run",
     "for i in range(0, 9, n): pass": "a step known only at run time",
     "x = range(n) == range(n)": "the numbers of a range to n, known only at run time, are needed",

@@ -1,0 +1,303 @@
+"""Writes comprehensions as loops, for where what they go over is known only at run time.
+
+A comprehension is half an expression while it runs, and so no place where ways could merge. Where
+one is evaluated first in its statement it is taken out of it: `x = [f(t) for t in xs if t]` becomes
+
+    it = xs
+    if loops(it):
+        made = []
+        for u in it:
+            if u:
+                made.append(f(u))
+    else:
+        made = [f(t) for t in it if t]
+    x = made
+
+So are the generators that `join`, `sum`, `any`, `all` and the like use up at once. Those that stand
+behind a call, or are not evaluated in any case, stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from sgc.tracing.code.operator_names import LOOPS
+
+_Made = ast.ListComp | ast.GeneratorExp
+_Stmt = TypeVar("_Stmt", bound=ast.stmt)
+
+_SCOPES = (
+    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
+    ast.YieldFrom, ast.NamedExpr,
+)  # fmt: skip
+# What uses a generator up, and cannot tell it from a list.
+_USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
+                      "Counter", "dict", "extend", "deque", "fsum", "mean", "median"})  # fmt: skip
+_DECIDES = {"any": True, "all": False}  # what an item has to be for it to end there
+
+
+def with_loops(tree: ast.Module) -> ast.Module:
+    """The tree with its comprehensions written as loops too, in place."""
+    _Functions().visit(tree)
+    return tree
+
+
+class _Functions(ast.NodeVisitor):
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.generic_visit(node)
+        names = _Names()
+        node.body = _body(node.body, names)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.generic_visit(node)
+
+
+class _Names:
+    """Names that no program has."""
+
+    def __init__(self) -> None:
+        self._n = 0
+
+    def fresh(self, name: str = "") -> str:
+        self._n += 1
+        return f"__sgc_{self._n}_{name}__"
+
+
+def _body(body: list[ast.stmt], names: _Names) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            _blocks(stmt, names)
+            made += _hoisted(stmt, names)
+        made.append(stmt)
+    return made
+
+
+def _blocks(stmt: ast.stmt, names: _Names) -> None:
+    """The blocks inside a statement."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(stmt, name, None)
+        if isinstance(block, list):
+            setattr(stmt, name, _body(block, names))
+    for part in (*getattr(stmt, "handlers", ()), *getattr(stmt, "cases", ())):
+        part.body = _body(part.body, names)
+
+
+def _hoisted(stmt: ast.stmt, names: _Names) -> list[ast.stmt]:
+    """Statements that make what a statement's expression begins with; it then uses that."""
+    made: list[ast.stmt] = []
+    field = _FIELDS.get(type(stmt))
+    value = getattr(stmt, field) if field is not None else None
+    if not isinstance(value, ast.expr):
+        return made
+    if isinstance(stmt, (ast.Assign, ast.AugAssign)) and not _targets_wait(stmt):
+        return made
+    finder = _First(names)
+    setattr(stmt, field, finder.visit(value))  # type: ignore[arg-type]
+    return finder.made
+
+
+_FIELDS: dict[type[ast.stmt], str] = {
+    ast.Assign: "value", ast.AnnAssign: "value", ast.AugAssign: "value", ast.Return: "value",
+    ast.Expr: "value", ast.If: "test", ast.For: "iter", ast.Raise: "exc", ast.Assert: "test",
+    ast.Match: "subject",
+}  # fmt: skip
+
+
+def _targets_wait(stmt: ast.Assign | ast.AugAssign) -> bool:
+    """Whether nothing of the target is evaluated before the value, or nothing that could tell."""
+    return isinstance(stmt, ast.Assign) or _is_quiet(stmt.target)
+
+
+def _is_quiet(node: ast.expr) -> bool:
+    """Whether it may as well be evaluated later: it calls nothing."""
+    if isinstance(node, (ast.Name, ast.Constant)):
+        return True
+    if isinstance(node, ast.Attribute):
+        return _is_quiet(node.value)
+    if isinstance(node, ast.Subscript):
+        return _is_quiet(node.value) and _is_quiet(node.slice)
+    if isinstance(node, ast.FormattedValue):
+        return _is_quiet(node.value) and node.format_spec is None
+    return False
+
+
+class _First:
+    """Takes comprehensions out of an expression, as long as nothing comes before that matters."""
+
+    def __init__(self, names: _Names) -> None:
+        self._names = names
+        self.made: list[ast.stmt] = []
+        self._is_over = False  # something that matters is evaluated before what comes now
+
+    def visit(self, node: ast.expr) -> ast.expr:
+        if self._is_over or _is_quiet(node):
+            return node
+        if isinstance(node, ast.ListComp) and _is_simple(node):
+            return self._take(node, node)
+        decided = _decided(node)
+        if decided is not None:
+            return self._take(node, decided)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        if isinstance(node, (ast.BoolOp, ast.IfExp)):
+            self._conditional(node)
+        elif isinstance(node, _IN_ORDER):
+            self._in_order(node)
+        self._is_over = True
+        return node
+
+    def _call(self, node: ast.Call) -> ast.expr:
+        node.func = self._part(node.func)
+        uses_up = _name_of(node.func) in _USES_UP
+        for n, arg in enumerate(node.args):
+            is_used = uses_up and isinstance(arg, ast.GeneratorExp) and _is_simple(arg)
+            if is_used and not self._is_over:
+                node.args[n] = self._take(arg, arg)  # type: ignore[arg-type]
+            else:
+                node.args[n] = self._part(arg)
+        for keyword in node.keywords:
+            keyword.value = self._part(keyword.value)
+        self._is_over = True
+        return node
+
+    def _part(self, node: ast.expr) -> ast.expr:
+        """A part whose own operation comes later than what follows it."""
+        return self.visit(node)
+
+    def _conditional(self, node: ast.BoolOp | ast.IfExp) -> None:
+        if isinstance(node, ast.BoolOp):
+            node.values[0] = self.visit(node.values[0])
+        else:
+            node.test = self.visit(node.test)
+
+    def _in_order(self, node: ast.expr) -> None:
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, ast.expr):
+                setattr(node, name, self.visit(value))
+            elif isinstance(value, list):
+                value[:] = [self.visit(e) if isinstance(e, ast.expr) else e for e in value]
+
+    def _take(self, node: ast.expr, comprehension: _Made) -> ast.expr:
+        its = self._names.fresh(), self._names.fresh()
+        self.made += _statements(node, comprehension, *its, self._names)
+        return ast.copy_location(ast.Name(its[1], ast.Load()), node)
+
+
+_IN_ORDER = (
+    ast.BinOp, ast.UnaryOp, ast.Compare, ast.JoinedStr, ast.FormattedValue, ast.Attribute,
+    ast.Subscript, ast.List, ast.Tuple, ast.Starred,
+)  # fmt: skip
+
+
+def _name_of(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _decided(node: ast.expr) -> ast.GeneratorExp | None:
+    """The generator of `any(…)` or `all(…)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
+        return None
+    if node.func.id not in _DECIDES or len(node.args) != 1:
+        return None
+    arg = node.args[0]
+    return arg if isinstance(arg, ast.GeneratorExp) and _is_simple(arg) else None
+
+
+def _is_simple(node: _Made) -> bool:
+    """Whether its parts can be written twice: they make no functions."""
+    parts: list[ast.expr] = [node.elt]
+    for n, each in enumerate(node.generators):
+        if each.is_async:
+            return False
+        parts += [each.target, *each.ifs, *([each.iter] if n else [])]
+    return not any(isinstance(inner, _SCOPES) for part in parts for inner in ast.walk(part))
+
+
+def _statements(
+    node: ast.expr, made: _Made, it: str, result: str, names: _Names
+) -> Iterator[ast.stmt]:
+    """What sets `result` to a comprehension, or to `any` or `all` of one."""
+    first = made.generators[0]
+    decides = _DECIDES[node.func.id] if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
+    yield _assigned(it, first.iter, first.iter)
+    loop = _Loop(made, it, result, decides, names)
+    asked: list[ast.expr] = [_loaded(it, first.iter)]
+    if isinstance(node, ast.Call):
+        asked.append(node.func)
+    first.iter = _loaded(it, first.iter)
+    test = _at(ast.Call(_at(ast.Name(LOOPS, ast.Load()), node), asked, []), node)
+    yield _at(ast.If(test, loop.body(), [_assigned(result, node, node)]), node)
+
+
+class _Loop:
+    """A comprehension as a loop, its variables under other names."""
+
+    def __init__(
+        self, made: _Made, it: str, result: str, decides: bool | None, names: _Names
+    ) -> None:
+        made = copy.deepcopy(made)
+        bound = {
+            name.id
+            for each in made.generators
+            for name in ast.walk(each.target)
+            if isinstance(name, ast.Name)
+        }
+        renamed = {name: names.fresh(name) for name in sorted(bound)}
+        for name in ast.walk(made):
+            if isinstance(name, ast.Name) and name.id in renamed:
+                name.id = renamed[name.id]
+        made.generators[0].iter = _loaded(it, made.generators[0].iter)
+        self._made, self._result, self._decides = made, result, decides
+
+    def body(self) -> list[ast.stmt]:
+        start: ast.expr = ast.List([], ast.Load())
+        if self._decides is not None:
+            start = ast.Constant(not self._decides)
+        at = self._made.elt
+        return [_assigned(self._result, _at(start, at), at), *self._loops(self._made.generators)]
+
+    def _loops(self, generators: Sequence[ast.comprehension]) -> list[ast.stmt]:
+        if not generators:
+            return self._item()
+        each, *rest = generators
+        body = self._loops(rest)
+        if rest and self._decides is not None:  # it may be over
+            body = [*body, _at(ast.If(self._is_decided(), [_at(ast.Break(), each.iter)], []), each.iter)]
+        for test in reversed(each.ifs):
+            body = [_at(ast.If(test, body, []), test)]
+        return [_at(ast.For(each.target, each.iter, body, []), each.iter)]
+
+    def _is_decided(self) -> ast.expr:
+        at = self._made.elt
+        found = _loaded(self._result, at)
+        return found if self._decides else _at(ast.UnaryOp(ast.Not(), found), at)
+
+    def _item(self) -> list[ast.stmt]:
+        item = self._made.elt
+        if self._decides is None:
+            append = _at(ast.Attribute(_loaded(self._result, item), "append", ast.Load()), item)
+            return [_at(ast.Expr(_at(ast.Call(append, [item], []), item)), item)]
+        test = item if self._decides else _at(ast.UnaryOp(ast.Not(), item), item)
+        found = _assigned(self._result, _at(ast.Constant(self._decides), item), item)
+        return [_at(ast.If(test, [found, _at(ast.Break(), item)], []), item)]
+
+
+def _loaded(name: str, at: ast.AST) -> ast.expr:
+    return _at(ast.Name(name, ast.Load()), at)
+
+
+def _assigned(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    return _at(ast.Assign([_at(ast.Name(name, ast.Store()), at)], value), at)
+
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _at(node: _Node, at: ast.AST) -> _Node:
+    return ast.copy_location(node, at)

@@ -1,0 +1,166 @@
+"""Look-ups by keys that are known only at run time: in dicts, sets, lists and texts that are known.
+
+Where all values are data of one type, a look-up is one node of the graph; else each key is a way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from sgc.core.session import current_session
+from sgc.core.stops import INTERPRET, stop
+from sgc.ir import types
+from sgc.ir.types import Kind
+from sgc.tracing.operators.texts import compared, is_plain, seeing, text
+from sgc.tracing.values.abstract import AbstractJson, AbstractNumber, AbstractText, is_abstract
+from sgc.tracing.values.abstract_list import type_of
+from sgc.tracing.values.computing import attempted, computed, symbol_of
+from sgc.tracing.values.text_types import domain
+
+MAX_WAYS = 64  # keys, or items, that are decided one after the other
+_MAPS = (dict,)
+_SETS = (set, frozenset)
+_ROWS = (list, tuple)
+
+
+def item(whole: Any, key: Any) -> Any:
+    """`whole[key]`."""
+    key = text(key)
+    if not _is_looked_up(key):
+        return whole[key]
+    kind = type(whole)
+    if kind in _MAPS and _is_plain(whole):
+        return _value(whole, key)
+    if kind in _ROWS and _is_index(key):
+        return _at(whole, key)
+    if kind is str and _is_index(key):
+        return seeing(whole, key.session)[key]
+    return whole[key]
+
+
+def contains(part: Any, whole: Any) -> bool:
+    """`part in whole`."""
+    part, whole = text(part), text(whole)
+    if isinstance(part, AbstractText) and is_plain(whole, "__contains__"):
+        return seeing(whole, part.session).__contains__(part)
+    found = is_key(part, whole)
+    if found is not None:
+        return found
+    if type(whole) in (list, tuple) and (is_abstract(part) or any(map(is_abstract, whole))):
+        return compared(part) in [*map(compared, whole)]
+    return part in whole
+
+
+def is_key(key: Any, whole: Any) -> bool | None:
+    """`key in whole`, of a dict or set; None where Python's own look-up knows."""
+    if type(whole) not in (*_MAPS, *_SETS) or not _is_looked_up(key) or not _is_plain(whole):
+        return None
+    # A set has another order in each process.
+    keys = [*whole] if type(whole) is dict else sorted(whole, key=repr)
+    return bool(computed(key.session, "has", keys, key))
+
+
+def getting(method: Any) -> Callable[..., Any]:
+    """`d.get` of a dict."""
+    whole = method.__self__
+
+    def get(key: Any, default: Any = None) -> Any:
+        key = text(key)
+        if not _is_looked_up(key) or not _is_plain(whole):
+            return method(key, default)
+        values = {**whole, "": default}
+        if _is_record(whole) and (type_ := _one_type([*values.values()])) is not None:
+            return computed(key.session, "get", whole, key, default, type_=type_)
+        return _decided(whole, key, lambda: default)
+
+    return get
+
+
+def _is_looked_up(key: Any) -> bool:
+    """Whether a key is known only at run time, and not one of few texts, which decide it."""
+    if not is_abstract(key) or isinstance(key, AbstractJson):
+        return False
+    if not isinstance(key, (AbstractText, AbstractNumber)):
+        return False
+    symbol = symbol_of(key) if isinstance(key, AbstractText) else None
+    return symbol is None or domain(symbol, key.session) is None
+
+
+def _is_index(key: Any) -> bool:
+    return isinstance(key, AbstractNumber) and key.python is not float
+
+
+def _is_plain(keys: Collection[Any]) -> bool:
+    """Whether a key that is looked up can equal none but by Python's own comparison."""
+    return all(type(key) in _KEYS for key in keys)
+
+
+_KEYS = (str, int, float, bool, type(None), tuple)
+
+
+def _is_record(whole: dict[Any, Any]) -> bool:
+    return bool(whole) and all(type(key) is str for key in whole)
+
+
+def _value(whole: dict[Any, Any], key: Any) -> Any:
+    type_ = _one_type([*whole.values()]) if _is_record(whole) and type(key) is not int else None
+    if type_ is not None and isinstance(key, AbstractText):
+        return attempted(key.session, "item", whole, key, type_=type_, errors=("KeyError",))
+
+    def missing() -> Any:
+        raise KeyError(key)
+
+    return _decided(whole, key, missing)
+
+
+def _decided(whole: dict[Any, Any], key: Any, missing: Callable[[], Any]) -> Any:
+    """The value of the key that it is found to be."""
+    _refuse_many(whole)
+    for each in whole:
+        if type(each) is not tuple and compared(each) == key:
+            return whole[each]
+    return missing()
+
+
+def _at(items: Sequence[Any], index: Any) -> Any:
+    type_ = _one_type(items)
+    given = [*items] if type_ is not None else [*range(len(items))]
+    try:
+        found = attempted(
+            index.session, "item", given, index, type_=type_ or types.INT, errors=("IndexError",)
+        )
+    except IndexError as error:
+        if type(items) is tuple:
+            error.args = (error.args[0].replace("list index", "tuple index"),)
+        raise
+    if type_ is not None:
+        return found
+    _refuse_many(items)
+    ways = iter(items[:-1])
+    return next((each for n, each in enumerate(ways) if found == n), items[-1])
+
+
+def _refuse_many(ways: Collection[Any]) -> None:
+    if len(ways) > MAX_WAYS:
+        stop(
+            f"a value known only at run time is looked up among {len(ways)} that are of several "
+            "types, or no data",
+            hint="keep texts, numbers or bools of one type in what you look it up in; or "
+            + INTERPRET,
+        )
+
+
+def _one_type(values: Sequence[Any]) -> types.Type | None:
+    """The type that all values are of, if a value of it can be of the graph."""
+    found = {type_of(value) for value in values if _is_data(value)}
+    kinds = {each.kind for each in found}
+    if len(values) == 0 or not all(map(_is_data, values)) or Kind.JSON in kinds:
+        return None
+    if kinds <= {Kind.TEXT, Kind.CHOICE}:
+        return types.TEXT
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_data(value: Any) -> bool:
+    return type(value) in (str, int, float, bool) or is_abstract(value)
