@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 from sgc.ir.graph import Node
 from sgc.runtime.executor.interface.backend import Backend
@@ -38,9 +38,16 @@ def of_run(backend: Backend) -> OfRun | None:
     return cast(OfRun, backend) if hasattr(type(backend), "in_run") else None
 
 
-@runtime_checkable
 class Placed(Protocol):
     """A source of backends, one for each draw: a run sends its requests to those."""
 
     def at(self, place: Place) -> Backend:
         """Returns the backend for one draw."""
+
+
+def as_placed(backend: Backend) -> Placed | None:
+    """Returns the backend if it is such a source, or wraps one.
+
+    Each run comes here, and `isinstance` with a protocol looks through all of its members anew.
+    """
+    return cast(Placed, backend) if hasattr(backend, "at") else None

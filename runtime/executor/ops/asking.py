@@ -8,7 +8,7 @@ from sgc.ir.graph import Node
 from sgc.ir.op_specs import Flag
 from sgc.runtime.executor.backends.speculation import Speculation
 from sgc.runtime.executor.interface.backend import Backend
-from sgc.runtime.executor.interface.place import Place, Placed, of_run
+from sgc.runtime.executor.interface.place import Place, as_placed, of_run
 from sgc.runtime.executor.log.logged_backend import Logged, log_as
 from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.record import Request
@@ -22,7 +22,7 @@ class Asking:
         self.speculation = Speculation()
         self._backend, self._log, self._row = backend, log, context.row
         self._of_run = of_run(backend)
-        self._placed: Placed | None = backend if isinstance(backend, Placed) else None
+        self._placed = as_placed(backend)
         if self._placed is None and log is not None:
             self._placed = Logged(backend, log)
 
