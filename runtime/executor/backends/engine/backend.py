@@ -53,6 +53,7 @@ from sgc.runtime.executor.run.last_use import reusable
 CONNECT_TIMEOUT_S = 5.0
 UNARY_TIMEOUT_S = 60.0
 RETRIES = Retries((Overloaded,), max_tries=6, first_wait_s=0.1, least=0.5)
+ONE_TRY = replace(RETRIES, max_tries=1)
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 OPTIONS = [
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -100,7 +101,7 @@ class EngineBackend(Backend):
         self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
     ) -> Generated:
         message = wire.generate_message(sampling, on_delta is not None)
-        request = pb.Request(prompt=wire.prompt_message(prompt), generate=message)
+        request = wire.request_of(prompt, generate=message)
         reply = await self._ask(_with_hint(request, prompt), on_delta)
         return wire.generated_of(_expected(reply, "generated").generated)
 
@@ -108,7 +109,7 @@ class EngineBackend(Backend):
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
         texts = [wire.checked_text(text, "a choice") for text in choices]
-        request = pb.Request(prompt=wire.prompt_message(prompt), score=pb.Score(choices=texts))
+        request = wire.request_of(prompt, score=pb.Score(choices=texts))
         reply = await self._ask(_with_hint(request, prompt))
         scored = wire.scored_of(_expected(reply, "scored").scored)
         return await self._with_unconditional(scored) if unconditional else scored
@@ -130,7 +131,7 @@ class EngineBackend(Backend):
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
         texts = [wire.checked_text(text, "a head") for text in heads]
-        request = pb.Request(prompt=wire.prompt_message(prompt), commit=pb.Commit(heads=texts))
+        request = wire.request_of(prompt, commit=pb.Commit(heads=texts))
         return wire.usage_of(_expected(await self._ask(request), "committed").committed.usage)
 
     async def prefetch(self, prompt: Prompt) -> Usage:
@@ -140,8 +141,8 @@ class EngineBackend(Backend):
         return await self._ahead.get(prompt)
 
     async def _prefetch(self, prompt: Prompt) -> Usage:
-        request = pb.Request(prompt=wire.prompt_message(prompt), prefetch=pb.Prefetch())
-        reply = await self._ask(request, max_tries=1)
+        request = wire.request_of(prompt, prefetch=pb.Prefetch())
+        reply = await self._ask(request, retries=ONE_TRY)
         return wire.usage_of(_expected(reply, "committed").committed.usage)
 
     async def close(self) -> None:
@@ -177,7 +178,7 @@ class EngineBackend(Backend):
     # Asking.
 
     async def _ask(
-        self, request: pb.Request, on_delta: OnDelta | None = None, max_tries: int | None = None
+        self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries = RETRIES
     ) -> pb.Reply:
         """The final reply; what the engine has no room for is tried again, a few times."""
         info = self._info or await self.info()
@@ -198,7 +199,6 @@ class EngineBackend(Backend):
                 stream = await self._open_stream(info.max_in_flight)
             return await stream.ask(request, size, count_delta if on_delta else None)
 
-        retries = replace(RETRIES, max_tries=max_tries or RETRIES.max_tries)
         return await retrying(retries, once, goes_on=lambda error, wait_s: n_deltas == 0)
 
     async def _open_stream(self, max_in_flight: int) -> Stream:

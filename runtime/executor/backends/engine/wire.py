@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from sgc.errors import (
@@ -38,6 +40,21 @@ ERRORS: dict[int, type[BackendError]] = {
 
 def prompt_message(prompt: Prompt) -> pb.Prompt:
     message = pb.Prompt()
+    _write_prompt(message, prompt)
+    return message
+
+
+def request_of(prompt: Prompt, **kind: Any) -> pb.Request:
+    """The request of a kind. Its prompt is written where it belongs: messages that a constructor
+    is given are copied, and prompts may be long.
+    """
+    request = pb.Request(**kind)
+    request.prompt.SetInParent()  # an empty one is there as well
+    _write_prompt(request.prompt, prompt)
+    return request
+
+
+def _write_prompt(message: pb.Prompt, prompt: Prompt) -> None:
     for run in prompt:
         segment = message.segments.add()
         if isinstance(run, TextRun):
@@ -48,7 +65,6 @@ def prompt_message(prompt: Prompt) -> pb.Prompt:
             segment.tokens.ids.extend(run.ids)
         else:
             raise UnsupportedParameter("the engine takes no images")
-    return message
 
 
 def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
@@ -167,11 +183,12 @@ def _choice_score(message: pb.ChoiceScore) -> ChoiceScore:
     return ChoiceScore(ids, logprobs, tuple(message.texts), before=before)
 
 
-_USAGE = tuple(pb.Usage.DESCRIPTOR.fields_by_name)
+# The counts of the message are the first fields of `Usage`; read in its order, for each reply.
+_counts = attrgetter(*[field.name for field in fields(Usage)[: len(pb.Usage.DESCRIPTOR.fields)]])
 
 
 def usage_of(message: pb.Usage) -> Usage:
-    return Usage(**{name: getattr(message, name) for name in _USAGE})
+    return Usage(*_counts(message))
 
 
 def error_of(message: pb.Error) -> BackendError:
