@@ -14,6 +14,7 @@ from typing import Any
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
+from sgc.ir.ops import ops_with
 from sgc.runtime.executor.ops.asking import Asking
 from sgc.runtime.executor.ops.handlers import ASKING, HANDLERS, Results
 from sgc.runtime.executor.run.blocks import Flow, flow_of, walk
@@ -28,9 +29,8 @@ from sgc.runtime.executor.run.values import Values
 from sgc.runtime.executor.run.work import Work, is_stopped
 from sgc.runtime.executor.tools.tool_calls import Tools
 
-
-def _is_call(node: Node) -> bool:
-    return Flag.HOST in node.flags or Flag.CALLS in node.flags
+_OF_HOST = ops_with(Flag.HOST)
+_CALLS = _OF_HOST | ops_with(Flag.CALLS)
 
 
 class Instance:
@@ -47,7 +47,7 @@ class Instance:
         self.schedule = Schedule(self.values)
         self.streams = Streams()
         self.maps = Maps()
-        self.cuts = Cuts()
+        self.cuts = Cuts(self.work)
         self.tools = Tools(context.options.allow_tools) if tools is None else tools
         self.asking = Asking(context)
         self.requests = Requests()
@@ -78,7 +78,7 @@ class Instance:
             return
         for node in nodes:
             self.streams.note(node)
-            if _is_call(node):
+            if node.op in _CALLS:
                 self._note_call(node)
             self.schedule.add(node)
         self._drain()
@@ -86,7 +86,7 @@ class Instance:
     def _submit_all(self, plan: Plan) -> None:
         for node in plan.noted:
             self.streams.note(node)
-            if _is_call(node):
+            if node.op in _CALLS:
                 self._note_call(node)
         self.schedule.add_all(plan)
         self._drain()
@@ -97,7 +97,7 @@ class Instance:
 
     def _note_call(self, node: Node) -> None:
         """Takes note of a call's place among others, in the order of the program."""
-        if Flag.HOST in node.flags:
+        if node.op in _OF_HOST:
             self.tools.order.note(node)
         else:
             has_effects = self.context.called.has_effects[number_of(node, "program")]
@@ -130,9 +130,7 @@ class Instance:
 
     def _begin(self, node: Node) -> None:
         path = path_of(self.values, node)
-        task = self.work.background(self._ask(node, path))
-        if path is not None:
-            self.cuts.note(task, path)
+        self.work.background(self._ask(node, path), path)
 
     async def _ask(self, node: Node, path: str | None) -> None:
         try:
@@ -243,7 +241,8 @@ class Instance:
 
     def cancel(self) -> None:
         """Stops everything; requests in flight are cancelled at the backend."""
-        self.fail(None, ProgramError("the run was cancelled"))
+        if not self.finished.done():
+            self.fail(None, ProgramError("the run was cancelled"))
         # Whoever was cancelled while waiting for `finished` has cancelled that too.
         self.work.cancel_tasks()
 

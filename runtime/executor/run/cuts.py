@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
 from sgc.ir.graph import Node, Ref, operand_refs
 from sgc.ir.op_specs import Flag
+from sgc.ir.ops import ops_with
 from sgc.runtime.executor.run.stream import StreamState
 from sgc.runtime.executor.run.values import Lost, Values, lost_error
+from sgc.runtime.executor.run.work import Work
+
+# Ops that end with their stream, asked of each request.
+_CUT = ops_with(Flag.APPENDS) - ops_with(Flag.TAKES_LOST)
 
 
 def awaited(node: Node) -> Iterable[str]:
@@ -21,24 +25,17 @@ def awaited(node: Node) -> Iterable[str]:
 
 
 class Cuts:
-    """The streams of one run that were cut off, and the requests that can be."""
+    """The streams of one run that were cut off. work: the tasks of their requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
         self.is_decided = False  # a join has taken some children, so that others are lost
         self._lost: dict[str, Lost] = {}  # by the paths of children
-        self._asking: dict[asyncio.Task[None], str] = {}  # the paths of the streams that ask
-
-    def note(self, task: asyncio.Task[None], path: str) -> None:
-        """A stream's request has begun."""
-        self._asking[task] = path
-        task.add_done_callback(lambda done: self._asking.pop(done, None))
+        self._work = work
 
     def cut(self, path: str, lost: Lost) -> None:
         """Cuts off a stream and all that was forked from it."""
         self._lost[path] = lost
-        for task, asking in list(self._asking.items()):
-            if self.at(asking) is not None:
-                task.cancel()
+        self._work.cancel_asking(lambda asking: self.at(asking) is not None)
 
     def at(self, path: str) -> Lost | None:
         """Returns how the stream at a path was lost; None if it continues."""
@@ -70,9 +67,8 @@ class Cuts:
 
 def path_of(values: Values, node: Node) -> str | None:
     """The path of the stream that a node appends to; None if there is none or it is lost."""
-    stream = dict(node.fields).get("stream")
-    is_appending = Flag.APPENDS in node.flags and Flag.TAKES_LOST not in node.flags
-    if not isinstance(stream, Ref) or not is_appending:
+    stream = node.get("stream") if node.op in _CUT else None
+    if not isinstance(stream, Ref):
         return None
     state = values.raw(stream.name)
     return state.path if isinstance(state, StreamState) else None

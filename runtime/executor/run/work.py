@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from sgc.runtime.executor.run.record import RunResult
@@ -22,15 +22,16 @@ class Work:
 
     def __init__(self) -> None:
         self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str | None] = {}  # the stream that each asks for
         self._parts: set[Part] = set()
 
-    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task of this run: cancelled with it, and waited for by `settle`."""
+    def background(self, work: Coroutine[Any, Any, None], path: str | None = None) -> None:
+        """Begins a task of this run: cancelled with it, and waited for by `settle`. path: of the
+        stream that it asks for, which may be cut off.
+        """
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        self._tasks[task] = path
+        task.add_done_callback(self._tasks.pop)
 
     def enter(self, part: Part) -> None:
         """Takes a part, which ends with this run."""
@@ -48,14 +49,21 @@ class Work:
         for task in self._tasks:
             task.cancel()
 
+    def cancel_asking(self, is_cut: Callable[[str], bool]) -> None:
+        """Cancels the tasks that ask for streams of some paths."""
+        for task, path in self._tasks.items():
+            if path is not None and is_cut(path):
+                task.cancel()
+
     def cancel_parts(self) -> None:
         for part in self._parts:
             part.cancel()
 
     async def settle(self) -> None:
         """Waits until cancelled requests have let go of the backend."""
-        if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        running = [task for task in self._tasks if not task.done()]
+        if running:
+            await asyncio.gather(*running, return_exceptions=True)
         for part in tuple(self._parts):
             await part.settle()
 
