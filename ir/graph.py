@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from sgc.ir.op_specs import Flag, OpSpec
@@ -92,8 +93,7 @@ class Node:
         for key, operand in self.fields:
             if key == name:
                 return operand
-        default: Any = self.spec.field(name).default
-        return tuple(map(Lit, default)) if isinstance(default, tuple) else Lit(default)
+        return _literal(self.spec.field(name).default)
 
     def text(self, name: str) -> str:
         """The value of a field that is a literal text."""
@@ -184,6 +184,11 @@ class Graph:
         """How many nodes there are, those of called programs among them."""
         own = sum(len(block.nodes) for block in self.blocks)
         return own + sum(each.n_nodes for each in self.called)
+
+
+@lru_cache(typed=True)  # of few values, for each field that is read
+def _literal(value: Any) -> Operand:
+    return tuple(map(Lit, value)) if isinstance(value, tuple) else Lit(value)
 
 
 def operand_refs(operand: Operand) -> Iterator[str]:

@@ -64,8 +64,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
     is_hidden = node.op == "gen" and run.field(node, "hidden")
 
     def on_thrown(tried: Try) -> None:
-        request = _request_of(node, state, prompt, tried)
-        run.requests.made.append(replace(request, is_used=False))
+        run.requests.made.append(_request_of(node, state, prompt, tried, is_used=False))
 
     tries: tuple[Try, ...]
     if n == 1:
@@ -83,7 +82,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
     texts = [tried.reply.text for tried in tries]
     value = texts if is_list else texts[0]
     for tried in tries:
-        run.requests.add_draw(node, replace(_request_of(node, state, prompt, tried), value=value))
+        run.requests.add_draw(node, _request_of(node, state, prompt, tried, value))
     if not is_hidden:
         shown.finish(texts[0])
     return state.draw(_generated_pieces(tries[0].reply), prompt, context.special), value
@@ -142,10 +141,18 @@ def _speculating(
     return backend
 
 
-def _request_of(node: Node, state: StreamState, prompt: Prompt, tried: Try) -> Request:
+def _request_of(
+    node: Node,
+    state: StreamState,
+    prompt: Prompt,
+    tried: Try,
+    value: Any = None,
+    is_used: bool = True,
+) -> Request:
     return Request(
         "generate", node.text("name"), state.path, state.n_draws, prompt, node.loc,
         tried.start_s, tried.end_s, tried.reply.usage, sampling=tried.sampling, reply=tried.reply,
+        value=value, is_used=is_used,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ backend that keeps no prompts never reads it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from sgc.ir.graph import Lit, Node
@@ -19,13 +19,19 @@ from sgc.runtime.executor.run.stream import StreamState
 _reusable: ContextVar[Prompt | None] = ContextVar("sgc_reusable", default=None)
 
 
-@contextmanager
-def last_use(node: Node, state: StreamState, prompt: Prompt) -> Iterator[None]:
+def last_use(node: Node, state: StreamState, prompt: Prompt) -> AbstractContextManager[None]:
     """Sets the hint while a node's request is made; does nothing for a node that is not marked."""
     if node.get("last") != Lit(True):
-        yield
-        return
-    token = _reusable.set(prompt if state.first is None else state.first)
+        return _NO_HINT
+    return _hinting(prompt if state.first is None else state.first)
+
+
+_NO_HINT = nullcontext()
+
+
+@contextmanager
+def _hinting(kept: Prompt) -> Iterator[None]:
+    token = _reusable.set(kept)
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from sgc.errors import UnknownVariable
@@ -141,11 +142,12 @@ def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
     return None if not last else last[0] if len(last) == 1 else last
 
 
-# What the usages of requests have that is added up as it is.
+# What the usages of requests have that is added up as it is; each run sums them.
 _SUMMED = (
     "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s",
     "prefill_s", "decode_s", "forced_tokens", "cache_written_tokens", "reasoning_tokens",
 )  # fmt: skip
+_summed = attrgetter(*_SUMMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +196,24 @@ class Stats:
         shared = [request for request in requests if request.usage.from_shared]
         own = [r for r in requests if not (r.usage.from_shared or r.usage.from_cache)]
         n_cached = len(requests) - len(shared) - len(own)
+        n_ahead = sum([request.usage.from_ahead for request in own])
+        columns = zip(*[_summed(request.usage) for request in own], strict=True)
+        sums = (
+            dict(zip(_SUMMED, map(sum, columns), strict=True)) if own else dict.fromkeys(_SUMMED, 0)
+        )
         return Stats(
-            requests=n_cached + sum(not request.usage.from_ahead for request in own),
-            answered_ahead=sum(request.usage.from_ahead for request in own),
+            requests=n_cached + len(own) - n_ahead,
+            answered_ahead=n_ahead,
             shared_requests=len(shared),
             cached_requests=n_cached,
-            logged_requests=sum(request.usage.from_log for request in own),
+            logged_requests=sum([request.usage.from_log for request in own]),
             prefetches=len(prefetches),
             prefetched_tokens=sum(each.usage.computed_tokens for each in prefetches),
             failed_prefetches=failed_prefetches,
-            commits=sum(request.kind == "commit" for request in own),
+            commits=sum([request.kind == "commit" for request in own]),
             wall_s=wall_s,
             cost_usd=sum_costs(r.usage.cost_usd for r in own if not r.usage.from_log),
-            **{name: sum(getattr(r.usage, name) for r in own) for name in _SUMMED},
+            **sums,
         )
 
     @property

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from sgc.runtime.executor.interface.backend import (
@@ -211,6 +212,7 @@ def _literal_spans(
     )
 
 
+@lru_cache  # each run of a model asks
 def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:
     """Matches any special token, the longest first; None where there is none."""
     if not special_tokens:
