@@ -261,12 +261,12 @@ class _FewerCollections:
 
     A batch keeps the results of its rows, and each full collection looks through all of it again:
     with Python's thresholds that was half the time of 10,000 small rows. What is raised is how many
-    new objects lead to a collection, and how many collections to a full one: each of those took
-    half a second of 5,000 rows' three, and rows leave nearly no cycles behind.
+    new objects lead to a collection, and with it how many lead to a full one: to more than rows
+    under way have, about a hundred each, or every wave of them is looked through as it comes. Rows
+    leave nearly no cycles behind.
     """
 
-    ALLOCATIONS = 50_000
-    FULL = 30
+    ALLOCATIONS = 200_000
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -279,8 +279,7 @@ class _FewerCollections:
             if self._n_inside == 1:
                 self._before = gc.get_threshold()
                 if 0 < self._before[0] < self.ALLOCATIONS:
-                    full = max(self._before[2], self.FULL)
-                    gc.set_threshold(self.ALLOCATIONS, self._before[1], full)
+                    gc.set_threshold(self.ALLOCATIONS, *self._before[1:])
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
