@@ -189,26 +189,28 @@ class Function(Definition, Batched):
         backend = endpoint.backend
         shares: Backend = sharing or SingleFlight(backend)
         why = self._refusal(options) if endpoint.compiles else "its backend is the author's own"
+        program, rest = None, arguments
+        if self._jit is not None and not why:
+            found, rest = self._jit.specialize(arguments, guards)
+            program, why = found.program, found.reason
+        if program is not None and not may_deopt(program.graph):
+
+            def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
+                return compiled.start(shares, rest, options, on_text, row)
+
+            return Row(start, program=program, arguments=rest)
+
         given = options if row is None else replace(options, row=row)
         canceller = Canceller()
 
         def interpret(chosen: RunOptions) -> RunResult:
             return run_eager(self, arguments, backend, chosen, shared.loop, on_text, canceller)
 
-        if self._jit is not None and not why:
-            found, rest = self._jit.specialize(arguments, guards)
-            program, why = found.program, found.reason
-            if program is not None and not may_deopt(program.graph):
-
-                def start(compiled: Program) -> Coroutine[Any, Any, RunResult]:
-                    return compiled.start(shares, rest, options, on_text, row)
-
-                return Row(start, program=program, arguments=rest)
-            if program is not None and on_text is None:  # else texts would be shown twice
-                return Row(
-                    call=lambda: run_with_deopt(program, shares, rest, given, interpret),
-                    cancel=canceller.cancel,
-                )
+        if program is not None and on_text is None:  # else texts would be shown twice
+            return Row(
+                call=lambda: run_with_deopt(program, shares, rest, given, interpret),
+                cancel=canceller.cancel,
+            )
         if self.full_graph:
             raise TraceError(f"{self.name} cannot be compiled, and full_graph is set: {why}")
         return Row(
