@@ -246,8 +246,9 @@ class _Kept:
 
 def _n_bytes(prompt: Any, replies: Replies) -> int:
     """Estimates how much memory a reply and its request take."""
-    total = 1024 + sum(4 * len(segment.text) for segment in prompt)
-    total += sum(8 * len(getattr(segment, "ids", ())) for segment in prompt)
+    total = 1024
+    for segment in prompt:
+        total += 4 * len(segment.text) + 8 * len(getattr(segment, "ids", ()))
     for reply in replies:
         if isinstance(reply, Generated):
             logprobs = reply.logprobs
