@@ -40,8 +40,8 @@ from sgc.tracing.paths.explore import (
     Widened,
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
-from sgc.tracing.paths.loops import Loops, raise_at_next_line
 from sgc.tracing.paths.leaves import Place, is_iterated
+from sgc.tracing.paths.loops import Loops, raise_at_next_line
 from sgc.tracing.paths.snapshot import Snapshot, Widening
 from sgc.tracing.paths.snapshot_reader import Reader
 from sgc.tracing.paths.tool_failures import raise_failed
@@ -71,9 +71,9 @@ if TYPE_CHECKING:
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
 WIDENED = "widened"  # in place of an op
-MAKES_LISTS = frozenset({row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}) | {
-    "slice"
-}
+MAKES_LISTS = frozenset(
+    {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
+) | {"slice"}
 MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 

@@ -125,7 +125,6 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-
 def _after(method: str) -> Any:
     """What a list is after a method of it."""
 

@@ -233,8 +233,8 @@ TRACING = (
         "sgc/tracing/paths/explore.py", TRACED,
         ("is_back = segment in self.segments\n                self.current.end = Goto(",
          "is_back = False\n                self.current.end = Goto("),
-        ("is_back = segment in self.segments\n                self.current.end = self.exploration.lead(",
-         "is_back = False\n                self.current.end = self.exploration.lead("),
+        ("is_back = segment in self.segments\n                self.current.end = self.exploration",
+         "is_back = False\n                self.current.end = self.exploration"),
         ("for target in targets(queue.pop()):", "for target in targets(queue.pop())[:1]:"),
     ),
     *_of(

@@ -138,10 +138,6 @@ def test_messages_show_no_markers(make):
     assert not any(mark in caught.value.message for mark in ("\ufdd0", "\ufdd1", "fdd0"))
 
 
-
-
-
-
 def name_from_argument(s, x):
     s += sgc.gen(f"{x}_out")
 

@@ -16,9 +16,9 @@ from sgc.ir.graph import Node
 from sgc.runtime.executor.functions.list_functions import LIST_EVALUATORS
 from sgc.runtime.executor.functions.number_functions import NUMBER_EVALUATORS
 from sgc.runtime.executor.functions.regex_functions import REGEX_EVALUATORS
-from sgc.runtime.executor.ops.run import Run
 from sgc.runtime.executor.functions.text_functions import TEXT_EVALUATORS
 from sgc.runtime.executor.functions.value_functions import VALUE_EVALUATORS
+from sgc.runtime.executor.ops.run import Run
 
 EXCEPTIONS: dict[str, type[Exception]] = {
     "AttributeError": AttributeError,

@@ -219,8 +219,8 @@ _TO_SAME = (
 )  # fmt: skip
 _TO_NUMBER = (
     "add", "sub", "truediv", "floordiv", "mod", "divmod", "neg", "round", "int", "float", "bit_and",
-    "bit_or", "bit_xor", "invert", "len", "n_of", "where", "find", "rfind", "count", "index", "rindex", "ord",
-    "re_start", "re_end",
+    "bit_or", "bit_xor", "invert", "len", "find", "rfind", "count", "index", "rindex", "ord",
+    "re_start", "re_end", "n_of", "where",
 )  # fmt: skip
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(_TO_SAME, _first),

@@ -268,7 +268,10 @@ class _Loop:
         each, *rest = generators
         body = self._loops(rest)
         if rest and self._decides is not None:  # it may be over
-            body = [*body, _at(ast.If(self._is_decided(), [_at(ast.Break(), each.iter)], []), each.iter)]
+            body = [
+                *body,
+                _at(ast.If(self._is_decided(), [_at(ast.Break(), each.iter)], []), each.iter),
+            ]
         for test in reversed(each.ifs):
             body = [_at(ast.If(test, body, []), test)]
         return [_at(ast.For(each.target, each.iter, body, []), each.iter)]

@@ -28,7 +28,9 @@ from sgc.tracing.convert.comprehensions import with_loops
 
 # Builtins that C calls by itself where they are passed: `map(int, texts)`.
 _ITSELF = frozenset({"super", *OPERATORS})
-_PASSED = frozenset({"all", "any", "ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted", "sum"})
+_PASSED = frozenset(
+    {"all", "any", "ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted", "sum"}
+)
 
 _AS_ASCII = 97  # of `{x!a}`, in the tree
 

@@ -21,9 +21,9 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.operators.calls import callee
+from sgc.tracing.operators.lookups import contains, item
 from sgc.tracing.operators.loops import loops, numbers
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.lookups import contains, item
 from sgc.tracing.operators.texts import as_ascii, compared, returned, text, whole
 
 OPERATORS: dict[str, Any] = {

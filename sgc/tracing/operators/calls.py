@@ -24,6 +24,8 @@ from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract,
 
 # Python's builtins, and those that know abstract values; see `overlay_builtins`.
 KNOWING: dict[Any, Any] = {}
+# What stands for an object of a type of Python's, and knows them in its methods.
+STANDING: dict[type, Callable[[Any], Any]] = {}
 
 _FILLING = ("format", "format_map")
 
@@ -45,13 +47,15 @@ def callee(function: Any) -> Any:
             return comparing_method(function)
         if type(receiver) is dict and function.__name__ == "get":
             return getting(function)
+        if type(receiver) in STANDING:
+            return getattr(STANDING[type(receiver)](receiver), function.__name__)
         return KNOWING.get(function, function)
     if kind is type:
         return KNOWING.get(function, function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
     if kind is FunctionType:
-        return session.entered(function)
+        return KNOWING.get(function) or session.entered(function)
     if kind is MethodType and type(function.__func__) is FunctionType:
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)

@@ -30,7 +30,7 @@ def loops(over: Any, function: Any = None) -> bool:
 
 def numbers(over: Any) -> Any:
     """What a `for` goes over: of a `range`, the turn that it is in is told to the trace."""
-    session = current_session()
+    session: Any = current_session()
     if session is None or not session.is_tracing or type(over) is not range:
         return over
     return Numbers(session, over)

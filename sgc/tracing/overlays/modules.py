@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sgc.core.stops import stop
+from sgc.tracing.operators.calls import KNOWING, STANDING
 from sgc.tracing.overlays.json import JSON_FUNCTIONS
 from sgc.tracing.overlays.regex import RE_FUNCTIONS, SeeingPattern
 from sgc.tracing.values.abstract import is_abstract
@@ -48,6 +49,16 @@ def _function(value: pytypes.FunctionType) -> Any:
     return _refusing(value) if value.__module__ in _READERS else value
 
 
+def _register() -> None:
+    """For code that runs over its own module's names: its functions are known by themselves."""
+    for module in (json, re):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, pytypes.FunctionType):
+                KNOWING[value] = _function(value)
+    STANDING[re.Pattern] = SeeingPattern
+
+
 def _refusing(function: pytypes.FunctionType) -> Callable[..., Any]:
     name = f"{function.__module__}.{function.__name__}"
 
@@ -58,3 +69,6 @@ def _refusing(function: pytypes.FunctionType) -> Callable[..., Any]:
 
     call.__name__ = function.__name__
     return call
+
+
+_register()

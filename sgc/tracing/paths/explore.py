@@ -223,9 +223,7 @@ class Exploration:
         self.n_nodes += len(nodes)
         return Goto(bridge)
 
-    def redirect(
-        self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None
-    ) -> bool:
+    def redirect(self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None) -> bool:
         """From now on a wider segment is gone to instead, if it fits."""
         assert narrow.snapshot is not None
         assert wide.snapshot is not None

@@ -104,7 +104,7 @@ def is_iterated(items: list[Any]) -> bool:
     return any(type(each) in _ITERATORS for each in gc.get_referrers(items))
 
 
-_ITERATORS = (type(iter([])), type(reversed([])))
+_ITERATORS: tuple[type, ...] = (type(iter([])), type(reversed([])))
 
 
 def _put_local(frame: FrameType, name: str, value: Any) -> None:

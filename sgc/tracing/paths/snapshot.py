@@ -24,7 +24,7 @@ _LONE_SHAPES: set[Shape] = {("%",)}
 
 
 class View(Enum):
-    """What of lists may be widened: the items of each, or lists as wholes, whatever their lengths."""
+    """What of lists may be widened: the items of each, or they as wholes, whatever their length."""
 
     ITEMS = auto()
     LISTS = auto()
@@ -195,14 +195,17 @@ def widen(
     """
     found: Mapped = {}
     back: Mapped = {}
-    leaves: list[tuple[int, Type]] | None = []
+    leaves: list[tuple[int, Type]] = []
     if view is not None:
-        leaves = _unlike(ours, theirs, found, back, view, kept)
-        if leaves is None:
+        differing = _unlike(ours, theirs, found, back, view, kept)
+        if differing is None:
             return None
-    elif ours.whole.shape != theirs.whole.shape:
-        return None
-    elif not _pair(ours.whole, theirs.whole, found) or not _pair(theirs.whole, ours.whole, back):
+        leaves = differing
+    elif (
+        ours.whole.shape != theirs.whole.shape
+        or not _pair(ours.whole, theirs.whole, found)
+        or not _pair(theirs.whole, ours.whole, back)
+    ):
         return None
     if not _knows(ours, theirs, found):
         return None

@@ -256,7 +256,7 @@ class Reader:
         )
 
     def _list(self, value: Any, place: Place) -> None:
-        """A list that may be widened, its items before: it is one of Python's, or an abstract one."""
+        """A list that may be widened: one of Python's, with its items, or an abstract one."""
         number, n_tokens, n_slots = len(self._leaves), len(self._tokens), len(self._slots)
         self._lists[id(value)] = number
         self._leaves.append(_RESERVED)

@@ -225,7 +225,7 @@ class AbstractList:
 
 
 def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
-    """Stops where what was put into an abstract list was changed since: there it stays as it was."""
+    """Stops where what was put into an abstract list was changed since: there it stays the same."""
     for value, before in held:
         if _frozen(value) != before:
             stop(

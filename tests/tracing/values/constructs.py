@@ -155,12 +155,14 @@ COMPUTED: dict[str, list[str]] = {
         "[t for t in json.loads(x)]", "all(t != y for t in xs)",
         "[f'{i}{t}' for i, t in enumerate(xs, 1)]", "sum(len(t) for t in xs)",
         "{'a': 1, 'abc': 2}.get(x, 3)", "{'a': 1, 'abc': 'b'}.get(x)", "{'': 1, 'a': 2}[x]",
-        "[1, 2][n]", "'abc'[n]", "[1, None][n]", "(1, None)[n]", "(1, 2)[n]", "(x, y)[n % 2]", "x in {'a', 'b'}",
+        "[1, 2][n]", "'abc'[n]", "[1, None][n]", "(1, None)[n]", "(1, 2)[n]", "(x, y)[n % 2]",
+        "x in {'a', 'b'}",
         "{'a': 1}[x]", "{'a': 1}.get(x)", "{'a': 1, 2: 3}.get(n)",
         "x in {'a', 'abc'}", "x in {'a': 1}", "n not in {1, 2, 7}", "{1: 'a', 7: 'b'}.get(n, 'c')",
         "xs + ['a']", "['a'] + xs", "xs.count('a')", "list(xs)", "sorted(xs)", "max(xs)", "min(xs)",
         "sorted(xs, reverse=b)", "xs * 2", "(n % 3) * xs", "xs.index('a')", "any(xs)", "all(xs)",
-        "xs.copy()", "', '.join([xs[0], x])", "xs == ['a']", "bool(xs)", "str(xs)", "f'{xs}'", "x.join(xs)",
+        "xs.copy()", "', '.join([xs[0], x])", "xs == ['a']", "bool(xs)", "str(xs)", "f'{xs}'",
+        "x.join(xs)",
     ],
     # -- modules
     "re": [
