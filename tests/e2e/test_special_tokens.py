@@ -44,3 +44,29 @@ def test_a_value_that_was_changed_is_not_trusted(fake_engine: Runtime):
     result = strips.run_once({"question": " " + ATTACK}, RunOptions(), fake_engine)
     (run,) = result.requests[0].prompt
     assert len(run.literal) == 3
+
+
+@sgc.function
+def puts_together(s, questions: list[str]):
+    turns = ""
+    for question in questions:
+        turns += f"<|im_start|>user\n{question}<|im_end|>\n"
+    s += "Answer:\n" + turns
+    s += "\n".join(f"<|im_start|>{question}" for question in questions)
+    s += sgc.gen("answer", max_tokens=4)
+
+
+def test_a_text_put_together_in_turns_keeps_the_programs_own_tokens(fake_engine: Runtime):
+    program = puts_together.compile(opt_level=0)
+    for questions in ([], ["a"], ["a", "b", "c", "d", "e"]):
+        runs = [
+            each.run_once({"questions": questions}, RunOptions(seed=1), fake_engine)
+            for each in (puts_together, program)
+        ]
+        assert asked(runs[0]) == asked(runs[1])
+        assert not any(run.literal for run in runs[1].requests[0].prompt)
+    (run,) = (
+        program.run_once({"questions": ["a", ATTACK]}, RunOptions(), fake_engine).requests[0].prompt
+    )
+    inside = [run.text[start:end] for start, end in run.literal]
+    assert inside == ["<|im_end|>", "<|im_start|>"] * 2

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
+from sgc.runtime.executor.functions.own_texts import OwnText, joined
 from sgc.runtime.executor.interface.value_limits import check_length
 
 
@@ -52,6 +53,8 @@ def _repeat(text: str, times: int) -> str:
 def _join(sep: str, items: list[str]) -> str:
     if isinstance(items, (list, tuple)) and all(isinstance(item, str) for item in items):
         check_length(sum(map(len, items)) + len(sep) * len(items))
+        if any(type(each) is OwnText for each in (sep, *items)):
+            return joined(sep, items)
     return sep.join(items)
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from sgc.runtime.executor.functions.own_texts import put_together
 from sgc.runtime.executor.interface.value_limits import MAX_TEXT, LimitExceeded, check_length
 
 MAX_NESTING = 500  # of JSON: Python's own limit depends on how deep its caller is
@@ -30,7 +31,7 @@ def _as(value: Any, name: str, attribute: str) -> Any:
 def _concat(left: Any, right: Any) -> str:
     result = left + right
     check_length(len(result))
-    return str(result)
+    return put_together([left, right])
 
 
 def _unpack(value: list[Any], n: int) -> list[Any]:

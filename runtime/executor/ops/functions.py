@@ -15,6 +15,7 @@ from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Node
 from sgc.runtime.executor.functions.list_functions import LIST_EVALUATORS
 from sgc.runtime.executor.functions.number_functions import NUMBER_EVALUATORS
+from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.functions.regex_functions import REGEX_EVALUATORS
 from sgc.runtime.executor.functions.text_functions import TEXT_EVALUATORS
 from sgc.runtime.executor.functions.value_functions import VALUE_EVALUATORS
@@ -67,10 +68,15 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 }
 
 
+PUTS_TOGETHER = frozenset({"join", "concat", "push", "plus", "put", "insert"})
+
+
 def _compute(run: Run, node: Node) -> tuple[Any, ...]:
-    fn = node.text("fn")
+    fn, args, special = node.text("fn"), run.field(node, "args"), run.context.special
+    if special is not None and fn in PUTS_TOGETHER:
+        args = own(node.get("args"), list(args), special)
     try:
-        return (evaluate(fn, *run.field(node, "args")),)
+        return (evaluate(fn, *args),)
     except SgcError:
         raise
     except Exception as error:

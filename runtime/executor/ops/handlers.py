@@ -15,6 +15,7 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Node, Ref
+from sgc.runtime.executor.functions.own_texts import OwnText, own, put_together
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
 from sgc.runtime.executor.ops.calling import call_tool, outcome
@@ -43,7 +44,27 @@ def _const(run: Run, node: Node) -> Results:
 
 def _append(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
-    return (extend(run, node, state, Piece(PieceKind.VALUE, as_text(run.field(node, "value")))),)
+    value = run.field(node, "value")
+    if type(value) is OwnText:
+        for is_own, text in value.parts():
+            kind = PieceKind.CONSTANT if is_own else PieceKind.VALUE
+            state = extend(run, node, state, Piece(kind, text))
+        return (state,)
+    return (extend(run, node, state, Piece(PieceKind.VALUE, as_text(value))),)
+
+
+def _concat(run: Run, node: Node) -> Results:
+    parts = run.field(node, "parts")
+    special = run.context.special
+    if special is None:
+        return ("".join(map(as_text, parts)),)
+    found = own(node.get("parts"), list(parts), special)
+    return (put_together([*map(as_text, found)]),)
+
+
+def _list(run: Run, node: Node) -> Results:
+    items, special = list(run.field(node, "items")), run.context.special
+    return (items if special is None else own(node.get("items"), items, special),)
 
 
 def as_text(value: Any) -> str:
@@ -211,9 +232,9 @@ HANDLERS: dict[str, Handler] = {
     "fork": _fork,
     "text_of": lambda run, node: (run.field(node, "stream").text(),),
     "span": lambda run, node: (run.field(node, "end").text(since=run.field(node, "start")),),
-    "concat": lambda run, node: ("".join(map(as_text, run.field(node, "parts"))),),
+    "concat": _concat,
     "format": _format,
-    "list": lambda run, node: (list(run.field(node, "items")),),
+    "list": _list,
     "record": _record,
     "outcome": outcome,
     "publish": _publish,

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 
 from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
+from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
+from sgc.runtime.executor.run.context import Context
 from sgc.runtime.executor.run.map_places import Maps
 from sgc.runtime.executor.run.schedule import made_once
 from sgc.runtime.executor.run.values import Values
@@ -30,6 +32,7 @@ class Walked(Protocol):
 
     values: Values
     maps: Maps
+    context: Context
 
     def field(self, node: Node, name: str) -> Any:
         """The value of a field of a node that is ready."""
@@ -149,7 +152,8 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: i
             bound[name] = arg.name  # the jump has its present names already
         else:
             bound[name] = f"{name}#{turn}="
-            run.define(bound[name], run.values.operand(arg))
+            value, special = run.values.operand(arg), run.context.special
+            run.define(bound[name], value if special is None else own(arg, value, special))
     names.update(bound)
 
 
