@@ -61,6 +61,7 @@ from sgc.tracing.values.abstract_list import refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
+from sgc.tracing.values.row_types import plain
 from sgc.tracing.values.text_types import Known, domain, known_text
 from sgc.tracing.watch.hook import watch_now
 from sgc.tracing.watch.outside import OutsideTexts
@@ -361,7 +362,7 @@ class TraceSession(MapRecorder):
 
     def type_of(self, operand: Operand) -> types.Type:
         if isinstance(operand, Ref):
-            return self._types.get(operand.name, types.JSON)
+            return plain(self._types.get(operand.name, types.JSON))
         return super().type_of(operand)
 
     def decide(self, test: Symbol) -> bool:
@@ -587,10 +588,12 @@ class TraceSession(MapRecorder):
     ) -> list[Symbol]:
         self._refuse_ended()
         self._retype(op, fields)
+        stored = [(hint, plain(type_)) for hint, type_ in results]
         if self.path is None or self.path.is_fresh:
-            symbols = super().emit(op, results, **fields)
+            made = super().emit(op, stored, **fields)
         else:
-            symbols = self._repeat(self.path, op, results, fields)
+            made = self._repeat(self.path, op, stored, fields)
+        symbols = [Symbol(each.name, type_) for each, (_, type_) in zip(made, results, strict=True)]
         self._types.update((symbol.name, symbol.type) for symbol in symbols)
         self._learn(op, symbols, fields)
         return symbols

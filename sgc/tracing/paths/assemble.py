@@ -15,6 +15,7 @@ from sgc.core.symbols import Namer
 from sgc.ir import types
 from sgc.ir.graph import Block, Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.tracing.paths.explore import Branch, Goto, Segment, reached_from, targets
+from sgc.tracing.values.row_types import plain
 
 Env = Mapping[str, str]  # a symbol's name to the value that it is here
 
@@ -94,7 +95,7 @@ class _Assembly:
     def _take_params(self, segment: Segment, box: _Box, env: Env) -> Env:
         found = dict(env)
         for name, type_ in self._symbols(segment):
-            box.params[name] = Value(self._namer.fresh(name.partition(".")[0]), type_)
+            box.params[name] = Value(self._namer.fresh(name.partition(".")[0]), plain(type_))
             found[name] = box.params[name].name
         return found
 

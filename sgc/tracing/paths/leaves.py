@@ -20,6 +20,7 @@ from sgc.ir import types
 from sgc.ir.graph import Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.values.row_types import joined, joined_item, plain, row_of
 
 Plain = str | int | float | bool
 Parts = tuple[Plain | Symbol, ...]  # of a text, its pieces; of a number or bool, itself
@@ -34,7 +35,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, or the values of a dict. type: of its items, None where there are none."""
+    """A list, or the values of a dict or, with no keys, of a tuple. type: of a list's items, None
+    where there are none.
+    """
 
     items: tuple[Data, ...]
     keys: tuple[str, ...] | None = None
@@ -151,23 +154,14 @@ class Leaf:
             if joined(self.type, type_) != type_:
                 return None
             if symbol is not None:
-                return Cast(symbol.name, type_)
+                is_same_there = plain(symbol.type) == plain(type_)
+                return symbol.name if is_same_there else Cast(symbol.name, plain(type_))
             return replace(self.data, type=type_.item) if self.data is not None else None
         if self.type != type_:
             return None
         first = self.parts[0] if self.parts else ""
         is_plain = len(self.parts) < 2 and not isinstance(first, Symbol)
         return Lit(first) if is_plain else Text(self.parts)  # type: ignore[arg-type]
-
-
-def joined(one: Type | None, other: Type | None) -> Type | None:
-    """The type of what is one of two values, if there is one; None is the type of an empty list."""
-    if one is None or other is None or one == other:
-        return one or other
-    if one.kind is not Kind.LIST or other.kind is not Kind.LIST:
-        return None
-    kinds = {each.item.kind for each in (one, other) if each.item is not None}
-    return types.list_of(types.TEXT if kinds <= TEXTUAL else types.JSON)
 
 
 def type_of(data: Data) -> Type:
@@ -179,14 +173,14 @@ def type_of(data: Data) -> Type:
     if isinstance(data, Lit):
         return TYPES.get(type(data.value), types.JSON)
     if data.keys is not None:
-        return types.JSON
+        return row_of(map(type_of, data.items), data.keys or None)
     return types.list_of(data.type or types.JSON)
 
 
 def item_type(items: Iterable[Data]) -> Type | None:
     """The type of the items of a list."""
-    found = {type_of(item) for item in items}
-    return found.pop() if len(found) == 1 else types.JSON if found else None
+    found = [type_of(item) for item in items]
+    return joined_item(found) if found else None
 
 
 def bind(mine: Leaf, other: Leaf, found: dict[str, Any]) -> bool:
@@ -243,7 +237,9 @@ def operand_of(
         fields = {"fn": Lit("plus"), "args": (Ref(given.name), ())}
     else:
         op = "list" if given.keys is None else "record"
-        type_ = types.JSON if given.keys is not None else types.list_of(given.type or types.JSON)
+        type_ = types.JSON
+        if given.keys is None:
+            type_ = types.list_of(plain(given.type or types.JSON))
         fields = {"items": tuple(operand_of(item, namer, loc, nodes) for item in given.items)}
         if given.keys is not None:
             fields["keys"] = tuple(map(Lit, given.keys))

@@ -16,7 +16,8 @@ from typing import Any
 
 from sgc.core.symbols import Symbol
 from sgc.ir.types import Type
-from sgc.tracing.paths.leaves import Given, Leaf, bind, is_alike, joined, symbols_of
+from sgc.tracing.paths.leaves import Given, Leaf, bind, is_alike, symbols_of
+from sgc.tracing.values.row_types import joined
 from sgc.tracing.values.text_types import Known
 
 Shape = tuple[object, ...]

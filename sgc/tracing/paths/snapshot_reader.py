@@ -291,9 +291,9 @@ class Reader:
         if kind in _ABSTRACT:
             found: Symbol = value.symbol
             return found
-        if kind not in (list, dict) or not n_left:
+        if kind not in (list, dict, tuple) or not n_left or (kind is not list and not value):
             return None
-        keys = tuple(value) if kind is dict else None
+        keys = None if kind is list else tuple(value) if kind is dict else ()
         if keys is not None and not all(type(key) is str and not has_marker(key) for key in keys):
             return None
         items = [self._data(item, n_left - 1) for item in (value.values() if keys else value)]

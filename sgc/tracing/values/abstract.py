@@ -12,13 +12,15 @@ from typing import Any
 from sgc.core.markers import has_marker
 from sgc.core.stops import DECIDE, INTERPRET, TraceStop, raise_stop, stop
 from sgc.core.symbols import Symbol
-from sgc.ir.types import Kind
+from sgc.ir.types import BOOL, INT, TEXT, Kind
 from sgc.tracing.values.abstract_json import AbstractJson
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_text import AbstractText
-from sgc.tracing.values.computing import pieces_of
+from sgc.tracing.values.computing import computed, pieces_of
+from sgc.tracing.values.known_json import KnownJson
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.row_types import RowType
 
 AbstractFlag = AbstractBool
 
@@ -50,9 +52,25 @@ def abstract(symbol: Symbol, session: Recorder) -> Any:
         return AbstractNumber(symbol, session)
     if kind is Kind.BOOL:
         return AbstractBool(symbol, session)
+    if isinstance(symbol.type, RowType):
+        return _row(symbol, symbol.type, session)
     if kind is Kind.JSON:
         return AbstractJson(symbol, session)
     return AbstractList(symbol, session)
+
+
+def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:
+    whole = AbstractJson(symbol, session)
+    if type_.keys is None:
+        return tuple(
+            computed(session, "item", whole, n, type_=each) for n, each in enumerate(type_.row)
+        )
+    parts = {key: _SCHEMAS.get(each, {}) for key, each in zip(type_.keys, type_.row, strict=True)}
+    schema = {"type": "object", "properties": parts, "required": [*type_.keys]}
+    return KnownJson(symbol, session, schema, schema)
+
+
+_SCHEMAS = {TEXT: {"type": "string"}, INT: {"type": "integer"}, BOOL: {"type": "boolean"}}
 
 
 def is_abstract(value: Any) -> bool:

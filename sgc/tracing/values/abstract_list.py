@@ -13,12 +13,13 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
-from sgc.ir.op_specs import TEXTUAL
+from sgc.ir.graph import Ref
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.row_types import joined_item, row_of
 from sgc.tracing.values.text_types import known_of
 
 
@@ -136,10 +137,7 @@ class AbstractList:
 
     def _with(self, *items: Any) -> types.Type:
         """The type of a list of its items and others."""
-        found = {type_of(item) for item in items} | {self.item_type}
-        kinds = {each.kind for each in found}
-        one = found.pop() if len(found) == 1 else None
-        return types.list_of(one or (types.TEXT if kinds <= TEXTUAL else types.JSON))
+        return types.list_of(joined_item([self.item_type, *map(type_of, items)]))
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -147,7 +145,8 @@ class AbstractList:
         """It stands for what a function makes of it, and of items put into it."""
         self._refuse_others()
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
-        made = record(self.session, fn, self, *args, type_=self._with(*items))
+        given = [_made(self.session, arg) if _is_row(arg) else arg for arg in args]
+        made = record(self.session, fn, self, *given, type_=self._with(*items))
         self.symbol = made.symbol
         self.session.held += [(item, _frozen(item)) for item in items if type(item) in _CHANGEABLE]
 
@@ -253,6 +252,17 @@ def _items_of(items: Any) -> Sequence[Any]:
     return [_Item(items.item_type)] if isinstance(items, AbstractList) else items
 
 
+def _is_row(value: Any) -> bool:
+    return type(value) is tuple or (type(value) is list and any(map(_is_row, value)))
+
+
+def _made(session: Recorder, value: Any) -> Symbol:
+    """A tuple, or a list of them, as a value of the graph: arguments know of lists only."""
+    operand = session.operand(value)
+    assert isinstance(operand, Ref)
+    return Symbol(operand.name, types.JSON)
+
+
 @dataclass(frozen=True, slots=True)
 class _Item:
     """An item of a list known only at run time."""
@@ -269,6 +279,10 @@ def type_of(item: Any) -> types.Type:
     symbol = getattr(item, "symbol", None)
     if symbol is not None:
         return symbol.type  # type: ignore[no-any-return]
+    if type(item) is tuple and item:
+        return row_of(map(type_of, item))
+    if type(item) is dict and item and all(type(key) is str for key in item):
+        return row_of(map(type_of, item.values()), tuple(item))
     return _PLAIN.get(type(item), types.JSON)
 
 
