@@ -5,6 +5,8 @@ An error says what was expected, what was found, the user's line, and what to do
 
 from __future__ import annotations
 
+import builtins
+from functools import cache
 from typing import Any
 
 
@@ -83,7 +85,20 @@ class ProgramError(SgcError):
 
 
 class ProgramRaised(ProgramError):
-    """A compiled program raised an exception of its own, which the message names."""
+    """A compiled program raised an exception of its own, which the message names.
+
+    Where that is one of Python's, it is one too: `except KeyError` takes it.
+    """
+
+
+@cache
+def raised_as(name: str) -> type[ProgramRaised]:
+    """The class of the error of a compiled program that raises an exception of that name."""
+    found = getattr(builtins, name, None)
+    is_plain = isinstance(found, type) and issubclass(found, Exception)
+    if not is_plain or found.__basicsize__ != Exception.__basicsize__:  # type: ignore[union-attr]
+        return ProgramRaised
+    return type(ProgramRaised.__name__, (ProgramRaised, found), {})  # type: ignore[arg-type]
 
 
 class TurnsExceeded(ProgramError):

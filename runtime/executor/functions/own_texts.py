@@ -49,6 +49,16 @@ def own(operand: Operand, value: Any, special: re.Pattern[str]) -> Any:
     return value
 
 
+def as_value(value: Any) -> Any:
+    """What others are handed: a value as any other."""
+    kind = type(value)
+    if kind is OwnText:
+        return str.__str__(value)
+    if kind in (list, tuple):
+        return kind(map(as_value, value))
+    return {key: as_value(item) for key, item in value.items()} if kind is dict else value
+
+
 def put_together(parts: Sequence[str]) -> str:
     """The texts as one, with what is the program's own in it."""
     text = "".join(parts)

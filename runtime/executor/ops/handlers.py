@@ -15,7 +15,7 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Node, Ref
-from sgc.runtime.executor.functions.own_texts import OwnText, own, put_together
+from sgc.runtime.executor.functions.own_texts import OwnText, as_value, own, put_together
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
 from sgc.runtime.executor.ops.calling import call_tool, outcome
@@ -203,14 +203,14 @@ def _set_variables(run: Run, node: Node) -> dict[str, Any]:
     keys, items = run.field(node, "keys"), node.get("items")
     assert isinstance(items, tuple)
     return {
-        key: run.values.operand(item)
+        key: as_value(run.values.operand(item))
         for key, item in zip(keys, items, strict=True)
         if not (isinstance(item, Ref) and run.values.is_unset(item.name))
     }
 
 
 def _return(run: Run, node: Node) -> Results:
-    run.returns(run.field(node, "value"))
+    run.returns(as_value(run.field(node, "value")))
     return ()
 
 
