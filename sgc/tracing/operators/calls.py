@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import string
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from sgc.core.session import current_session
 from sgc.core.stops import stop
 from sgc.tracing.operators.lists import LISTS, comparing_method
 from sgc.tracing.operators.lookups import contains, getting
+from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.texts import compared, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
@@ -39,7 +41,7 @@ def callee(function: Any) -> Any:
     if session is None or not session.is_tracing:
         return function
     kind = type(function)
-    if kind is BuiltinMethodType or kind is MethodWrapperType:
+    if isinstance(function, (BuiltinMethodType, MethodWrapperType)):
         receiver = function.__self__
         if isinstance(receiver, str) and not isinstance(receiver, AbstractText):
             return _PlainMethod(function)
@@ -49,9 +51,9 @@ def callee(function: Any) -> Any:
             return getting(function)
         if type(receiver) in STANDING:
             return getattr(STANDING[type(receiver)](receiver), function.__name__)
-        return KNOWING.get(function, function)
-    if kind is type:
-        return KNOWING.get(function, function)
+        return _known(function)
+    if isinstance(function, type):
+        return _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
     if kind is FunctionType:
@@ -60,6 +62,19 @@ def callee(function: Any) -> Any:
         entered = session.entered(function.__func__)
         return function if entered is function.__func__ else MethodType(entered, function.__self__)
     return function
+
+
+def _known(function: Any) -> Any:
+    """A function or type of C's: one that knows abstract values, or is given none that it reads."""
+    found = KNOWING.get(function)
+    if found is not None:
+        return found
+    if function in _BY_NAME:
+        return by_name(function)
+    return function if carries(function) else guarded(function)
+
+
+_BY_NAME = (getattr, hasattr, setattr, delattr)
 
 
 class _PlainMethod:
@@ -117,6 +132,13 @@ def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return lambda left, right: function(compared(left), compared(right))
 
 
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What calls its first argument by itself, which is to know abstract values too."""
+    return lambda called, *rest, **kwargs: function(callee(called), *rest, **kwargs)
+
+
+for _caller in (map, filter, functools.reduce):
+    KNOWING[_caller] = _calling(_caller)
 KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
 for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
     KNOWING[_function] = _comparing(_function)

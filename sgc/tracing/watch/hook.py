@@ -23,6 +23,7 @@ from typing import Any
 from sgc.core.places import user_loc
 from sgc.core.session import current_session
 from sgc.core.watching import watching
+from sgc.tracing.operators.reading import GUARDED, carries, refuse
 from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
 from sgc.tracing.watch.ambient import current_ambient
 from sgc.tracing.watch.call_arguments import takes_abstract
@@ -88,7 +89,9 @@ def _profile(frame: types.FrameType, event: str, arg: Any) -> None:
             _see_method(frame, arg, receiver)
         elif arg.__name__ == "write" and isinstance(receiver, io.IOBase) and _is_strict():
             _stop_ambient("writes to a file or the terminal")
-        elif not _is_ours(frame):
+        elif not _is_ours(frame) or frame.f_code is GUARDED:
+            if not carries(arg) and takes_abstract(frame):
+                refuse(arg)
             if (what := _reads(arg, receiver)) is not None:
                 _read_ambient(what)
             elif (what := _acts(arg)) is not None:

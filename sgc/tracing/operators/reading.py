@@ -1,0 +1,110 @@
+"""Functions written in C that would read the characters of a text known only at run time.
+
+An abstract text is a `str`: C looks past its methods and finds a marker. So a function, method or
+type of C's is given none, but for those that only carry values from here to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import BuiltinMethodType, FunctionType, ModuleType
+from typing import Any
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.values.abstract import AbstractText, marked
+
+_CARRYING_MODULES = frozenset({
+    "_abc", "_collections", "_collections_abc", "_functools", "_operator", "_thread", "_typing",
+    "_weakref", "abc", "collections", "copy", "functools", "gc", "itertools", "operator", "types",
+    "typing", "weakref",
+})  # fmt: skip
+_CARRYING_BUILTINS = frozenset({
+    "__build_class__", "aiter", "all", "anext", "any", "bool", "callable", "classmethod", "dict",
+    "enumerate", "filter", "format", "frozenset", "id", "isinstance", "issubclass", "iter", "len",
+    "list", "map", "max", "min", "next", "object", "print", "property", "repr", "reversed", "set",
+    "setattr", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "zip",
+})  # fmt: skip
+_NAMED = frozenset({"getattr", "hasattr", "setattr", "delattr"})  # by a text, their second argument
+_CARRYING_RECEIVERS = (list, tuple, dict, set, frozenset, str)
+_PYTHONS = 1 << 9  # the flag of classes that are made when the program runs
+_MAX_NESTED = 4
+
+
+def carries(function: Any) -> bool:
+    """Whether a function or type only hands on what it is given, or is written in Python."""
+    if isinstance(function, type):
+        return _is_carrying_type(function)
+    if not isinstance(function, BuiltinMethodType):
+        return True
+    receiver = function.__self__
+    if receiver is None or isinstance(receiver, ModuleType):
+        name = function.__module__
+        if name == "builtins":
+            return function.__name__ in _CARRYING_BUILTINS | _NAMED
+        return name in _CARRYING_MODULES or name is None
+    if isinstance(receiver, type):
+        return function.__name__ in ("__new__", "fromkeys") or not _is_of_c(receiver)
+    if isinstance(receiver, (*_CARRYING_RECEIVERS, BaseException)):
+        return True
+    return type(receiver).__module__ in _CARRYING_MODULES | {"builtins"}
+
+
+def _is_carrying_type(found: type) -> bool:
+    if found.__module__ == "builtins":
+        return found.__name__ in _CARRYING_BUILTINS or issubclass(found, BaseException)
+    return found.__module__ in _CARRYING_MODULES or not _is_of_c(found)
+
+
+def _is_of_c(found: type) -> bool:
+    """Whether C makes the objects of a class: not those of a class statement."""
+    if "__module__" in found.__dict__ and found.__flags__ & _PYTHONS:
+        return not any("__dict__" in base.__dict__ or "__slots__" in base.__dict__
+                       for base in found.__mro__[:-1])  # fmt: skip
+    return not found.__flags__ & _PYTHONS
+
+
+def guarded(function: Any) -> FunctionType:
+    """A function that is given no text known only at run time."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(_holds_text(each) for each in (*args, *kwargs.values())):
+            refuse(function)
+        return function(*args, **kwargs)
+
+    assert isinstance(call, FunctionType)
+    return call
+
+
+GUARDED = guarded(None).__code__  # what is called there is called by the program
+
+
+def by_name(function: Any) -> Callable[..., Any]:
+    """`getattr` and the like, whose name is none known only at run time."""
+
+    def call(*args: Any) -> Any:
+        if len(args) > 1 and is_text(args[1]):
+            refuse(function)
+        return function(*args)
+
+    return call
+
+
+def refuse(function: Any) -> None:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    stop(
+        f"{name}() reads a value known only at run time",
+        hint="do it in a tool, a function with @sgc.tool that the program calls; or " + INTERPRET,
+    )
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, AbstractText) or marked(value)
+
+
+def _holds_text(value: Any, n_left: int = _MAX_NESTED) -> bool:
+    if is_text(value):
+        return True
+    if not n_left or type(value) not in (list, tuple, dict):
+        return False
+    items = value.values() if type(value) is dict else value
+    return any(_holds_text(each, n_left - 1) for each in items)

@@ -1,0 +1,57 @@
+"""Code that reads a text known only at run time where no method of it is called is refused."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import ipaddress
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pydantic
+import pytest
+
+import sgc
+from sgc.errors import TraceError
+
+
+class Item(pydantic.BaseModel):
+    name: str
+
+
+READ: list[Callable[[Any], Any]] = [
+    datetime.date.fromisoformat,
+    lambda text: datetime.datetime.strptime(text, "%Y"),
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
+    ipaddress.ip_address,
+    Item.model_validate_json,
+    lambda text: Item(name=text).model_dump_json(),
+    lambda text: getattr(text, text, None),
+    lambda text: hasattr(str, text),
+    lambda text: complex(text),
+    lambda text: bytes(text, "utf-8"),
+    lambda text: [*map(decimal.Decimal, [text])],
+]
+
+
+@pytest.mark.parametrize("read", READ, ids=range(len(READ)))
+@pytest.mark.parametrize("is_abstract", [True, False], ids=["generated", "formatted"])
+def test_what_reads_is_refused_though_its_error_is_handled(read: Any, is_abstract: bool) -> None:
+    """Else a program would take the error, for ever, that its marker brings about."""
+
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=2)
+        text = s["a"].strip() if is_abstract else f"{q}-{s['a']}"
+        try:
+            s += f"{read(text)}"
+        except Exception:
+            s += "cannot be read"
+        s += sgc.gen("b", max_tokens=2)
+
+    with pytest.raises(TraceError):
+        program.compile(check=False)
