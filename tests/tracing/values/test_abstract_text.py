@@ -7,6 +7,7 @@ import json
 import operator
 import re
 import unicodedata
+from itertools import starmap
 
 import pytest
 from tests_support import run_both
@@ -240,17 +241,19 @@ def test_every_str_method_on_abstract_text_is_handled():
 
 
 def contained(s, x):
-    s += "found" if next(map(operator.contains, ["plain, 42"], [x])) else "missing"
+    s += "found" if next(starmap(operator.contains, [("plain, 42", x)])) else "missing"
     s += x
 
 
 def asked_differently(s, x):
-    s += x + sgc.gen("g", max_tokens=3 if next(map(operator.contains, ["plain, 42"], [x])) else 4)
+    s += x + sgc.gen(
+        "g", max_tokens=3 if next(starmap(operator.contains, [("plain, 42", x)])) else 4
+    )
 
 
 def differs_on_the_last_nasty_text(s, x):
     last = bytes((9, 32, 116, 97, 98)).decode()  # not spelled, so not one of its own
-    s += x + sgc.gen("g", max_tokens=3 if next(map(operator.contains, [last], [x])) else 4)
+    s += x + sgc.gen("g", max_tokens=3 if next(starmap(operator.contains, [(last, x)])) else 4)
 
 
 @pytest.mark.full_check
@@ -265,19 +268,21 @@ def test_the_check_finds_what_the_trace_cannot_see(body):
 
 
 def stripped_by_c(s, x):
-    s += "".join(map(vars(str)["strip"], [f" {x} "]))
+    s += "".join(starmap(vars(str)["strip"], [(f" {x} ",)]))
 
 
 def swapped_by_c(s, x):
-    s += "".join(map(vars(str)["swapcase"], [x]))
+    s += "".join(starmap(vars(str)["swapcase"], [(x,)]))
 
 
 def cut_by_c(s, x):
-    s += "".join(map(operator.itemgetter(slice(0, 2000)), map("".join, [[x, "!"]])))
+    s += "".join(
+        starmap(vars(str)["__getitem__"], [(next(starmap("".join, [([x, "!"],)])), slice(0, 2000))])
+    )
 
 
 def normalized_by_c(s, x):
-    s += "".join(map(unicodedata.normalize, ["NFKC"], [x]))
+    s += "".join(starmap(unicodedata.normalize, [("NFKC", x)]))
 
 
 @pytest.mark.parametrize("body", [stripped_by_c, swapped_by_c, cut_by_c, normalized_by_c])
