@@ -129,8 +129,13 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
     return graph
 
 
+WORK_KEPT = 200_000
+
+
 class _Trace:
     """What the runs of one trace have in common."""
+
+    _stopped: TraceError | None = None  # why values were not widened
 
     def __init__(
         self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace
@@ -165,17 +170,22 @@ class _Trace:
         """The graph of a program of which every path is traced."""
         asked: Collection[str | None] = ()
         kept: frozenset[str] = frozenset()
+        self._stopped = None
         while True:
             exploration = Exploration(budget, asked, is_merging, kept)
             try:
                 return self._explored(exploration, is_full, report, style)
             except NamesAsked:
                 asked = exploration.asked
-            except TraceError:
+            except TraceError as error:
                 needed = exploration.widened() - kept
                 if not needed:
                     raise
-                kept |= needed  # its very value is needed there
+                # Their very values are needed there: loops that they are in are not closed, which
+                # seldom ends where it costs much.
+                kept |= needed
+                self._stopped = self._stopped or error
+                budget = replace(budget, work=min(budget.work, WORK_KEPT))
 
     def _explored(
         self, exploration: Exploration, is_full: bool, report: Report, style: Style
@@ -220,6 +230,10 @@ class _Trace:
 
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
         """Ends the arms that the budget did not allow in the interpreter."""
+        if self._stopped is not None:
+            if is_full:
+                raise self._stopped
+            spent = f"{spent}, as {self._stopped.where}: {self._stopped.message}"
         if is_full:
             raise TraceError(
                 f"{self.function.name} has {spent}",
