@@ -231,8 +231,6 @@ class _Trace:
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
         """Ends the arms that the budget did not allow in the interpreter."""
         if self._stopped is not None:
-            if is_full:
-                raise self._stopped
             spent = f"{spent}, as {self._stopped.where}: {self._stopped.message}"
         if is_full:
             raise TraceError(
