@@ -319,3 +319,36 @@ def test_a_large_file_is_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "_converted", lambda *args: asked.append(args) or found(*args))
     trace(sgc.function(large_program.program))
     assert len(asked) == 2  # the program and its helper, of the 402 functions
+
+
+def test_calls_are_taken_out_of_expressions_in_order():
+    """A call on its own is a place where ways can merge; what could tell the order keeps it."""
+    log: list[str] = []
+    n = 0
+
+    def note(value: int) -> int:
+        nonlocal n
+        n += value
+        log.append(f"{value}")
+        return value
+
+    class Held:
+        total = 1
+
+        def add(self) -> int:
+            self.total += 10
+            return self.total
+
+    def program(xs: list[int]) -> list[object]:
+        held, found = Held(), [0]
+        found += [n + note(1), note(2) + n, str(abs(note(3))), f"{xs} {xs.append(4)} {xs}"]
+        found += [held.total + held.add(), held.add() + held.total]
+        total = 1
+        total += note(5) + sum(note(x) for x in xs)
+        found.append(f"{n} {sum(note(x) for x in xs)} {n}")
+        return [*found, total, [note(x) + n for x in xs]]
+
+    wanted = program([1, 2])
+    before, n, log[:] = [*log], 0, []
+    assert made(program)([1, 2]) == wanted
+    assert log == before

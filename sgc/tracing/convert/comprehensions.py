@@ -20,8 +20,10 @@ behind a call, or are not evaluated in any case, stay.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import LOOPS
@@ -41,14 +43,21 @@ _DECIDES = {"any": True, "all": False}  # what an item has to be for it to end t
 
 def with_loops(tree: ast.Module) -> ast.Module:
     """The tree with its comprehensions written as loops too, in place."""
-    _Functions().visit(tree)
+    declares = (ast.Nonlocal, ast.Global)
+    found = (each for each in ast.walk(tree) if isinstance(each, declares))
+    _Functions(frozenset(name for each in found for name in each.names)).visit(tree)
     return tree
 
 
 class _Functions(ast.NodeVisitor):
+    """rebound: the names that functions give to others than their own."""
+
+    def __init__(self, rebound: frozenset[str]) -> None:
+        self._rebound = rebound
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.generic_visit(node)
-        names = _Names()
+        names = _Names(self._rebound)
         node.body = _body(node.body, names)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
@@ -56,10 +65,10 @@ class _Functions(ast.NodeVisitor):
 
 
 class _Names:
-    """Names that no program has."""
+    """Names that no program has. rebound: those of its own that a call may give another value."""
 
-    def __init__(self) -> None:
-        self._n = 0
+    def __init__(self, rebound: frozenset[str]) -> None:
+        self._n, self.rebound = 0, rebound
 
     def fresh(self, name: str = "") -> str:
         self._n += 1
@@ -93,10 +102,11 @@ def _hoisted(stmt: ast.stmt, names: _Names) -> list[ast.stmt]:
     value = getattr(stmt, field) if field is not None else None
     if not isinstance(value, ast.expr):
         return made
-    if isinstance(stmt, (ast.Assign, ast.AugAssign)) and not _targets_wait(stmt):
+    if isinstance(stmt, (ast.Assign, ast.AugAssign)) and not _targets_wait(stmt, names):
         return made
     finder = _First(names)
-    setattr(stmt, field, finder.visit(value))  # type: ignore[arg-type]
+    is_whole = not isinstance(stmt, (ast.AugAssign, ast.If, ast.For, ast.Assert, ast.Match))
+    setattr(stmt, field, finder.visit(value, is_whole))  # type: ignore[arg-type]
     return finder.made
 
 
@@ -107,66 +117,90 @@ _FIELDS: dict[type[ast.stmt], str] = {
 }  # fmt: skip
 
 
-def _targets_wait(stmt: ast.Assign | ast.AugAssign) -> bool:
+def _targets_wait(stmt: ast.Assign | ast.AugAssign, names: _Names) -> bool:
     """Whether nothing of the target is evaluated before the value, or nothing that could tell."""
-    return isinstance(stmt, ast.Assign) or _is_quiet(stmt.target)
-
-
-def _is_quiet(node: ast.expr) -> bool:
-    """Whether it may as well be evaluated later: it calls nothing."""
-    if isinstance(node, (ast.Name, ast.Constant)):
+    if isinstance(stmt, ast.Assign):
         return True
-    if isinstance(node, ast.Attribute):
-        return _is_quiet(node.value)
-    if isinstance(node, ast.Subscript):
-        return _is_quiet(node.value) and _is_quiet(node.slice)
-    if isinstance(node, ast.FormattedValue):
-        return _is_quiet(node.value) and node.format_spec is None
-    return False
+    return isinstance(stmt.target, ast.Name) and stmt.target.id not in names.rebound
+
+
+class _Before(IntEnum):
+    """What is evaluated in a statement before the part that is looked at."""
+
+    NOTHING = 0  # that could tell whether the part comes first
+    READS = 1  # of values, which what calls the user's functions might change
+    EFFECTS = 2
 
 
 class _First:
-    """Takes comprehensions out of an expression, as long as nothing comes before that matters."""
+    """Takes comprehensions and calls out of an expression, as long as what comes before them can
+    as well be evaluated after them.
+    """
 
     def __init__(self, names: _Names) -> None:
         self._names = names
         self.made: list[ast.stmt] = []
-        self._is_over = False  # something that matters is evaluated before what comes now
+        self._before = _Before.NOTHING
 
-    def visit(self, node: ast.expr) -> ast.expr:
-        if self._is_over or _is_quiet(node):
+    def visit(self, node: ast.expr, is_whole: bool = False) -> ast.expr:
+        """is_whole: it is all that the statement evaluates."""
+        if self._before is _Before.EFFECTS or isinstance(node, ast.Constant):
             return node
-        if isinstance(node, ast.ListComp) and _is_simple(node):
-            return self._take(node, node)
+        if isinstance(node, ast.Name):
+            self._saw(_Before.READS if node.id in self._names.rebound else _Before.NOTHING)
+            return node
         decided = _decided(node)
-        if decided is not None:
-            return self._take(node, decided)
+        if isinstance(node, ast.ListComp) or decided is not None:
+            taken = self._taken(node, decided or node)  # type: ignore[arg-type]
+            if taken is not None:
+                return taken
         if isinstance(node, ast.Call):
-            return self._call(node)
+            return self._call(node, is_whole)
+        if isinstance(node, ast.Attribute):
+            node.value = self.visit(node.value)
+            self._saw(_Before.READS)
+            return node
+        if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+            self._saw(_Before.READS if node.format_spec is None else _Before.EFFECTS)
+            return node
         if isinstance(node, (ast.BoolOp, ast.IfExp)):
             self._conditional(node)
         elif isinstance(node, _IN_ORDER):
             self._in_order(node)
-        self._is_over = True
+        self._saw(_Before.EFFECTS)
         return node
 
-    def _call(self, node: ast.Call) -> ast.expr:
-        node.func = self._part(node.func)
+    def _saw(self, what: _Before) -> None:
+        self._before = max(self._before, what)
+
+    def _taken(self, node: ast.expr, made: _Made) -> ast.expr | None:
+        """A comprehension that was taken out; None if it has to stay."""
+        if not _is_simple(made):
+            return None
+        if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(made)):
+            return self._take(node, made)
+        return None
+
+    def _call(self, node: ast.Call, is_whole: bool) -> ast.expr:
+        if isinstance(node.func, ast.Attribute):  # which method it is, nothing changes
+            node.func.value = self.visit(node.func.value)
+        else:
+            node.func = self.visit(node.func)
         uses_up = _name_of(node.func) in _USES_UP
         for n, arg in enumerate(node.args):
-            is_used = uses_up and isinstance(arg, ast.GeneratorExp) and _is_simple(arg)
-            if is_used and not self._is_over:
-                node.args[n] = self._take(arg, arg)  # type: ignore[arg-type]
-            else:
-                node.args[n] = self._part(arg)
+            is_used = uses_up and isinstance(arg, ast.GeneratorExp)
+            taken = self._taken(arg, arg) if is_used else None  # type: ignore[arg-type]
+            node.args[n] = taken or self.visit(arg)
         for keyword in node.keywords:
-            keyword.value = self._part(keyword.value)
-        self._is_over = True
-        return node
-
-    def _part(self, node: ast.expr) -> ast.expr:
-        """A part whose own operation comes later than what follows it."""
-        return self.visit(node)
+            keyword.value = self.visit(keyword.value)
+        is_first = self._before is _Before.NOTHING
+        self._saw(_Before.EFFECTS)
+        if is_whole or not is_first or not _is_users(node):
+            return node
+        self._before = _Before.NOTHING
+        name = self._names.fresh()
+        self.made.append(_assigned(name, node, node))
+        return _loaded(name, node)
 
     def _conditional(self, node: ast.BoolOp | ast.IfExp) -> None:
         if isinstance(node, ast.BoolOp):
@@ -191,6 +225,24 @@ _IN_ORDER = (
     ast.BinOp, ast.UnaryOp, ast.Compare, ast.JoinedStr, ast.FormattedValue, ast.Attribute,
     ast.Subscript, ast.List, ast.Tuple, ast.Starred,
 )  # fmt: skip
+
+
+_KNOWN = frozenset(name for each in (str, list, dict, set, int) for name in dir(each))
+
+
+def _is_users(node: ast.Call) -> bool:
+    """Whether a function of the user's may be called, which may have loops, on one line."""
+    if node.lineno != node.end_lineno:
+        return False  # what is on its other lines is evaluated in the order of lines
+    if isinstance(node.func, ast.Name):
+        return node.func.id not in vars(builtins)
+    return isinstance(node.func, ast.Attribute) and node.func.attr not in _KNOWN
+
+
+def _is_pure(made: _Made) -> bool:
+    """Whether it calls no functions but Python's own."""
+    calls = (each for each in ast.walk(made) if isinstance(each, ast.Call))
+    return not any(_is_users(call) for call in calls)
 
 
 def _name_of(function: ast.expr) -> str:
