@@ -51,5 +51,11 @@ def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
     found = (frame.f_globals if is_global else frame.f_locals).get(name)
     if isinstance(found, Definition):
         found = found.python
-    is_it = isinstance(found, FunctionType) and found.__code__ is code
+    is_it = isinstance(found, FunctionType) and _is_of(found.__code__, code)
     return found if is_it else None
+
+
+def _is_of(code: CodeType, running: CodeType) -> bool:
+    """Whether what runs is the code of a function, or made of it by conversion."""
+    places = ((each.co_filename, each.co_qualname, each.co_firstlineno) for each in (code, running))
+    return code is running or len(set(places)) == 1
