@@ -236,7 +236,8 @@ class TraceSession(MapRecorder):
             return value
         operand = self._text(value)
         assert isinstance(operand, Ref)
-        return abstract(Symbol(operand.name, types.TEXT), self)
+        # `str` of it has no parts that are the program's own.
+        return self.compute("str", Symbol(operand.name, types.TEXT))
 
     def callee(
         self, function: Definition, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
