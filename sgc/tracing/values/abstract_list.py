@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
@@ -14,6 +14,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.op_specs import TEXTUAL
+from sgc.ir.types import Kind
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -48,12 +49,15 @@ class AbstractList:
         n_sure = known_of(self.symbol, self.session).min_items
         is_sure = isinstance(index, int) and -n_sure <= index < n_sure
         if is_sure:
-            return computed(self.session, "item", self, index, type_=self.item_type)
-        return attempted(
-            self.session, "item", self, index, type_=self.item_type, errors=("IndexError",)
+            return self.sure_item(index)
+        return self._read(
+            attempted(
+                self.session, "item", self, index, type_=self.item_type, errors=("IndexError",)
+            )
         )
 
     def __contains__(self, item: Any) -> bool:
+        refuse_tuples([item])
         return bool(computed(self.session, "has", self, item))
 
     def __bool__(self) -> bool:
@@ -99,7 +103,15 @@ class AbstractList:
 
     def sure_item(self, index: Any) -> Any:
         """The item at an index that it has."""
-        return computed(self.session, "item", self, index, type_=self.item_type)
+        return self._read(computed(self.session, "item", self, index, type_=self.item_type))
+
+    def _read(self, item: Any) -> Any:
+        """An item as the program reads it: of what may be None, that is decided."""
+        if self.item_type.kind is not Kind.JSON:
+            return item
+        from sgc.tracing.values.abstract_json import seen
+
+        return seen(item)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self.session.name_of(self.symbol)
@@ -146,10 +158,11 @@ class AbstractList:
     def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
         """It stands for what a function makes of it, and of items put into it."""
         self._refuse_others()
+        refuse_tuples(items)
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
         made = record(self.session, fn, self, *args, type_=self._with(*items))
         self.symbol = made.symbol
-        self.session.held += [(item, _frozen(item)) for item in items if type(item) in _CHANGEABLE]
+        self.session.held += [(item, frozen(item)) for item in items if type(item) in _CHANGEABLE]
 
     def _refuse_others(self) -> None:
         if not self.session.is_made(self.symbol):
@@ -163,9 +176,7 @@ class AbstractList:
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
-        if not isinstance(items, (list, tuple, AbstractList)):
-            items = [*items]
-        found = items if isinstance(items, AbstractList) else [*items]
+        found = items if isinstance(items, AbstractList) else list(items)
         self._become("plus", found, items=_items_of(found))
 
     def __iadd__(self, items: Any) -> AbstractList:
@@ -187,15 +198,19 @@ class AbstractList:
     def __delitem__(self, index: Any) -> None:
         if isinstance(index, slice):
             self._needs_items()
-        self._become("without", whole(index))
+        index = whole(index)
+        why = self.session.attempt("put", self, index, None)
+        if why is not None:  # its words are those of an assignment
+            raise IndexError(why)
+        self._become("without", index)
 
     def pop(self, index: Any = -1) -> Any:
-        self._refuse_others()
-        item = self[index]
-        self._become("without", whole(index))
-        return item
+        index, before = whole(index), AbstractList(self.symbol, self.session)
+        self._become("without", index)
+        return before.sure_item(index)
 
     def remove(self, item: Any) -> None:
+        refuse_tuples([item])
         self._become("removed", item)
 
     def clear(self) -> None:
@@ -210,11 +225,13 @@ class AbstractList:
         self._become("sorted", bool(reverse))
 
     def count(self, item: Any) -> Any:
+        refuse_tuples([item])
         return computed(self.session, "n_of", self, item)
 
     def index(self, item: Any, *bounds: Any) -> Any:
         if bounds:
             self._needs_items()
+        refuse_tuples([item])
         return attempted(self.session, "where", self, item)
 
     def __hash__(self) -> int:
@@ -224,24 +241,39 @@ class AbstractList:
         stop("a value known only at run time cannot be copied or pickled")
 
 
+def refuse_tuples(values: Iterable[Any]) -> None:
+    """Stops where a tuple would be an item of an abstract list, or is looked for in one: a graph
+    has lists alone.
+    """
+    for value in values:
+        kind = type(value)
+        if isinstance(value, tuple):
+            stop(
+                "a tuple is put into a list known only at run time, or is looked for in one",
+                hint="write a list or a dict of its parts; or " + INTERPRET,
+            )
+        if kind in (list, dict):
+            refuse_tuples(value.values() if kind is dict else value)
+
+
 def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
     """Stops where what was put into an abstract list was changed since: there it stays as it was."""
     for value, before in held:
-        if _frozen(value) != before:
+        if frozen(value) != before:
             stop(
-                f"a {type(value).__name__} is changed after it was put into a list known only at "
+                f"a {'dict' if type(value) is dict else 'list'} is changed after it was put into a list known only at "
                 "run time",
                 hint="put it there when it is finished; or " + INTERPRET,
             )
 
 
-def _frozen(value: Any) -> object:
+def frozen(value: Any) -> object:
     """What a value is now, to be compared later."""
     kind = type(value)
     if kind is dict:
-        return tuple((key, _frozen(item)) for key, item in value.items())
+        return tuple((key, frozen(item)) for key, item in value.items())
     if kind in (list, tuple):
-        return tuple(map(_frozen, value))
+        return tuple(map(frozen, value))
     if isinstance(value, str):
         return str.__str__(value)
     symbol = getattr(value, "symbol", None)
