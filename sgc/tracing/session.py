@@ -57,7 +57,7 @@ from sgc.tracing.values.abstract import (
     pieces_of,
     stop,
 )
-from sgc.tracing.values.abstract_list import refuse_changed
+from sgc.tracing.values.abstract_list import frozen, refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -506,10 +506,13 @@ class TraceSession(MapRecorder):
         return widened
 
     def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
-        for number, symbol, _ in widened.leaves:
+        for number, symbol, leaf in widened.leaves:
             self.note_type(symbol)
-            self._made[symbol.name] = (WIDENED, {"name": Lit(places[number][0].name)})
-            value = abstract(symbol, self)
+            op = WIDENED if leaf.is_own else ""
+            self._made[symbol.name] = (op, {"name": Lit(places[number][0].name)})
+            before, value = places[number][0].value, abstract(symbol, self)
+            if any(each is before for each, _ in self.held):
+                self.held.append((value, frozen(value)))
             for place in places[number]:
                 place.put(value)
         for number, symbol, unsure in widened.names:

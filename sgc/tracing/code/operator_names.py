@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, NUMBERS, ITEM = (
+TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, NUMBERS, ITEM, SAME = (
     "__sgc_text__", "__sgc_callee__", "__sgc_contains__", "__sgc_modulo__", "__sgc_ascii__",
     "__sgc_compared__", "__sgc_whole__", "__sgc_returned__", "__sgc_loops__", "__sgc_numbers__",
-    "__sgc_item__",
+    "__sgc_item__", "__sgc_same__",
 )  # fmt: skip
 OPERATORS = frozenset({
     TEXT, CALLEE, CONTAINS, MODULO, ASCII, COMPARED, WHOLE, RETURNED, LOOPS, NUMBERS, ITEM,
+    SAME,
 })  # fmt: skip

@@ -21,6 +21,7 @@ from sgc.tracing.code.operator_names import (
     NUMBERS,
     OPERATORS,
     RETURNED,
+    SAME,
     TEXT,
     WHOLE,
 )
@@ -95,6 +96,8 @@ class _Expressions(ast.NodeTransformer):
                 operands[n] = _call(WHOLE, operands[n], operands[n])
             elif not (_is_identity(op) and _is_identity(following)):
                 operands[n] = _operand(operands[n])
+            elif not any(map(_is_none, operands[max(n - 1, 0) : n + 2])):
+                operands[n] = _same(operands[n])
         node.left, *node.comparators = operands
         return node
 
@@ -196,6 +199,14 @@ def _is_call_of(node: ast.expr, name: str) -> bool:
 
 def _is_identity(op: ast.cmpop) -> bool:
     return isinstance(op, (ast.Is, ast.IsNot))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _same(node: ast.expr) -> ast.expr:
+    return node if isinstance(node, ast.Constant) else _call(SAME, node, node)
 
 
 def _operand(node: ast.expr) -> ast.expr:

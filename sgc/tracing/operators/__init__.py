@@ -17,6 +17,7 @@ from sgc.tracing.code.operator_names import (
     MODULO,
     NUMBERS,
     RETURNED,
+    SAME,
     TEXT,
     WHOLE,
 )
@@ -24,7 +25,7 @@ from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.lookups import contains, item
 from sgc.tracing.operators.loops import loops, numbers
 from sgc.tracing.operators.percent import modulo
-from sgc.tracing.operators.texts import as_ascii, compared, returned, text, whole
+from sgc.tracing.operators.texts import as_ascii, compared, returned, same, text, whole
 
 OPERATORS: dict[str, Any] = {
     TEXT: text,
@@ -35,6 +36,7 @@ OPERATORS: dict[str, Any] = {
     COMPARED: compared,
     WHOLE: whole,
     RETURNED: returned,
+    SAME: same,
     ITEM: item,
     LOOPS: loops,
     NUMBERS: numbers,

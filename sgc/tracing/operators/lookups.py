@@ -68,8 +68,8 @@ def getting(method: Any) -> Callable[..., Any]:
         key = text(key)
         if not _is_looked_up(key) or not _is_plain(whole):
             return method(key, default)
-        values = {**whole, "": default}
-        if _is_record(whole) and (type_ := _one_type([*values.values()])) is not None:
+        type_ = _one_type([*whole.values(), default]) if _is_record(whole) else None
+        if type_ is not None and isinstance(key, AbstractText):
             return computed(key.session, "get", whole, key, default, type_=type_)
         return _decided(whole, key, lambda: default)
 

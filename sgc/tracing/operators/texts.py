@@ -61,6 +61,11 @@ def returned(value: Any) -> Any:
     return value
 
 
+def same(value: Any) -> Any:
+    """An operand of `is`: there are no more than two bools, so it is known which one it is."""
+    return bool(value) if isinstance(value, AbstractBool) else value
+
+
 def _seen(value: str) -> Any:
     session: Any = current_session()
     return value if session is None or not session.is_tracing else seeing(value, session)

@@ -63,7 +63,7 @@ TYPES: dict[type, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies: a variable of a frame, an item, an attribute, a cell."""
+    """Where a value lies: a variable of a frame, an item, an attribute, also of a class, a cell."""
 
     holder: Any
     key: Any
@@ -89,6 +89,8 @@ class Place:
             return self.holder[self.key]
         if isinstance(self.holder, CellType):
             return self.holder.cell_contents
+        if isinstance(self.holder, type):
+            return vars(self.holder)[self.key]
         return object.__getattribute__(self.holder, self.key)
 
     def put(self, value: Any) -> None:
@@ -98,6 +100,8 @@ class Place:
             self.holder[self.key] = value
         elif isinstance(self.holder, CellType):
             self.holder.cell_contents = value
+        elif isinstance(self.holder, type):
+            type.__setattr__(self.holder, self.key, value)
         else:
             object.__setattr__(self.holder, self.key, value)
 
@@ -122,7 +126,7 @@ class Leaf:
     """A value in a place. type: None for an empty list, which is of any; parts: of a list, the
     symbols in it; tokens, slots: where its own are in the snapshot's whole, half-open; shape: of a
     list, its tokens; data: of a list that is one of Python's; is_movable: whether every place is
-    known that it lies in.
+    known that it lies in; is_own: whether the program may change it, if it is a list.
     """
 
     type: Type | None
@@ -134,6 +138,7 @@ class Leaf:
     shape: tuple[object, ...] = ()
     data: Items | None = None
     is_movable: bool = True
+    is_own: bool = True
 
     @property
     def kind(self) -> Kind:

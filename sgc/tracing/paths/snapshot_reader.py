@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import struct
 import sys
 import types as pytypes
 from dataclasses import replace
@@ -31,6 +30,7 @@ from sgc.tracing.paths.leaves import (
     item_type,
 )
 from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.objects import contents_of, is_pythons, names_of
 from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
 from sgc.tracing.values.abstract_json import AbstractJson
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from sgc.lang.state import ProgramState
 
 MAX_VALUES = 20_000
-_HEAP_TYPE = 1 << 9
-_POINTER = struct.calcsize("P")
 _CONSTANTS = frozenset({
     type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
 })  # fmt: skip
@@ -206,6 +204,8 @@ class Reader:
             self._value(value.symbol)
         elif isinstance(value, (type, pytypes.ModuleType)):
             self._identity(value)
+            if isinstance(value, type) and id(value) not in self._seen:
+                self._class(value)
         elif value is self._session:
             self._tokens.append("session")
         elif id(value) in self._seen:
@@ -213,8 +213,11 @@ class Reader:
         else:
             self._seen[id(value)] = self._number()
             self._keep.append(value)
+            is_own = kind is not AbstractList or self._session.is_made(value.symbol)
+            if not is_own:  # lists that the program may change do not become such, nor the reverse
+                self._tokens.append("of others")
             if holder is not None and (kind is list or kind is AbstractList):
-                self._list(value, Place(holder, key))
+                self._list(value, Place(holder, key), is_own)
             else:
                 self._object(value)
 
@@ -255,7 +258,7 @@ class Reader:
             for piece in pieces_of(str.__str__(text))
         )
 
-    def _list(self, value: Any, place: Place) -> None:
+    def _list(self, value: Any, place: Place, is_own: bool) -> None:
         """A list that may be widened: one of Python's, with its items, or an abstract one."""
         number, n_tokens, n_slots = len(self._leaves), len(self._tokens), len(self._slots)
         self._lists[id(value)] = number
@@ -276,8 +279,9 @@ class Reader:
         tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
         shape, symbols = tuple(self._tokens[n_tokens:]), tuple(self._slots[n_slots:])
         self._leaves[number] = Leaf(
-            type_, symbols, place.label, tokens, slots, is_list=True, shape=shape, data=data
-        )
+            type_, symbols, place.label, tokens, slots, is_list=True, shape=shape, data=data,
+            is_own=is_own,
+        )  # fmt: skip
 
     def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
         """A value that a list of the graph may hold; None for others."""
@@ -402,20 +406,24 @@ class Reader:
     def _instance(self, value: Any) -> None:
         """An object of a class written in Python, by its attributes."""
         kind = type(value)
-        if not _is_pythons(kind):
+        if not is_pythons(kind):
             raise Opaque
         self._tokens.append("object")
-        self._identity(kind)
-        for base in kind.__mro__:
-            slots = base.__dict__.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if name not in ("__dict__", "__weakref__"):
-                    self._attribute(value, name)
+        self._value(kind)
+        for name in names_of(kind):
+            self._attribute(value, name)
         # Asked of `object` itself: an abstract value refuses what is not known of it.
         with contextlib.suppress(AttributeError):
             for name, item in object.__getattribute__(value, "__dict__").items():
                 self._tokens.append(name)
                 self._value(item, value, name)
+
+    def _class(self, kind: type) -> None:
+        """A class that the program has made, by its attributes; others it cannot change."""
+        self._seen[id(kind)] = self._number()
+        for name, item in contents_of(kind):
+            self._tokens.append(name)
+            self._value(item, kind, name)
 
     def _attribute(self, value: Any, name: str) -> None:
         with contextlib.suppress(AttributeError):
@@ -441,16 +449,3 @@ class Reader:
                 self._tokens.append(("name", name))
                 self._value(value, state._names, name)
         self._names.append(lone)
-
-
-def _is_pythons(kind: type) -> bool:
-    """Whether a class is written in Python, so that its objects are their attributes."""
-    n_slots = 0
-    for base in kind.__mro__:
-        if base is not object and not base.__flags__ & _HEAP_TYPE:
-            return False
-        slots = base.__dict__.get("__slots__", ())
-        names = (slots,) if isinstance(slots, str) else tuple(slots)
-        n_slots += sum(name not in ("__dict__", "__weakref__") for name in names)
-    n_slots += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
-    return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER

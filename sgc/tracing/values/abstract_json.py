@@ -84,9 +84,6 @@ class AbstractJson(AbstractList):
 
     __reversed__ = AbstractList._needs_items  # its errors are other ones than a loop's
 
-    def sure_item(self, index: Any) -> Any:
-        return seen(super().sure_item(index))
-
     def get(self, key: Any, default: Any = None) -> Any:
         return seen(attempted(self.session, "get", self, key, default, type_=types.JSON))
 

@@ -14,6 +14,7 @@ from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Ref
+from sgc.ir.types import Kind
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
@@ -49,13 +50,15 @@ class AbstractList:
         n_sure = known_of(self.symbol, self.session).min_items
         is_sure = isinstance(index, int) and -n_sure <= index < n_sure
         if is_sure:
-            return computed(self.session, "item", self, index, type_=self.item_type)
-        return attempted(
-            self.session, "item", self, index, type_=self.item_type, errors=("IndexError",)
+            return self.sure_item(index)
+        return self._read(
+            attempted(
+                self.session, "item", self, index, type_=self.item_type, errors=("IndexError",)
+            )
         )
 
     def __contains__(self, item: Any) -> bool:
-        return bool(computed(self.session, "has", self, item))
+        return bool(computed(self.session, "has", self, _argument(self.session, item)))
 
     def __bool__(self) -> bool:
         if known_of(self.symbol, self.session).min_items:
@@ -70,7 +73,9 @@ class AbstractList:
 
     def _compared(self, fn: str, other: object, otherwise: bool) -> Any:
         is_list = isinstance(other, (list, AbstractList))
-        return computed(self.session, fn, self, other) if is_list else otherwise
+        if not is_list:
+            return otherwise
+        return computed(self.session, fn, self, _argument(self.session, other))
 
     def __str__(self) -> str:
         text: str = computed(self.session, "str", self)
@@ -100,7 +105,15 @@ class AbstractList:
 
     def sure_item(self, index: Any) -> Any:
         """The item at an index that it has."""
-        return computed(self.session, "item", self, index, type_=self.item_type)
+        return self._read(computed(self.session, "item", self, index, type_=self.item_type))
+
+    def _read(self, item: Any) -> Any:
+        """An item as the program reads it: of what may be None, that is decided."""
+        if self.item_type.kind is not Kind.JSON:
+            return item
+        from sgc.tracing.values.abstract_json import seen
+
+        return seen(item)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self.session.name_of(self.symbol)
@@ -120,12 +133,14 @@ class AbstractList:
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, (list, AbstractList)):
             return NotImplemented
-        return computed(self.session, "plus", self, other, type_=self._with(*_items_of(other)))
+        given = _argument(self.session, other)
+        return computed(self.session, "plus", self, given, type_=self._with(*_items_of(other)))
 
     def __radd__(self, other: Any) -> Any:
         if type(other) is not list:
             return NotImplemented
-        return computed(self.session, "plus", other, self, type_=self._with(*other))
+        given = _argument(self.session, other)
+        return computed(self.session, "plus", given, self, type_=self._with(*other))
 
     def __mul__(self, times: Any) -> Any:
         return computed(self.session, "times", self, whole(times), type_=self.symbol.type)
@@ -145,10 +160,10 @@ class AbstractList:
         """It stands for what a function makes of it, and of items put into it."""
         self._refuse_others()
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
-        given = [_made(self.session, arg) if _is_row(arg) else arg for arg in args]
+        given = [_argument(self.session, arg) for arg in args]
         made = record(self.session, fn, self, *given, type_=self._with(*items))
         self.symbol = made.symbol
-        self.session.held += [(item, _frozen(item)) for item in items if type(item) in _CHANGEABLE]
+        self.session.held += [(item, frozen(item)) for item in items if type(item) in _CHANGEABLE]
 
     def _refuse_others(self) -> None:
         if not self.session.is_made(self.symbol):
@@ -162,9 +177,7 @@ class AbstractList:
         self._become("push", item, items=[item])
 
     def extend(self, items: Any) -> None:
-        if not isinstance(items, (list, tuple, AbstractList)):
-            items = [*items]
-        found = items if isinstance(items, AbstractList) else [*items]
+        found = items if isinstance(items, AbstractList) else list(items)
         self._become("plus", found, items=_items_of(found))
 
     def __iadd__(self, items: Any) -> AbstractList:
@@ -186,13 +199,16 @@ class AbstractList:
     def __delitem__(self, index: Any) -> None:
         if isinstance(index, slice):
             self._needs_items()
-        self._become("without", whole(index))
+        index = whole(index)
+        why = self.session.attempt("put", self, index, None)
+        if why is not None:  # its words are those of an assignment
+            raise IndexError(why)
+        self._become("without", index)
 
     def pop(self, index: Any = -1) -> Any:
-        self._refuse_others()
-        item = self[index]
-        self._become("without", whole(index))
-        return item
+        index, before = whole(index), AbstractList(self.symbol, self.session)
+        self._become("without", index)
+        return before.sure_item(index)
 
     def remove(self, item: Any) -> None:
         self._become("removed", item)
@@ -209,12 +225,12 @@ class AbstractList:
         self._become("sorted", bool(reverse))
 
     def count(self, item: Any) -> Any:
-        return computed(self.session, "n_of", self, item)
+        return computed(self.session, "n_of", self, _argument(self.session, item))
 
     def index(self, item: Any, *bounds: Any) -> Any:
         if bounds:
             self._needs_items()
-        return attempted(self.session, "where", self, item)
+        return attempted(self.session, "where", self, _argument(self.session, item))
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'list'")
@@ -223,24 +239,43 @@ class AbstractList:
         stop("a value known only at run time cannot be copied or pickled")
 
 
+def _argument(session: Recorder, value: Any) -> Any:
+    """A value as an argument of a function of lists: a tuple is no list there."""
+    _refuse_named(value)
+    return _made(session, value) if _is_row(value) else value
+
+
+def _refuse_named(value: Any) -> None:
+    """Stops for tuples of classes of their own: in a graph they would be tuples alone."""
+    kind = type(value)
+    if isinstance(value, tuple) and kind is not tuple:
+        stop(
+            f"a {kind.__name__} is put into a list known only at run time, or looked for in one",
+            hint="write a tuple or a dict of its parts; or " + INTERPRET,
+        )
+    if kind in (list, dict, tuple):
+        for each in value.values() if kind is dict else value:
+            _refuse_named(each)
+
+
 def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
     """Stops where what was put into an abstract list was changed since: there it stays the same."""
     for value, before in held:
-        if _frozen(value) != before:
+        if frozen(value) != before:
             stop(
-                f"a {type(value).__name__} is changed after it was put into a list known only at "
-                "run time",
+                f"a {'dict' if type(value) is dict else 'list'} is changed after it was put into "
+                "a list known only at run time",
                 hint="put it there when it is finished; or " + INTERPRET,
             )
 
 
-def _frozen(value: Any) -> object:
+def frozen(value: Any) -> object:
     """What a value is now, to be compared later."""
     kind = type(value)
     if kind is dict:
-        return tuple((key, _frozen(item)) for key, item in value.items())
+        return tuple((key, frozen(item)) for key, item in value.items())
     if kind in (list, tuple):
-        return tuple(map(_frozen, value))
+        return tuple(map(frozen, value))
     if isinstance(value, str):
         return str.__str__(value)
     symbol = getattr(value, "symbol", None)

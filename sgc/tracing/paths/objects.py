@@ -1,0 +1,49 @@
+"""What objects of classes written in Python are made of."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import Enum
+from types import FunctionType
+from typing import Any
+
+from sgc.core.markers import has_marker
+
+_HEAP_TYPE = 1 << 9
+_POINTER = struct.calcsize("P")
+_HIDDEN = ("__dict__", "__weakref__")
+_DATA = (str, int, float, list, tuple, dict, set)
+
+
+def names_of(kind: type) -> Iterator[str]:
+    """The slots of the objects of a class."""
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in _HIDDEN:
+                yield name
+
+
+def is_pythons(kind: type) -> bool:
+    """Whether a class is written in Python, so that its objects are their attributes."""
+    for base in kind.__mro__:
+        if base is not object and not base.__flags__ & _HEAP_TYPE:
+            return False
+    n_slots = sum(1 for _ in names_of(kind))
+    n_slots += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER
+
+
+def contents_of(kind: type) -> Iterator[tuple[str, Any]]:
+    """The attributes of a class that is made in a function: what a program may have changed."""
+    if "<locals>" not in kind.__qualname__ or issubclass(kind, Enum):
+        return
+    for name, item in vars(kind).items():
+        is_special = name.startswith("__") and name.endswith("__")
+        if (not is_special and isinstance(item, (*_DATA, FunctionType))) or _is_abstract(item):
+            yield name, item
+
+
+def _is_abstract(item: Any) -> bool:
+    return has_marker(item) if isinstance(item, str) else hasattr(type(item), "symbol")
