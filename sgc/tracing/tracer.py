@@ -8,7 +8,7 @@ against the interpreter.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,10 @@ from sgc.core.symbols import Symbol
 from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
+from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
+from sgc.runtime.executor.interface.argument_shapes import KIND
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
@@ -42,6 +43,7 @@ from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.session import TraceSession
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
+from sgc.tracing.values.known_json import argument
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch
 
@@ -57,10 +59,12 @@ def trace(
     budget: Budget | None = None,
     is_full: bool = False,
     report: Report | None = None,
+    schemas: Mapping[str, str] | None = None,
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
-    types_of: of arguments, where they are known better than the signature does. is_strict: a
+    types_of: of arguments, where they are known better than the signature does; schemas: what of
+    them is known beyond that. is_strict: a
     program that prints is not traced. is_full: what the budget does not allow is an error, and
     not left to the interpreter. report: is told what exploring the program found. Raises
     TraceError at the user's line where it cannot be traced, or when two traces differ;
@@ -78,7 +82,7 @@ def trace(
         return _traced(each, budget or Budget(), is_full, Report()), each.gathers
 
     callees = Callees(function, traced)
-    wanted = Wanted(function, known, bound, None, function.max_turns)
+    wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
     try:
         with InPlace() as in_place:
             trace = _Trace(wanted, is_strict, callees, in_place)
@@ -147,6 +151,7 @@ class _Trace:
             for p in function.signature.parameters
             if p.name not in bound
         ]
+        self._schemas = _schemas_of(self._free, wanted)
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a program that decides nothing; raises HasDecisions if it does."""
@@ -272,7 +277,7 @@ class _Trace:
     def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
         try:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
-                _run_body(self.function, session, given)
+                _run_body(self.function, session, given, self._schemas)
                 _refuse_changed(self._bound, given)
         except TraceStop as stopped:
             raise (session.stopped or stopped).error from None
@@ -290,13 +295,31 @@ class _Trace:
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(_param(parameter, session) for parameter in self._free)
         guards = guards_of(self.function, self._bound)
+        guards += tuple(Guard(KIND, name, schema) for name, schema in self._schemas.items())
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
 
 
-def _run_body(function: Definition, session: TraceSession, arguments: Mapping[str, Any]) -> None:
+def _schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
+    """What is known of arguments, and checked when the program runs: not by the annotation where
+    another says what the argument is, as a caller that maps the function does.
+    """
+    by_annotation = {p.name: p.schema for p in free if p.name not in wanted.types}
+    found = {p.name: wanted.schemas.get(p.name) or by_annotation.get(p.name, "") for p in free}
+    return {name: schema for name, schema in found.items() if schema}
+
+
+def _run_body(
+    function: Definition,
+    session: TraceSession,
+    arguments: Mapping[str, Any],
+    schemas: Mapping[str, str],
+) -> None:
     """Runs the body and publishes; a Python error of the body becomes a TraceError."""
     try:
+        with session.active(), session.located(function.loc):
+            told = {name: argument(arguments[name], schema) for name, schema in schemas.items()}
+        arguments = {**arguments, **told}
         run_body(function, session, arguments)
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:

@@ -85,10 +85,13 @@ class AbstractList:
         frame = sys._getframe(1)
         n = unpacked_by(frame)
         if n is not None:
-            return iter(unpacked(self.session, self, n, self.item_type))
+            return self._unpacked(n)
         if not is_for_of(frame):
             self._needs_items()
         return self.session.looped(Items(self.iterated()))
+
+    def _unpacked(self, n: int) -> Iterator[Any]:
+        return iter(unpacked(self.session, self, n, self.item_type))
 
     def __reversed__(self) -> Iterator[Any]:
         return Backwards(self.iterated())
@@ -149,7 +152,7 @@ class AbstractList:
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
         made = record(self.session, fn, self, *args, type_=self._with(*items))
         self.symbol = made.symbol
-        self.session.held += [(item, _frozen(item)) for item in items if type(item) in _CHANGEABLE]
+        self.session.held += [(item, _frozen(item)) for item in items if _is_changeable(item)]
 
     def _refuse_others(self) -> None:
         if not self.session.is_made(self.symbol):
@@ -272,7 +275,10 @@ def type_of(item: Any) -> types.Type:
     return _PLAIN.get(type(item), types.JSON)
 
 
-_CHANGEABLE = (list, dict, AbstractList)
+def _is_changeable(item: Any) -> bool:
+    return type(item) in (list, dict) or isinstance(item, AbstractList)
+
+
 _PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 
 Sequence.register(AbstractList)  # so that `case [a, b]` asks for its length, and stops
