@@ -96,14 +96,21 @@ def _of_union(args: tuple[Any, ...], depth: int) -> Schema | None:
 
 def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
     try:
-        hints = typing.get_type_hints(annotation)
+        hints = typing.get_type_hints(annotation, include_extras=True)
     except (NameError, TypeError):
         return None
     parts = {name: of_annotation(hint, depth + 1) for name, hint in hints.items()}
     if None in parts.values():
         return None
-    required = [name for name in parts if name in annotation.__required_keys__]
+    required = [name for name, hint in hints.items() if _is_required(annotation, name, hint)]
     return {"type": "object", "properties": parts, "required": required}
+
+
+def _is_required(annotation: Any, name: str, hint: Any) -> bool:
+    """Whether a key must be there; of annotations that are texts the class itself does not know."""
+    if typing.get_origin(hint) in _PART_OF_TYPED_DICT:
+        return typing.get_origin(hint) is typing.Required
+    return name in annotation.__required_keys__
 
 
 _READERS: tuple[tuple[tuple[Any, ...], Callable[[tuple[Any, ...], int], Schema | None]], ...] = (

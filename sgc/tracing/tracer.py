@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sgc.core.markers import Style
 from sgc.core.places import innermost_user_line, innermost_user_loc
 from sgc.core.symbols import Symbol
-from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
+from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Param, Value, make_node
@@ -324,6 +324,10 @@ def _run_body(
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:
         _fail(session, error, _message(error))
+    except AppendError as error:
+        if not session.has_untyped:  # else it may be text in another run
+            raise
+        _fail(session, error, error.message)
     except SgcError:
         raise
     except RecursionError as error:

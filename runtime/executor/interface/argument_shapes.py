@@ -95,7 +95,7 @@ def _in_dict(value: dict[Any, Any], schema: Any, at: str, depth: int) -> Misfit 
         return Misfit(at, "a dict whose keys are texts", f"the key {_cut(repr(key))}")
     missing = next((name for name in schema.get("required", ()) if name not in value), None)
     if missing is not None:
-        return Misfit(at, f"{shown(schema)}, with {missing!r}", _described(value))
+        return Misfit(at, f"a dict with the key {missing!r}", _described(value))
     properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     parts = ((v, properties.get(k, others), f"{at}[{_cut(repr(k))}]") for k, v in value.items())
     return _first(parts, depth)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sgc.errors import DeoptReached, ProgramError, ProgramRaised, TurnsExceeded
+from sgc.errors import AppendError, DeoptReached, ProgramError, ProgramRaised, TurnsExceeded
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.interface.failures import Failed
 from sgc.runtime.executor.run.map_places import Maps
@@ -169,6 +169,8 @@ async def _decided(run: Walked, last: Node) -> str:
         if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
             raise failed.error()
         message = await _awaited(run, last.get("message"))
+        if last.text("error") == AppendError.__name__:
+            raise AppendError(message, where=str(last.loc or ""))
         raise ProgramRaised(f"{last.text('error')}: {message}", where=str(last.loc or ""))
     raise DeoptReached(
         f"this path of the program was not compiled: {last.text('reason')}",

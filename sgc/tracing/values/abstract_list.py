@@ -17,9 +17,9 @@ from sgc.ir.op_specs import TEXTUAL
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
-from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, whole
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.text_types import known_of
+from sgc.tracing.values.text_types import Known, known_of
 
 
 class AbstractList:
@@ -43,8 +43,11 @@ class AbstractList:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return sliced(self.session, self, key, self.symbol.type)
-        index = whole(key)
+            found = sliced(self.session, self, key, self.symbol.type)
+            return _known_as(self, found)
+        return self._told(self._item(whole(key)))
+
+    def _item(self, index: Any) -> Any:
         n_sure = known_of(self.symbol, self.session).min_items
         is_sure = isinstance(index, int) and -n_sure <= index < n_sure
         if is_sure:
@@ -91,7 +94,7 @@ class AbstractList:
         return self.session.looped(Items(self.iterated()))
 
     def _unpacked(self, n: int) -> Iterator[Any]:
-        return iter(unpacked(self.session, self, n, self.item_type))
+        return map(self._told, unpacked(self.session, self, n, self.item_type))
 
     def __reversed__(self) -> Iterator[Any]:
         return Backwards(self.iterated())
@@ -102,7 +105,14 @@ class AbstractList:
 
     def sure_item(self, index: Any) -> Any:
         """The item at an index that it has."""
-        return computed(self.session, "item", self, index, type_=self.item_type)
+        return self._told(computed(self.session, "item", self, index, type_=self.item_type))
+
+    def _told(self, item: Any) -> Any:
+        """An item, with what is known of the list's items."""
+        from sgc.tracing.values.known_json import item_of
+
+        shape = known_of(self.symbol, self.session).shape
+        return item if shape is None or self.symbol.type == types.JSON else item_of(item, shape)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self.session.name_of(self.symbol)
@@ -110,7 +120,7 @@ class AbstractList:
         stop(
             f"the items or the length of {name} are needed while tracing",
             hint="write `for x in xs:`, also over enumerate(xs), reversed(xs) or zip(xs, ys), "
-            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs); or "
+            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs), [x] + xs; or "
             + (bind if self.session.is_parameter(name) else "")
             + INTERPRET,
         )
@@ -273,6 +283,14 @@ def type_of(item: Any) -> types.Type:
     if symbol is not None:
         return symbol.type  # type: ignore[no-any-return]
     return _PLAIN.get(type(item), types.JSON)
+
+
+def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
+    """A list of items of another, of which as much is known."""
+    shape = known_of(before.symbol, before.session).shape
+    if shape is not None:
+        note_known(after.session, after, Known(shape=shape))
+    return after
 
 
 def _is_changeable(item: Any) -> bool:

@@ -8,14 +8,13 @@ Arguments are checked before the run, by Python's types: of these all is known t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sgc.core.symbols import Symbol
 from sgc.ir import types
 from sgc.lang.shapes import is_told, type_of
-from sgc.tracing.values.abstract_json import NAMES, AbstractJson, seen
+from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.computing import attempted, computed, note_known, whole
@@ -24,6 +23,7 @@ from sgc.tracing.values.text_types import Known
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}
+ANY = "{}"
 _NAMES = {"string": "str", "integer": "int", "boolean": "bool", "object": "dict", "array": "list"}
 _ATTRIBUTE = "…"  # asked of a value that is sure to have its type
 
@@ -77,23 +77,40 @@ def known_json(value: Any, schema_text: str) -> Any:
     found = resolved(schema, schema)
     if found.get("type") not in _PYTHON or not isinstance(value, AbstractJson):
         return seen(value)
-    return KnownJson(value.symbol, value.session, _Shape(found, schema, False).texts)
+    return _noted(value, _Shape(found, schema, False))
 
 
 def argument(value: Any, schema_text: str) -> Any:
-    """An argument, with what is known of it since it is checked before the run."""
-    return _checked(value, _Shape(json.loads(schema_text), {}, True))
+    """An argument, with what is known of it since it is checked before the run. Whether it is None,
+    where it may be, is decided at once: who will ask by `is` cannot be told yet.
+    """
+    found = _checked(value, _Shape(json.loads(schema_text), {}, True))
+    is_open = schema_text == ANY and isinstance(found, AbstractJson)
+    return found.or_none() if is_open else found
+
+
+def view(value: AbstractJson, texts: _Texts) -> KnownJson:
+    """A value as what its schema says that it is."""
+    return KnownJson(value.symbol, value.session, texts)
+
+
+def item_of(item: Any, texts: _Texts) -> Any:
+    """An item of a list of that schema."""
+    shape = _shape(texts)
+    return _checked(item, shape.part(shape.schema.get("items", {})))
+
+
+def _noted(value: Any, shape: _Shape) -> Any:
+    refuse_patterns()
+    note_known(value.session, value, Known(shape=shape.texts))
+    return value
 
 
 def _checked(value: Any, shape: _Shape) -> Any:
     """A value that is of a schema and has its type."""
     if isinstance(value, AbstractList) and is_told(shape.schema):
-        of = shape.schema.get("type")
-        if of == "array":
-            return KnownList(value.symbol, value.session, shape.texts)
-        if of == "object":
-            return KnownJson(value.symbol, value.session, shape.texts)
-        return _one_of(value, shape)
+        is_one = shape.schema.get("type") in _PYTHON
+        return _noted(value, shape) if is_one else _one_of(value, shape)
     if shape.options:
         note_known(value.session, value, Known(options=shape.options))
     return value
@@ -105,6 +122,7 @@ def _one_of(value: Any, shape: _Shape) -> Any:
     if inner is None:
         return seen(value)
     session = value.session
+    session.has_untyped = True
     if computed(session, "is_a", value, "NoneType"):
         return None
     name = _NAMES[inner["type"]]
@@ -112,47 +130,19 @@ def _one_of(value: Any, shape: _Shape) -> Any:
     return _checked(typed, shape.part(inner))
 
 
-class KnownList(AbstractList):
-    """A list whose items a schema describes; what the program makes of it is any list again."""
-
-    __slots__ = ("_texts",)
-
-    def __init__(self, symbol: Symbol, session: Recorder, texts: _Texts | None) -> None:
-        super().__init__(symbol, session)
-        self._texts = texts
-
-    def _described(self, item: Any) -> Any:
-        if self._texts is None:
-            return item
-        shape = _shape(self._texts)
-        return _checked(item, shape.part(shape.schema.get("items", {})))
-
-    def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        if not isinstance(key, slice):
-            return self._described(found)
-        return KnownList(found.symbol, self.session, self._texts)
-
-    def _unpacked(self, n: int) -> Iterator[Any]:
-        return map(self._described, super()._unpacked(n))
-
-    def sure_item(self, index: Any) -> Any:
-        return self._described(super().sure_item(index))
-
-    def _become(self, fn: str, *args: Any, items: Any = ()) -> None:
-        super()._become(fn, *args, items=items)
-        if items:
-            self._texts = None
-
-
 class KnownJson(AbstractJson):
-    """A dict or a list that a schema describes."""
+    """What a schema says of a dict or a list: how its methods are done. The program has an
+    `AbstractJson`, of whose symbol the session knows the schema.
+    """
 
     __slots__ = ("_texts",)
 
     def __init__(self, symbol: Symbol, session: Recorder, texts: _Texts) -> None:
         super().__init__(symbol, session)
         self._texts = texts
+
+    def told(self) -> None:
+        """It is what is told."""
 
     @property
     def _shape(self) -> _Shape:
@@ -198,12 +188,12 @@ class KnownJson(AbstractJson):
 
     def items(self) -> Any:
         if not self._shape.is_checked:
-            return super().__getattr__("items")
+            return super().items()
         return _Pairs(self.keys(), self)
 
     def values(self) -> Any:
         if not self._shape.is_checked:
-            return super().__getattr__("values")
+            return super().values()
         properties, others = (self._schema.get(w) for w in ("properties", "additionalProperties"))
         inner = {} if properties else others or {}
         schema = {"type": "array", "items": inner}
@@ -251,7 +241,7 @@ class KnownJson(AbstractJson):
         if of == "integer":
             return computed(self.session, "as", value, NAMES[int], "real", type_=types.INT)
         if of in _PYTHON:
-            return KnownJson(value.symbol, self.session, shape.texts)
+            return _noted(value, shape)
         return value if of == "number" else seen(value)
 
     def _checked_part(self, key: Any, shape: _Shape, record: Any) -> Any:

@@ -17,7 +17,8 @@ class Recorder(Session):
     held: lists and dicts of the program's that are in abstract lists too, as they were then.
     known: of texts, beyond their types. met: what tools and maps return. images: values used as
     images. retired: streams that are published already. path: of a program that decides, else None.
-    facts: outcomes of tests on this path.
+    facts: outcomes of tests on this path. has_untyped: on it a value out of JSON was asked for its
+    type.
     """
 
     is_tracing = True
@@ -28,6 +29,7 @@ class Recorder(Session):
     retired: set[int]
     path: Any
     facts: Any
+    has_untyped: bool = False
 
     @abstractmethod
     def marker(self, symbol: Symbol) -> str:

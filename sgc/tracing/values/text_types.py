@@ -32,7 +32,8 @@ MAX_SAMPLES = 4096
 @dataclass(frozen=True, slots=True)
 class Known:
     """options: all the texts it may be. is_int, is_float: Python's int() or float() takes it.
-    json_schema: of the JSON it is, if it can be read. min_items: of a list.
+    json_schema: of the JSON it is, if it can be read. min_items: of a list. shape: of a list or a
+    value out of JSON, for `known_json.py`.
     """
 
     options: tuple[str, ...] | None = None
@@ -40,6 +41,7 @@ class Known:
     is_float: bool = False
     json_schema: str | None = None
     min_items: int = 0
+    shape: tuple[str, str, bool] | None = None
 
 
 def is_textual(type_: Type) -> bool:
