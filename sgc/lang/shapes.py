@@ -144,10 +144,10 @@ def _of_value_dict(value: dict[str, Any], depth: int) -> Schema | None:
     parts = {key: of_value(each, depth + 1) for key, each in value.items()}
     if None in parts.values():
         return None
-    different = [each for n, each in enumerate(parts.values()) if each not in [*parts.values()][:n]]
-    if len(different) == 1 and different[0]:
-        return {"type": "object", "additionalProperties": different[0]}
-    if len(different) < 2 or len(parts) > MAX_KEYS:
+    first = next(iter(parts.values()), {})
+    if first and all(each == first for each in parts.values()):
+        return {"type": "object", "additionalProperties": first}
+    if not first or len(parts) > MAX_KEYS:
         return {"type": "object"}
     return {"type": "object", "properties": dict(sorted(parts.items())), "required": sorted(parts)}
 

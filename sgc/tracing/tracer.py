@@ -8,7 +8,7 @@ against the interpreter.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,10 @@ from sgc.core.symbols import Symbol
 from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Guard, Lit, Loc, Param, Value, make_node
+from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
-from sgc.runtime.executor.interface.argument_shapes import KIND
+from sgc.tracing import told_arguments
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
@@ -42,8 +42,8 @@ from sgc.tracing.paths.explore import (
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.session import TraceSession
+from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
-from sgc.tracing.values.known_json import argument
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch
 
@@ -151,7 +151,7 @@ class _Trace:
             for p in function.signature.parameters
             if p.name not in bound
         ]
-        self._schemas = _schemas_of(self._free, wanted)
+        self._schemas = schemas_of(self._free, wanted)
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a program that decides nothing; raises HasDecisions if it does."""
@@ -294,19 +294,9 @@ class _Trace:
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(_param(parameter, session) for parameter in self._free)
-        guards = guards_of(self.function, self._bound)
-        guards += tuple(Guard(KIND, name, schema) for name, schema in self._schemas.items())
+        guards = guards_of(self.function, self._bound) + told_arguments.guards_of(self._schemas)
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
-
-
-def _schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
-    """What is known of arguments, and checked when the program runs: not by the annotation where
-    another says what the argument is, as a caller that maps the function does.
-    """
-    by_annotation = {p.name: p.schema for p in free if p.name not in wanted.types}
-    found = {p.name: wanted.schemas.get(p.name) or by_annotation.get(p.name, "") for p in free}
-    return {name: schema for name, schema in found.items() if schema}
 
 
 def _run_body(
@@ -318,8 +308,7 @@ def _run_body(
     """Runs the body and publishes; a Python error of the body becomes a TraceError."""
     try:
         with session.active(), session.located(function.loc):
-            told = {name: argument(arguments[name], schema) for name, schema in schemas.items()}
-        arguments = {**arguments, **told}
+            arguments = told(function, arguments, schemas)
         run_body(function, session, arguments)
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:

@@ -16,7 +16,7 @@ from typing import Any
 from sgc.ir.graph import Graph
 
 KIND = "argument"  # of a guard: its value is the schema
-MAX_NESTING = 500  # as of a JSON text that a program reads
+MAX_NESTING = 100  # of data within data, as `guards.py` has it
 _MAX_SHOWN = 60
 _NAMES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -56,7 +56,7 @@ def problem(name: str, value: Any, schema: Any) -> str:
     if found is None:
         return ""
     whole = f"argument {name!r} must be {shown(schema)}"
-    if not found.at:
+    if not found.at and found.expected == shown(schema):
         return f"{whole}, found {found.found}"
     return f"{whole}: {name}{found.at} must be {found.expected}, found {found.found}"
 
@@ -134,6 +134,8 @@ def shown(schema: Any) -> str:
 
 def _shown_dict(schema: Any) -> str:
     if schema.get("properties"):
-        return _cut("{" + ", ".join(f"{k}: {shown(v)}" for k, v in schema["properties"].items()) + "}")
+        return _cut(
+            "{" + ", ".join(f"{k}: {shown(v)}" for k, v in schema["properties"].items()) + "}"
+        )
     others = schema.get("additionalProperties")
     return f"dict[str, {shown(others)}]" if others else "dict"

@@ -142,6 +142,8 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
     if marked(items):
         stop("sorted() of a value known only at run time", _CHARACTERS)
+    if isinstance(items, AbstractJson) and items.is_a(dict):
+        items = items.keys()
     if _is_list(items) and key is None:
         is_reversed = reverse if isinstance(reverse, AbstractNumber) else bool(reverse)
         return _over(items, "sorted", items.symbol.type, (), is_reversed)

@@ -7,8 +7,9 @@ value is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from types import CodeType
 from typing import Any, NoReturn
 
 from sgc.core.places import here
@@ -16,13 +17,13 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.errors import AppendError
 from sgc.ir import types
 from sgc.lang.words import Expr
-from sgc.tracing.code.operations import program_has
+from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
 from sgc.tracing.values.text_types import known_of
 
 _IDENTITY = frozenset({"IS_OP"})
-_PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
+PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
     type(None): "NoneType", bool: "bool", dict: "dict", float: "float", int: "int", list: "list",
     str: "str",
@@ -49,9 +50,13 @@ def _as_told(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def refuse_patterns() -> None:
-    """Stops where a pattern would look into a value that is read here: Python asks nobody."""
-    if program_has(_PATTERNS):
+def refuse_patterns(code: CodeType | None = None, values: Sequence[Any] = ()) -> None:
+    """Stops where a pattern would look into a value that is read here: Python asks nobody. code,
+    values: a function that is about to run, and what it is given.
+    """
+    is_given = any(isinstance(value, AbstractJson) for value in values)
+    is_theirs = code is not None and is_given and function_has(code, PATTERNS)
+    if is_theirs or (code is None and program_has(PATTERNS)):
         stop(
             "`match` looks into a value out of JSON",
             hint='write `if isinstance(v, dict) and "key" in v: …`; or ' + INTERPRET,

@@ -220,7 +220,10 @@ class KnownJson(AbstractJson):
 
     def _value_of(self, key: Any) -> Any:
         """The schema of what a key leads to; of one known only at run time, if all are alike."""
-        properties, others = self._schema.get("properties"), self._schema.get("additionalProperties")
+        properties, others = (
+            self._schema.get("properties"),
+            self._schema.get("additionalProperties"),
+        )
         if not properties:
             return others or {}
         return properties.get(key, {}) if type(key) is str else {}
