@@ -1,4 +1,4 @@
-"""What an annotation, or a value, says of data: a JSON schema, and the type that it has in a program.
+"""What an annotation, or a value, says of data: a JSON schema, and the type of it in a program.
 
 The words of these schemas are those that `argument_shapes.py` checks. Annotations that say more or
 other things than JSON has (a set, a class of the user's, keys that are no texts) have none: such an

@@ -182,8 +182,8 @@ class Signature:
         for parameter in self.static:
             if parameter.name not in bound and not parameter.has_default:
                 raise ArgumentError(
-                    f"argument {parameter.name!r} of {self.function} is no text, number, bool, list "
-                    "or dict by its annotation, so its value must be known when compiling",
+                    f"argument {parameter.name!r} of {self.function} is no text, number, bool, "
+                    "list or dict by its annotation, so its value must be known when compiling",
                     hint=f"--bind {parameter.name}=VALUE, or compile({parameter.name}=VALUE)",
                 )
 

@@ -1,9 +1,9 @@
 """Compiling a function when it is called: once a signature, and not where it cannot be.
 
 A signature is the type of each argument, and the value of each that must be known. Lists, dicts and
-other data are typed by their annotation, or by their parts where these are alike: so rows that hold
-different ones share a program. Where tracing needs their values, these are part of the signature. What the
-program's Python reads of its surroundings is guarded: when it has changed, the function is
+other data are typed by their annotation, or by their parts where these are alike: so rows that
+hold different ones share a program. Where tracing needs a value, it is part of the signature. What
+the program's Python reads of its surroundings is guarded: when it has changed, the function is
 traced again. Where a trace stops, runs are interpreted, and `explain` says why.
 """
 

@@ -9,7 +9,7 @@ from sgc.ir.graph import Guard
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.argument_shapes import KIND
 from sgc.tracing.callees import Wanted
-from sgc.tracing.values.abstract_json import PATTERNS, refuse_patterns
+from sgc.tracing.values.abstract_json import refuse_patterns
 from sgc.tracing.values.known_json import argument
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, Optional, Required, TypedDict
+from typing import Any, Literal, NotRequired, Required, TypedDict
 
 import pytest
 
@@ -25,6 +25,8 @@ class Mail:
     body: str
 
 
+NOTHING: list[Any] = []
+ONE = {"k": 1}
 STR, INT = {"type": "string"}, {"type": "integer"}
 OF = {
     "dict": (dict, {"type": "object"}),
@@ -35,7 +37,7 @@ OF = {
     "list of dicts": (list[dict], {"type": "array", "items": {"type": "object"}}),
     "sequence": (Sequence[str], {"type": "array", "items": STR}),
     "literal": (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
-    "optional": (Optional[str], {"anyOf": [STR, {"type": "null"}]}),
+    "optional": (str | None, {"anyOf": [STR, {"type": "null"}]}),
     "union": (str | int, {"anyOf": [STR, INT]}),
     "any": (Any, {}),
     "object": (object, {}),
@@ -92,8 +94,9 @@ def test_parameters_have_the_types_of_their_annotations():
     @sgc.function
     def p(
         s, a: list[dict[str, str]], b: list[list[str]], c: Literal["x", "y"] = "x",
-        d: list[dict] = [], e: dict | None = None, f: dict = {"k": 1}, g: list[Literal["x"]] = [],
-    ):  # fmt: skip  # noqa: B006
+        d: list[dict] = NOTHING, e: dict | None = None, f: dict = ONE,
+        g: list[Literal["x"]] = NOTHING,
+    ):  # fmt: skip
         s += "x"
 
     found = {p.name: (str(p.type), p.is_static) for p in p.signature.parameters}

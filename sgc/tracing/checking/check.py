@@ -34,7 +34,7 @@ from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
-from sgc.tracing.checking.rounds import Round, rounds
+from sgc.tracing.checking.rounds import rounds
 from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools

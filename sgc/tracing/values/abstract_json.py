@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import CodeType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
@@ -38,7 +38,10 @@ def seen(value: Any) -> Any:
     return value.or_none() if program_has(_IDENTITY) else value
 
 
-def _as_told(method: Callable[..., Any]) -> Callable[..., Any]:
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _as_told(method: _Method) -> _Method:
     """A method that is done otherwise where it is known what the value is."""
     name = method.__name__
 
@@ -47,7 +50,7 @@ def _as_told(method: Callable[..., Any]) -> Callable[..., Any]:
         told = self.told()
         return method(self, *args) if told is None else getattr(told, name)(*args)
 
-    return call
+    return cast("_Method", call)
 
 
 def refuse_patterns(code: CodeType | None = None, values: Sequence[Any] = ()) -> None:

@@ -120,9 +120,8 @@ class AbstractList:
         stop(
             f"the items or the length of {name} are needed while tracing",
             hint="write `for x in xs:`, also over enumerate(xs), reversed(xs) or zip(xs, ys), "
-            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs), [x] + xs; or "
-            + (bind if self.session.is_parameter(name) else "")
-            + INTERPRET,
+            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs), [x] + xs; "
+            "or " + (bind if self.session.is_parameter(name) else "") + INTERPRET,
         )
 
     __len__ = __lt__ = __le__ = __gt__ = __ge__ = _needs_items
@@ -238,7 +237,7 @@ class AbstractList:
 
 
 def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
-    """Stops where what was put into an abstract list was changed since: there it stays as it was."""
+    """Stops where what was put into an abstract list was changed since: there it stays the same."""
     for value, before in held:
         if _frozen(value) != before:
             stop(
