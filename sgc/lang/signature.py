@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sgc.core import shapes
 from sgc.errors import ArgumentError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
-from sgc.lang import shapes
 from sgc.runtime.executor.interface.argument_shapes import misfit
 from sgc.runtime.executor.interface.arguments import fits
 

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sgc.core import shapes
 from sgc.errors import SgcError
 from sgc.ir import types
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import Type
-from sgc.lang import shapes
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.interface.argument_shapes import misfit, parsed, shown
 from sgc.runtime.executor.interface.media import Media

@@ -9,8 +9,8 @@ from typing import Any, Literal, NotRequired, Required, TypedDict
 import pytest
 
 import sgc
+from sgc.core import shapes
 from sgc.ir import types
-from sgc.lang import shapes
 from sgc.runtime.executor.interface.argument_shapes import misfit, shown
 
 

@@ -73,10 +73,8 @@ class AbstractJson(AbstractList):
 
     def told(self) -> Any:
         """It as what its schema says that it is; None where it has no schema."""
-        from sgc.tracing.values.known_json import view
-
         shape = known_of(self.symbol, self.session).shape
-        return None if shape is None else view(self, shape)
+        return None if shape is None else shape.view(self)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

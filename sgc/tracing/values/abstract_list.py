@@ -109,10 +109,8 @@ class AbstractList:
 
     def _told(self, item: Any) -> Any:
         """An item, with what is known of the list's items."""
-        from sgc.tracing.values.known_json import item_of
-
         shape = known_of(self.symbol, self.session).shape
-        return item if shape is None or self.symbol.type == types.JSON else item_of(item, shape)
+        return item if shape is None or self.symbol.type == types.JSON else shape.item(item)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self.session.name_of(self.symbol)

@@ -8,12 +8,13 @@ Arguments are checked before the run, by Python's types: of these all is known t
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from sgc.core.shapes import is_told, type_of
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.lang.shapes import is_told, type_of
 from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_loops import Items
@@ -23,13 +24,26 @@ from sgc.tracing.values.text_types import Known
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}
-ANY = "{}"
 _NAMES = {"string": "str", "integer": "int", "boolean": "bool", "object": "dict", "array": "list"}
 _ATTRIBUTE = "…"  # asked of a value that is sure to have its type
 
-# A schema, and what its references lead from, as texts: nobody changes a tuple, so that values of
-# one schema are alike wherever ways meet.
-_Texts = tuple[str, str, bool]
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A schema, and what its references lead from, as texts: those of one schema are equal, so that
+    values of it are alike wherever ways meet. is_checked: of an argument.
+    """
+
+    schema: str
+    root: str
+    is_checked: bool
+
+    def view(self, value: AbstractJson) -> KnownJson:
+        return KnownJson(value.symbol, value.session, self)
+
+    def item(self, item: Any) -> Any:
+        shape = _shape(self)
+        return _checked(item, shape.part(shape.schema.get("items", {})))
 
 
 class _Shape(NamedTuple):
@@ -45,7 +59,7 @@ class _Shape(NamedTuple):
     @property
     def texts(self) -> _Texts:
         root = "" if self.is_checked else _text(self.root)
-        return _text(self.schema), root, self.is_checked
+        return _Texts(_text(self.schema), root, self.is_checked)
 
     @property
     def options(self) -> tuple[str, ...] | None:
@@ -67,8 +81,7 @@ def _text(schema: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _shape(texts: _Texts) -> _Shape:
-    schema, root, is_checked = texts
-    return _Shape(json.loads(schema), json.loads(root or "{}"), is_checked)
+    return _Shape(json.loads(texts.schema), json.loads(texts.root or "{}"), texts.is_checked)
 
 
 def known_json(value: Any, schema_text: str) -> Any:
@@ -85,19 +98,8 @@ def argument(value: Any, schema_text: str) -> Any:
     where it may be, is decided at once: who will ask by `is` cannot be told yet.
     """
     found = _checked(value, _Shape(json.loads(schema_text), {}, True))
-    is_open = schema_text == ANY and isinstance(found, AbstractJson)
+    is_open = isinstance(found, AbstractJson) and found.told() is None
     return found.or_none() if is_open else found
-
-
-def view(value: AbstractJson, texts: _Texts) -> KnownJson:
-    """A value as what its schema says that it is."""
-    return KnownJson(value.symbol, value.session, texts)
-
-
-def item_of(item: Any, texts: _Texts) -> Any:
-    """An item of a list of that schema."""
-    shape = _shape(texts)
-    return _checked(item, shape.part(shape.schema.get("items", {})))
 
 
 def _noted(value: Any, shape: _Shape) -> Any:
