@@ -139,7 +139,7 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
     return function
 
 
-def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     if marked(items):
         stop("sorted() of a value known only at run time", _CHARACTERS)
     items = _keys_of(items)
