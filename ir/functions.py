@@ -203,6 +203,7 @@ VALUE_FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("has", "b in a", (LISTS | JSONS, ANY_VALUE), Kind.BOOL, "TypeError"),
     FunctionSpec("get", "a.get(b, c)", (JSONS, TEXTUAL, ANY_VALUE), None, "AttributeError"),
     FunctionSpec("keys", "list(a.keys())", (JSONS,), Kind.LIST, "AttributeError"),
+    FunctionSpec("values", "list(a.values())", (JSONS,), Kind.LIST, "AttributeError"),
     FunctionSpec(
         "is_a",
         "isinstance(a, (b, …)), b the name of a type",

@@ -24,7 +24,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 7
+OP_TABLE_VERSION = 8
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:

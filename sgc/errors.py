@@ -40,6 +40,10 @@ class ArgumentError(UsageError):
     """A missing, surplus or wrongly typed argument of a program."""
 
 
+class AppendError(UsageError):
+    """What is appended to a stream is neither text nor an expression."""
+
+
 class TraceError(SgcError):
     """The program does something that cannot be traced."""
 

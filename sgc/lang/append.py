@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from sgc.core.markers import CLOSE, OPEN, has_marker
 from sgc.core.places import here, placed
 from sgc.core.session import Stream
-from sgc.errors import UsageError
+from sgc.errors import AppendError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.lang.choices import DEFAULT_METHOD
@@ -29,13 +29,15 @@ from sgc.runtime.executor.prompts.reasoning import MODEL_TYPES
 
 
 def append(state: Stream, part: Any) -> None:
-    """Appends a text or an expression to a stream; raises UsageError for anything else."""
+    """Appends a text or an expression to a stream; raises AppendError for anything else."""
+    if (as_text := getattr(type(part), "as_appended", None)) is not None:
+        part = as_text(part)  # known only at run time: whether it is one is found out
     if isinstance(part, str):
         _text(state, part)
         return
     handler = _HANDLERS.get(type(part))
     if handler is None:
-        raise UsageError(
+        raise AppendError(
             f"only text and expressions can be appended, found {shown(part)}",
             where=here(),
             hint="write str(x) for a number, and s += gen(...) for a generation",

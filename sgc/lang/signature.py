@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import json
 import types as python_types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sgc.core import shapes
 from sgc.errors import ArgumentError, UsageError
 from sgc.ir import types
 from sgc.ir.graph import Lit, Operand
 from sgc.ir.types import Type
+from sgc.runtime.executor.interface.argument_shapes import misfit
 from sgc.runtime.executor.interface.arguments import fits
 
 _TYPES: Mapping[Any, Type] = {
@@ -33,7 +36,8 @@ class Parameter:
 
     is_typed: its type is certain, not the assumption that it is text. is_annotated: it is told,
     not taken from the default, so that arguments must be of it. is_static: it is of another
-    type, so that its value must be known when compiling.
+    type, so that its value must be known when compiling. schema: what its annotation says of the
+    data that it is, as JSON; a compiled program takes no other, Python does.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Parameter:
     is_static: bool
     has_default: bool
     default: Any
+    schema: str = ""
 
     @property
     def is_silent(self) -> bool:
@@ -177,8 +182,8 @@ class Signature:
         for parameter in self.static:
             if parameter.name not in bound and not parameter.has_default:
                 raise ArgumentError(
-                    f"argument {parameter.name!r} of {self.function} is no text, number, bool or "
-                    "list[…], so its value must be known when compiling",
+                    f"argument {parameter.name!r} of {self.function} is no text, number, bool, "
+                    "list or dict by its annotation, so its value must be known when compiling",
                     hint=f"--bind {parameter.name}=VALUE, or compile({parameter.name}=VALUE)",
                 )
 
@@ -248,6 +253,8 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
     type_ = annotated or inferred
     if has_default and default is None:
         annotated = inferred = type_ = None  # None is no text or number: its value decides
+    if annotated is None and (described := _described(parameter, annotation)) is not None:
+        return described
     is_other = annotation is not parameter.empty and annotated is None
     is_other_default = annotated is None and inferred is None and has_default
     return Parameter(
@@ -259,6 +266,23 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
         has_default=has_default,
         default=default,
     )
+
+
+def _described(parameter: inspect.Parameter, annotation: Any) -> Parameter | None:
+    """A parameter that is annotated as data of JSON; None for others, and where a compiled program
+    could not have its default.
+    """
+    has_default = parameter.default is not parameter.empty
+    default = parameter.default if has_default else None
+    schema = shapes.of_annotation(annotation) if annotation is not parameter.empty else None
+    is_empty = isinstance(default, list) and not default
+    is_kept = not has_default or is_empty or type(default) in _TYPES
+    if schema is None or not is_kept or (has_default and misfit(default, schema) is not None):
+        return None
+    return Parameter(
+        name=parameter.name, type=shapes.type_of(schema), is_typed=True, is_annotated=False,
+        is_static=False, has_default=has_default, default=default, schema=json.dumps(schema),
+    )  # fmt: skip
 
 
 def _annotated(annotation: Any) -> Type | None:

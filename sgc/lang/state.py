@@ -58,6 +58,7 @@ class ProgramState(Stream):
         return self
 
     def _role(self, role: str, expr: Appendable | None) -> Any:
+        expr = words.given(expr)
         if expr is None:
             return self._role_scope(role)
         append(self, words.role(role, expr))

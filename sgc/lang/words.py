@@ -244,8 +244,14 @@ def separate_reasoning(expr: Appendable | None = None, model_type: str | None = 
 
 def role(role: str, expr: Appendable | None = None) -> Expr:
     """A message of any role the model's chat template knows."""
-    begin, end = RoleBegin(role), RoleEnd(role)
+    begin, end, expr = RoleBegin(role), RoleEnd(role), given(expr)
     return begin + end if expr is None else begin + expr + end
+
+
+def given(expr: Any) -> Any:
+    """An optional part; of a value known only at run time, whether it is None is found out."""
+    found = getattr(type(expr), "or_none", None)
+    return expr if found is None else found(expr)
 
 
 def system(expr: Appendable | None = None) -> Expr:

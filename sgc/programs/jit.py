@@ -1,21 +1,27 @@
 """Compiling a function when it is called: once a signature, and not where it cannot be.
 
-A signature is the type of each argument, and the value of each that must be known. What the
-program's Python reads of its surroundings is guarded: when it has changed, the function is
+A signature is the type of each argument, and the value of each that must be known. Lists, dicts and
+other data are typed by their annotation, or by their parts where these are alike: so rows that
+hold different ones share a program. Where tracing needs a value, it is part of the signature. What
+the program's Python reads of its surroundings is guarded: when it has changed, the function is
 traced again. Where a trace stops, runs are interpreted, and `explain` says why.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sgc.errors import SgcError, TraceError
+from sgc.core import shapes
+from sgc.errors import SgcError
 from sgc.ir import types
+from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import Type
 from sgc.lang.definition import Definition
+from sgc.runtime.executor.interface.argument_shapes import misfit, parsed, shown
 from sgc.runtime.executor.interface.media import Media
 
 if TYPE_CHECKING:
@@ -27,6 +33,7 @@ MAX_PROGRAMS = 32  # compiled for one function; beyond, new signatures are inter
 # have a list of their own would cost more to compile than to interpret.
 EAGER_VALUES = 4
 MAX_SEEN = 4096
+MAX_DATA = 4  # arguments of a function of which each is tried to be known alone
 MAX_STATIC_CHARS = 1_000_000  # of the static arguments of one signature
 
 Reads = tuple[tuple[str, ...], str]  # a fingerprint, and why it cannot be relied on
@@ -34,13 +41,23 @@ Reads = tuple[tuple[str, ...], str]  # a fingerprint, and why it cannot be relie
 _SCALARS: Mapping[type, Type] = {str: types.TEXT, int: types.INT, float: types.FLOAT}
 
 
+class Told(NamedTuple):
+    """What is known of an argument before it is given: its type, and of data its schema."""
+
+    type: Type
+    schema: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Specialized:
-    """What one signature led to: a program, or why there is none."""
+    """What one signature led to: a program, or why there is none, or not of all. is_by_type: it has
+    data by its type, which is tried before its values.
+    """
 
     signature: str
     program: Program | None
     reason: str = ""
+    is_by_type: bool = False
 
 
 class Jit:
@@ -52,6 +69,7 @@ class Jit:
         self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}
         self._reasons: dict[str, Specialized] = {}
         self._seen: set[int] = set()  # hashes of signatures seen once
+        self._by_value: dict[tuple[object, ...], frozenset[str]] = {}  # data whose values it takes
 
     def specialize(
         self, arguments: Mapping[str, Any], guards: Reads | None = None
@@ -60,27 +78,71 @@ class Jit:
 
         guards: what `guards()` gave just now, where many calls are made at once.
         """
-        parameters = self._function.signature.parameters
-        known: dict[str, Type] = {}
-        static: dict[str, Any] = {}
-        for parameter in parameters:
-            type_ = _type_of(parameter, arguments[parameter.name])
-            if type_ is None:
-                static[parameter.name] = arguments[parameter.name]
-            else:
-                known[parameter.name] = type_
+        reads = guards or self.guards()
+        types, data = self._types_of(arguments)
+        key = tuple((types | data).items())
+        if not data or reads[1] or key in self._by_value:
+            by_value = self._by_value.get(key, frozenset(data))
+            by_type = {name: told for name, told in data.items() if name not in by_value}
+            return self._specialize(arguments, types | by_type, reads)
+        return self._tried(arguments, types, data, reads)
+
+    def _tried(
+        self,
+        arguments: Mapping[str, Any],
+        types: dict[str, Told],
+        data: dict[str, Told],
+        reads: Reads,
+    ) -> tuple[Specialized, dict[str, Any]]:
+        """The program by the types of all data; where tracing needs a value, by the fewest values:
+        of one argument, else of all.
+        """
+        one = [frozenset({name}) for name in data] if 1 < len(data) <= MAX_DATA else []
+        for by_value in (frozenset[str](), *one, frozenset(data)):
+            by_type = {name: told for name, told in data.items() if name not in by_value}
+            found, rest = self._specialize(arguments, types | by_type, reads)
+            if found.program is not None and not found.reason:
+                break
+        if len(self._by_value) < MAX_SEEN:
+            self._by_value[tuple((types | data).items())] = by_value
+        return found, rest
+
+    def _types_of(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Told], dict[str, Told]]:
+        """The types of arguments; those of data by themselves."""
+        signature = self._function.signature
+        types: dict[str, Told] = {}
+        data: dict[str, Told] = {}
+        for parameter in signature.parameters:
+            value = arguments[parameter.name]
+            if parameter.name in (signature.rest, signature.options):
+                continue
+            type_ = _type_of(parameter, value)
+            if type_ is not None:
+                types[parameter.name] = Told(type_)
+            elif (told := _told(parameter, value)) is not None:
+                data[parameter.name] = told
+        return types, data
+
+    def _specialize(
+        self, arguments: Mapping[str, Any], types: Mapping[str, Told], reads: Reads
+    ) -> tuple[Specialized, dict[str, Any]]:
+        """The program for arguments of these types, and the values of the others."""
+        names = self._function.signature.names
+        known = {name: types[name] for name in names if name in types}
+        static = {name: arguments[name] for name in names if name not in types}
         digest, why = _digest(static)
         shown = _shown(known, static)
         if digest is None:
             return self._unguarded(Specialized(shown, None, why)), {}
         key = (tuple(known.items()), digest)
         with self._lock:
-            found = self._lookup(key, shown, static, known, guards or self.guards())
+            found = self._lookup(key, shown, static, known, reads)
         return found, {name: arguments[name] for name in known}
 
     def _is_new(self, key: tuple[object, ...]) -> bool:
         """Whether to wait for these values to come again before they are compiled for."""
-        if len(self._found) < EAGER_VALUES or hash(key) in self._seen:
+        n_found = sum(not (each.is_by_type and each.reason) for _, each in self._found.values())
+        if n_found < EAGER_VALUES or hash(key) in self._seen:
             return False
         if len(self._seen) < MAX_SEEN:
             self._seen.add(hash(key))
@@ -98,7 +160,7 @@ class Jit:
         key: tuple[object, ...],
         shown: str,
         static: dict[str, Any],
-        known: dict[str, Type],
+        known: dict[str, Told],
         reads: Reads,
     ) -> Specialized:
         why = reads[1]
@@ -115,17 +177,21 @@ class Jit:
         self._found[key] = (reads, found)
         return found
 
-    def _compile(self, shown: str, static: dict[str, Any], known: dict[str, Type]) -> Specialized:
+    def _compile(self, shown: str, static: dict[str, Any], known: dict[str, Told]) -> Specialized:
+        is_by_type = any(told.schema for told in known.values())
+        types_of = {name: told.type for name, told in known.items()}
+        schemas = {name: told.schema for name, told in known.items() if told.schema}
         from sgc.programs.program import compile_function
 
         try:
-            program = compile_function(self._function, static, types_of=known, is_strict=True)
-        except TraceError as error:
-            return Specialized(shown, None, str(error))
+            program = compile_function(
+                self._function, static, types_of=types_of, schemas=schemas, is_strict=True
+            )
         except SgcError as error:
-            # The interpreter finds the same fault, and tells it where the run is.
-            return Specialized(shown, None, str(error))
-        return Specialized(shown, program)
+            # A fault of the program is found by the interpreter too, which tells where the run is.
+            return Specialized(shown, None, str(error), is_by_type)
+        left = left_of(program.graph) if is_by_type else None
+        return Specialized(shown, program, str(left or ""), is_by_type)
 
     def guards(self) -> Reads:
         """What the program's Python is and reads, and why that cannot be relied on."""
@@ -137,7 +203,10 @@ class Jit:
         """A line for each signature seen: compiled, or why not."""
         lines = []
         for found in [*(found for _, found in self._found.values()), *self._reasons.values()]:
-            outcome = "compiled" if found.program is not None else f"interpreted: {found.reason}"
+            is_by_value = found.is_by_type and bool(found.reason)
+            otherwise = "compiled for its values" if is_by_value else "interpreted"
+            is_compiled = found.program is not None and not is_by_value
+            outcome = "compiled" if is_compiled else f"{otherwise}: {found.reason}"
             lines.append(f"{self._function.name}({found.signature}): {outcome}")
         return "\n".join(lines) or f"{self._function.name} has not been called yet"
 
@@ -153,11 +222,22 @@ def _type_of(parameter: Parameter, value: Any) -> Type | None:
     """The type an argument is abstract of; None where its value must be known."""
     if isinstance(value, (Media, bytes)) or callable(getattr(value, "save", None)):
         return types.MEDIA
-    if parameter.is_static or type(value) not in _SCALARS:
+    if parameter.is_static or parameter.schema or type(value) not in _SCALARS:
         return None
     if parameter.is_typed and parameter.type.kind is types.Kind.FLOAT:
         return types.FLOAT
     return _SCALARS[type(value)]
+
+
+def _told(parameter: Parameter, value: Any) -> Told | None:
+    """What data is by its annotation, else by itself; None where only its value says it."""
+    if parameter.schema and parsed(parameter.schema):
+        fits_it = misfit(value, parsed(parameter.schema)) is None
+        return Told(parameter.type, parameter.schema) if fits_it else None
+    if type(value) not in (list, dict) and (not parameter.schema or value is None):
+        return None
+    schema = shapes.of_value(value)
+    return None if schema is None else Told(shapes.type_of(schema), json.dumps(schema))
 
 
 def _digest(static: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -174,8 +254,11 @@ def _digest(static: Mapping[str, Any]) -> tuple[str | None, str]:
     return "\n".join(texts), ""
 
 
-def _shown(known: Mapping[str, Type], static: Mapping[str, Any]) -> str:
-    parts = [f"{name}: {type_}" for name, type_ in known.items()]
+def _shown(known: Mapping[str, Told], static: Mapping[str, Any]) -> str:
+    parts = [
+        f"{name}: {shown(parsed(told.schema)) if told.schema else told.type}"
+        for name, told in known.items()
+    ]
     for name, value in static.items():
         text = repr(value)
         parts.append(f"{name}={text if len(text) <= 30 else text[:27] + '...'}")

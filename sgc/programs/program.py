@@ -231,6 +231,7 @@ def compile_function(
     passes: tuple[str, ...] | None = None,
     observer: Observer | None = None,
     types_of: Mapping[str, Type] | None = None,
+    schemas: Mapping[str, str] | None = None,
     is_strict: bool = False,
     is_full: bool = False,
     allow_ambient: bool = False,
@@ -240,6 +241,7 @@ def compile_function(
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
 
+    types_of, schemas: what arguments are, where their values tell (see `trace`).
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: what of its streams the program gives, of `sgc.passes.facts.kept_results.KEEPS`.
     is_full: a path through the program that would be left to the interpreter is an error.
@@ -254,7 +256,7 @@ def compile_function(
     with ambient_allowed(allow_ambient or function.allow_ambient):
         with met_tools() as met:
             is_full = is_full or function.full_graph
-            graph = trace(function, bind, types_of, is_strict, is_full=is_full)
+            graph = trace(function, bind, types_of, is_strict, is_full=is_full, schemas=schemas)
         if not allow_no_request:
             refuse_dead(function.name, graph)
         if check:

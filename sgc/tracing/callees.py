@@ -33,7 +33,8 @@ class Unmet(BaseException):
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A function as it is mapped. types: of its arguments that are known when it runs, the item's
-    among them; bound: those known now; heal, max_turns: what it has from its caller.
+    among them; bound: those known now; heal, max_turns: what it has from its caller; schemas: of
+    arguments that are checked when it runs.
     """
 
     function: Definition
@@ -41,6 +42,7 @@ class Wanted:
     bound: Mapping[str, Any]
     heal: bool | None
     max_turns: int | None
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -57,6 +57,7 @@ from sgc.tracing.values.abstract import (
     pieces_of,
     stop,
 )
+from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_list import frozen, refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
@@ -288,6 +289,9 @@ class TraceSession(MapRecorder):
             self._numbers[symbol.name] = len(self._symbols)
             self._symbols.append(symbol)
         return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name], self.style)
+
+    def seen(self, value: Any) -> Any:
+        return seen(value)
 
     def is_made(self, symbol: Symbol) -> bool:
         op, fields = self._made.get(symbol.name, ("", {}))

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from sgc.core.markers import Style
 from sgc.core.places import innermost_user_line, innermost_user_loc
 from sgc.core.symbols import Symbol
-from sgc.errors import ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
+from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
 from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
+from sgc.tracing import told_arguments
 from sgc.tracing.callees import Callees, Gathers, Unmet, Wanted, narrowed
 from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
@@ -41,6 +42,7 @@ from sgc.tracing.paths.explore import (
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.session import TraceSession
+from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch
@@ -57,10 +59,12 @@ def trace(
     budget: Budget | None = None,
     is_full: bool = False,
     report: Report | None = None,
+    schemas: Mapping[str, str] | None = None,
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
-    types_of: of arguments, where they are known better than the signature does. is_strict: a
+    types_of: of arguments, where they are known better than the signature does; schemas: what of
+    them is known beyond that. is_strict: a
     program that prints is not traced. is_full: what the budget does not allow is an error, and
     not left to the interpreter. report: is told what exploring the program found. Raises
     TraceError at the user's line where it cannot be traced, or when two traces differ;
@@ -78,7 +82,7 @@ def trace(
         return _traced(each, budget or Budget(), is_full, Report()), each.gathers
 
     callees = Callees(function, traced)
-    wanted = Wanted(function, known, bound, None, function.max_turns)
+    wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
     try:
         with InPlace() as in_place:
             trace = _Trace(wanted, is_strict, callees, in_place)
@@ -152,6 +156,7 @@ class _Trace:
             for p in function.signature.parameters
             if p.name not in bound
         ]
+        self._schemas = schemas_of(self._free, wanted)
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a program that decides nothing; raises HasDecisions if it does."""
@@ -284,7 +289,7 @@ class _Trace:
     def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
         try:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
-                _run_body(self.function, session, given)
+                _run_body(self.function, session, given, self._schemas)
                 _refuse_changed(self._bound, given)
         except TraceStop as stopped:
             raise (session.stopped or stopped).error from None
@@ -301,18 +306,29 @@ class _Trace:
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(_param(parameter, session) for parameter in self._free)
-        guards = guards_of(self.function, self._bound)
+        guards = guards_of(self.function, self._bound) + told_arguments.guards_of(self._schemas)
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
 
 
-def _run_body(function: Definition, session: TraceSession, arguments: Mapping[str, Any]) -> None:
+def _run_body(
+    function: Definition,
+    session: TraceSession,
+    arguments: Mapping[str, Any],
+    schemas: Mapping[str, str],
+) -> None:
     """Runs the body and publishes; a Python error of the body becomes a TraceError."""
     try:
+        with session.active(), session.located(function.loc):
+            arguments = told(function, arguments, schemas)
         run_body(function, session, arguments)
         session.refuse_changes()
     except (ProgramError, UnknownVariable) as error:
         _fail(session, error, _message(error))
+    except AppendError as error:
+        if not session.has_untyped:  # else it may be text in another run
+            raise
+        _fail(session, error, error.message)
     except SgcError:
         raise
     except RecursionError as error:

@@ -68,7 +68,7 @@ def test_a_list_argument_is_read_as_json(sgc_command, tmp_path):
     assert sgc_command(*run, 'xs=["a", "b"]')[1] == "a-b\n"
     code, _, err = sgc_command(*run, 'xs=["a"')
     assert code == 2
-    assert "expected json as JSON" in err
+    assert "expected list[json] as JSON" in err
     code, _, err = sgc_command("compile", path, "--bind", 'xs=["a"')
     assert code == 2
 

@@ -36,7 +36,7 @@ from sgc.runtime.executor.run.options import RunOptions
 CORPUS = Path(__file__).resolve().parent
 LEVELS = (0, 1, 2)
 # From the best to the worst. bound: whole, once the arguments that are no text, number, bool or
-# list of them have their values; part: what could not be compiled is left to the interpreter.
+# data have their values; part: what could not be compiled is left to the interpreter.
 KINDS = ("whole", "bound", "part", "refused", "wrong")
 
 
@@ -96,12 +96,14 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
         problems.append(why)
     else:
         problems.append(f"must be known: {', '.join(names)}")
-    for is_full, kind in ((True, "bound"), (False, "part")):
-        if is_full and not names:
-            continue
+    data = [p.name for p in function.signature.parameters if p.schema]
+    given = [name for name in data if any(name in row for row in rows)]
+    ways = [(names, True, "bound")] if names else []
+    ways += [([*names, *given], True, "bound")] if given else []
+    for bound_names, is_full, kind in (*ways, ([*names, *given], False, "part")):
         each: dict[int, Program] = {}
         for index, row in enumerate(rows):
-            bound = {name: row[name] for name in names if name in row}
+            bound = {name: row[name] for name in bound_names if name in row}
             program, why = _compiled(function, bound, types_of, is_full=is_full)
             if program is None:
                 problems.append(why)

@@ -109,4 +109,5 @@ VALUE_EVALUATORS: dict[str, Callable[..., Any]] = {
     "slice": lambda value, start, stop, step: value[start:stop:step],
     "truth": bool,
     "unpack": _unpack,
+    "values": lambda value: list(value.values()),
 }

@@ -9,6 +9,7 @@ from typing import Any
 from sgc.errors import ArgumentError
 from sgc.ir.graph import Graph, Lit, Operand, Param
 from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.interface.argument_shapes import problem, schemas_of
 from sgc.runtime.executor.interface.media import Media
 
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {
@@ -40,10 +41,13 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in names
     ]
     values: dict[str, Any] = {}
+    schemas = schemas_of(graph)
     for param in graph.params:
         name, expected = param.value.name, param.value.type
         if name in given:
-            if not fits(given[name], expected):
+            if name in schemas:
+                problems += filter(None, [problem(name, given[name], schemas[name])])
+            elif not fits(given[name], expected):
                 problems.append(
                     f"argument {name!r} must be {expected}, found {_describe(given[name])}"
                 )

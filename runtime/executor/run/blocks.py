@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sgc.errors import DeoptReached, ProgramError, TurnsExceeded, raised_as
+from sgc.errors import AppendError, DeoptReached, ProgramError, TurnsExceeded, raised_as
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
@@ -174,6 +174,8 @@ async def _decided(run: Walked, last: Node) -> str:
             raise failed.error()
         message = await _awaited(run, last.get("message"))
         name = last.text("error")
+        if name == AppendError.__name__:
+            raise AppendError(message, where=str(last.loc or ""))
         raise raised_as(name)(f"{name}: {message}", where=str(last.loc or ""))
     raise DeoptReached(
         f"this path of the program was not compiled: {last.text('reason')}",

@@ -13,6 +13,7 @@ from sgc.cli.programs.arguments import checked
 from sgc.cli.programs.source import is_source, load_function, parse_json_args, parse_pairs
 from sgc.core.stops import INTERPRET
 from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
+from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import JSON, Type
 from sgc.programs.function import Function
 from sgc.programs.program import Program, compile_function, load
@@ -110,13 +111,37 @@ def known_of(function: Function, given: Given) -> tuple[dict[str, Any], dict[str
 def load_source(
     function: Function, given: Given, level: int, check: bool, is_full: bool = False
 ) -> Loaded:
-    """Compiles a function for the types of what it will be given."""
+    """Compiles a function for the types of what it will be given; where that leaves something to
+    the interpreter, for the values of data that is the same in all rows.
+    """
     bound, types_of = known_of(function, given)
-    program = compile_function(
-        function, {**function.bind_arguments, **bound}, check=check, opt_level=level,
-        types_of=types_of, is_full=is_full,
-    )  # fmt: skip
-    return Loaded(program, function, tuple(bound))
+
+    def compiled(values: Mapping[str, Any]) -> tuple[Loaded, bool]:
+        program = compile_function(
+            function, {**function.bind_arguments, **values}, check=check, opt_level=level,
+            types_of=types_of, is_full=is_full,
+        )  # fmt: skip
+        is_whole = left_of(program.graph) is None
+        return Loaded(program, function, tuple(values)), is_whole
+
+    values = bound | data_of(function, given)
+    try:
+        loaded, is_whole = compiled(bound)
+    except TraceError:
+        if len(values) == len(bound):
+            raise
+        return compiled(values)[0]
+    if len(values) > len(bound) and not is_whole:
+        return compiled(values)[0]
+    return loaded
+
+
+def data_of(function: Function, given: Given) -> dict[str, Any]:
+    """Arguments that are data by their annotation, where they are the same in all rows."""
+    rows = given.rows(signature_types(function))
+    names = [p.name for p in function.signature.parameters if p.schema and rows]
+    same = [name for name in names if all(name in row for row in rows)]
+    return {name: rows[0][name] for name in same if all(row[name] == rows[0][name] for row in rows)}
 
 
 def load_to_run(

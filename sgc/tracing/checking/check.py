@@ -27,7 +27,6 @@ from sgc.errors import (
 )
 from sgc.interpreter.calls import finished, start_eager
 from sgc.ir.graph import Graph
-from sgc.ir.types import Kind, Type
 from sgc.lang.definition import Definition
 from sgc.runtime.executor.backends.scripted import ScriptedBackend
 from sgc.runtime.executor.executor import run_graph
@@ -35,13 +34,13 @@ from sgc.runtime.executor.interface.backend import Prompt, Sampling
 from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.record import Request, RunResult
-from sgc.tracing.checking.rounds import Round, rounds
+from sgc.tracing.checking.rounds import rounds
+from sgc.tracing.checking.scripted_arguments import Arguments
 from sgc.tracing.checking.scripted_replies import obeying
 from sgc.tracing.checking.scripted_tools import ScriptedTools
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.tracer import copied
 
-IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
 MAX_ROUNDS = 72
 # What one check may cost, in rounds times the program's nodes: a count and not a time, so
 # that a slow machine does not check less.
@@ -55,14 +54,11 @@ def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) ->
     """Raises TraceError at the first line where graph and interpreter differ."""
     refuse_own_thread(shared.loop)
     n_rounds = min(MAX_ROUNDS, max(MIN_ROUNDS, MAX_WORK // max(graph.n_nodes, 1)))
-    n_asked = 0
+    n_asked, given = 0, Arguments(graph)
     for number, each in enumerate(islice(rounds(_own_texts(function)), n_rounds)):
         if number >= MIN_ROUNDS and n_asked > MAX_ASKED_IN_ALL:
             return
-        arguments = {
-            param.value.name: _argument(param.value.type, index, number, each)
-            for index, param in enumerate(graph.params)
-        }
+        arguments = given.of(number, each)
         backends = _Recorded(each.replies, number), _Recorded(each.replies, number)
         compiled = _attempt(_run_compiled, graph, backends[0], arguments)
         interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
@@ -90,22 +86,6 @@ def _own_texts(function: Definition) -> Sequence[str]:
     for text in own_texts(function.python):
         found.update(dict.fromkeys([text, *re.findall(r"\w+", text)]))
     return tuple(found)
-
-
-def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
-    if type_.kind is Kind.INT:
-        return (3, 1, 17)[(index + number) % 3]
-    if type_.kind is Kind.FLOAT:
-        return (0.5, 0.0, 1.0)[(index + number) % 3]
-    if type_.kind is Kind.BOOL:
-        return (index + number) % 2 == 0
-    if type_.kind is Kind.MEDIA:
-        return IMAGES[(index + number) % len(IMAGES)]
-    if type_.kind is Kind.LIST:
-        assert type_.item is not None
-        n_items = (index + number) % 4
-        return [_argument(type_.item, index + i, number, each) for i in range(n_items)]
-    return each.text(index)
 
 
 class _Recorded(ScriptedBackend):

@@ -142,10 +142,17 @@ def _refusing(name: str, hint: str) -> Callable[..., Any]:
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     if marked(items):
         stop("sorted() of a value known only at run time", _CHARACTERS)
+    items = _keys_of(items)
     if _is_list(items) and key is None:
         is_reversed = reverse if isinstance(reverse, AbstractNumber) else bool(reverse)
         return _over(items, "sorted", items.symbol.type, (), is_reversed)
     return ordered(items, key, reverse)
+
+
+def _keys_of(items: Any) -> Any:
+    """The keys of a dict out of JSON; anything else is itself."""
+    is_dict = isinstance(items, AbstractJson) and items.is_a(dict)
+    return items.keys() if is_dict else items
 
 
 def _is_list(value: Any) -> bool:

@@ -18,7 +18,7 @@ from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_text import AbstractText
 from sgc.tracing.values.computing import computed, pieces_of
-from sgc.tracing.values.known_json import KnownJson
+from sgc.tracing.values.known_json import known_dict
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.row_types import RowType
 
@@ -67,7 +67,7 @@ def _row(symbol: Symbol, type_: RowType, session: Recorder) -> Any:
         )
     parts = {key: _SCHEMAS.get(each, {}) for key, each in zip(type_.keys, type_.row, strict=True)}
     schema = {"type": "object", "properties": parts, "required": [*type_.keys]}
-    return KnownJson(symbol, session, schema, schema)
+    return known_dict(whole, schema)
 
 
 _SCHEMAS = {TEXT: {"type": "string"}, INT: {"type": "integer"}, BOOL: {"type": "boolean"}}

@@ -7,16 +7,23 @@ value is read.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from functools import wraps
+from types import CodeType
+from typing import Any, NoReturn, TypeVar, cast
 
+from sgc.core.places import here
 from sgc.core.stops import INTERPRET, stop
+from sgc.errors import AppendError
 from sgc.ir import types
-from sgc.tracing.code.operations import program_has
+from sgc.lang.words import Expr
+from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+from sgc.tracing.values.text_types import known_of
 
 _IDENTITY = frozenset({"IS_OP"})
-_PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
+PATTERNS = frozenset({"MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_CLASS"})
 NAMES: dict[Any, str] = {
     type(None): "NoneType", bool: "bool", dict: "dict", float: "float", int: "int", list: "list",
     str: "str",
@@ -27,21 +34,47 @@ def seen(value: Any) -> Any:
     """A value that the program reads: None where that is decided."""
     if not isinstance(value, AbstractJson):
         return value  # known while tracing
-    session = value.session
-    if program_has(_PATTERNS):
+    refuse_patterns()
+    return value.or_none() if program_has(_IDENTITY) else value
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _as_told(method: _Method) -> _Method:
+    """A method that is done otherwise where it is known what the value is."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(self: AbstractJson, *args: Any) -> Any:
+        told = self.told()
+        return method(self, *args) if told is None else getattr(told, name)(*args)
+
+    return cast("_Method", call)
+
+
+def refuse_patterns(code: CodeType | None = None, values: Sequence[Any] = ()) -> None:
+    """Stops where a pattern would look into a value that is read here: Python asks nobody. code,
+    values: a function that is about to run, and what it is given.
+    """
+    is_given = any(isinstance(value, AbstractJson) for value in values)
+    is_theirs = code is not None and is_given and function_has(code, PATTERNS)
+    if is_theirs or (code is None and program_has(PATTERNS)):
         stop(
             "`match` looks into a value out of JSON",
             hint='write `if isinstance(v, dict) and "key" in v: …`; or ' + INTERPRET,
         )
-    if program_has(_IDENTITY) and computed(session, "is_a", value, "NoneType"):
-        return None
-    return value
 
 
 class AbstractJson(AbstractList):
     """A value out of JSON: a dict, list, text, number, bool or None."""
 
     __slots__ = ()
+
+    def told(self) -> Any:
+        """It as what its schema says that it is; None where it has no schema."""
+        shape = known_of(self.symbol, self.session).shape
+        return None if shape is None else shape.view(self)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -53,13 +86,30 @@ class AbstractJson(AbstractList):
             hint="call isinstance() in the program's own module; or " + INTERPRET,
         )
 
+    @_as_told
     def is_a(self, *of: type) -> bool:
         """`isinstance`, as a decision."""
+        self.session.has_untyped = True
         names = [name for type_, name in NAMES.items() if issubclass(type_, of)]
         return bool(computed(self.session, "is_a", self, *names)) if names else False
 
+    def or_none(self) -> Any:
+        """None where it is found to be that, else itself."""
+        return None if self.is_a(type(None)) else self
+
+    def as_appended(self) -> Any:
+        """The text that it is found to be."""
+        if self.is_a(str):
+            return computed(self.session, "as", self, "str", "strip", type_=types.TEXT)
+        raise AppendError(
+            "only text and expressions can be appended, found a value out of JSON that is no text",
+            where=here(),
+            hint="write str(x) for a number, and s += gen(...) for a generation",
+        )
+
     # -- parts ------------------------------------------------------------------------------
 
+    @_as_told
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             ends = [whole(end) for end in (key.start, key.stop, key.step)]
@@ -84,16 +134,38 @@ class AbstractJson(AbstractList):
 
     __reversed__ = AbstractList._needs_items  # its errors are other ones than a loop's
 
+    @_as_told
+    def sure_item(self, index: Any) -> Any:
+        return super().sure_item(index)
+
+    @_as_told
     def get(self, key: Any, default: Any = None) -> Any:
         return seen(attempted(self.session, "get", self, key, default, type_=types.JSON))
 
+    @_as_told
     def keys(self) -> Any:
         return attempted(self.session, "keys", self, type_=types.list_of(types.TEXT))
 
+    @_as_told
+    def items(self) -> Any:
+        return self._needs_parts("items")
+
+    @_as_told
+    def values(self) -> Any:
+        return self._needs_parts("values")
+
+    def _needs_parts(self, name: str) -> NoReturn:
+        stop(
+            f"the {name}() of {self.session.name_of(self.symbol)} are needed while tracing",
+            hint="read the keys that you need, v[key]; or " + INTERPRET,
+        )
+
+    @_as_told
     def length(self) -> Any:
         """`len`, which Python lets give nothing but an int."""
         return attempted(self.session, "len", self)
 
+    @_as_told
     def __contains__(self, item: Any) -> bool:
         return bool(attempted(self.session, "has", self, item))
 
@@ -103,6 +175,7 @@ class AbstractJson(AbstractList):
         is_data = other is None or hasattr(other, "symbol") or isinstance(other, _DATA)
         return computed(self.session, fn, self, other) if is_data else otherwise
 
+    @_as_told
     def __bool__(self) -> bool:
         return bool(computed(self.session, "truth", self))
 
@@ -123,21 +196,28 @@ class AbstractJson(AbstractList):
     def __add__(self, other: Any) -> Any:
         if isinstance(other, str):
             return attempted(self.session, "concat", self, other)
+        if isinstance(other, Expr):
+            return self._in_sequence("", type(other).__name__) + other
         return self._needs_type()
 
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, str):
             return attempted(self.session, "concat", other, self)
+        if isinstance(other, Expr):
+            return other + self._in_sequence(type(other).__name__, "")
         return self._needs_type()
+
+    def _in_sequence(self, before: str, after: str) -> Any:
+        """The text that it is found to be, as a part of a sequence."""
+        if self.is_a(str):
+            return self.as_appended()
+        name = next((name for of, name in NAMES.items() if of is not str and self.is_a(of)), "")
+        left, right = before or name, after or name
+        raise TypeError(f"unsupported operand type(s) for +: {left!r} and {right!r}")
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__") and hasattr(str, name):
             return getattr(self.as_text(name), name)
-        if name in ("items", "values"):
-            stop(
-                f"the {name}() of {self.session.name_of(self.symbol)} are needed while tracing",
-                hint="read the keys that you need, v[key]; or " + INTERPRET,
-            )
         if any(hasattr(each, name) for each in NAMES):
             self._needs_type()
         raise AttributeError(name)

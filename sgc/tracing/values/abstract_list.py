@@ -18,10 +18,10 @@ from sgc.ir.types import Kind
 from sgc.tracing.values.abstract_loops import Backwards, Items
 from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
-from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, whole
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.row_types import joined_item, row_of
-from sgc.tracing.values.text_types import known_of
+from sgc.tracing.values.text_types import Known, known_of
 
 
 class AbstractList:
@@ -45,8 +45,11 @@ class AbstractList:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return sliced(self.session, self, key, self.symbol.type)
-        index = whole(key)
+            found = sliced(self.session, self, key, self.symbol.type)
+            return _known_as(self, found)
+        return self._told(self._item(whole(key)))
+
+    def _item(self, index: Any) -> Any:
         n_sure = known_of(self.symbol, self.session).min_items
         is_sure = isinstance(index, int) and -n_sure <= index < n_sure
         if is_sure:
@@ -91,10 +94,13 @@ class AbstractList:
         frame = sys._getframe(1)
         n = unpacked_by(frame)
         if n is not None:
-            return iter(unpacked(self.session, self, n, self.item_type))
+            return self._unpacked(n)
         if not is_for_of(frame):
             self._needs_items()
         return self.session.looped(Items(self.iterated()))
+
+    def _unpacked(self, n: int) -> Iterator[Any]:
+        return map(self._told, unpacked(self.session, self, n, self.item_type))
 
     def __reversed__(self) -> Iterator[Any]:
         return Backwards(self.iterated())
@@ -105,15 +111,17 @@ class AbstractList:
 
     def sure_item(self, index: Any) -> Any:
         """The item at an index that it has."""
-        return self._read(computed(self.session, "item", self, index, type_=self.item_type))
+        item = computed(self.session, "item", self, index, type_=self.item_type)
+        return self._read(self._told(item))
 
     def _read(self, item: Any) -> Any:
         """An item as the program reads it: of what may be None, that is decided."""
-        if self.item_type.kind is not Kind.JSON:
-            return item
-        from sgc.tracing.values.abstract_json import seen
+        return self.session.seen(item) if self.item_type.kind is Kind.JSON else item
 
-        return seen(item)
+    def _told(self, item: Any) -> Any:
+        """An item, with what is known of the list's items."""
+        shape = known_of(self.symbol, self.session).shape
+        return item if shape is None or self.symbol.type == types.JSON else shape.item(item)
 
     def _needs_items(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self.session.name_of(self.symbol)
@@ -121,9 +129,8 @@ class AbstractList:
         stop(
             f"the items or the length of {name} are needed while tracing",
             hint="write `for x in xs:`, also over enumerate(xs), reversed(xs) or zip(xs, ys), "
-            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs); or "
-            + (bind if self.session.is_parameter(name) else "")
-            + INTERPRET,
+            "outside of `except`; or use xs[i], len(xs), `x in xs`, sgc.join(sep, xs), [x] + xs; "
+            "or " + (bind if self.session.is_parameter(name) else "") + INTERPRET,
         )
 
     __len__ = __lt__ = __le__ = __gt__ = __ge__ = _needs_items
@@ -163,7 +170,7 @@ class AbstractList:
         given = [_argument(self.session, arg) for arg in args]
         made = record(self.session, fn, self, *given, type_=self._with(*items))
         self.symbol = made.symbol
-        self.session.held += [(item, frozen(item)) for item in items if type(item) in _CHANGEABLE]
+        self.session.held += [(item, frozen(item)) for item in items if _is_changeable(item)]
 
     def _refuse_others(self) -> None:
         if not self.session.is_made(self.symbol):
@@ -321,7 +328,18 @@ def type_of(item: Any) -> types.Type:
     return _PLAIN.get(type(item), types.JSON)
 
 
-_CHANGEABLE = (list, dict, AbstractList)
+def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
+    """A list of items of another, of which as much is known."""
+    shape = known_of(before.symbol, before.session).shape
+    if shape is not None:
+        note_known(after.session, after, Known(shape=shape))
+    return after
+
+
+def _is_changeable(item: Any) -> bool:
+    return type(item) in (list, dict) or isinstance(item, AbstractList)
+
+
 _PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 
 Sequence.register(AbstractList)  # so that `case [a, b]` asks for its length, and stops

@@ -1,23 +1,87 @@
 """Values out of JSON that a schema describes: their types are known, so few of them decide.
 
-Only of objects and lists: no JSON text of one begins with another, so that a text which was cut
-cannot be read at all. A whole number that the schema takes as `1.0` fails its run.
+Of a generated text only objects and lists: no JSON text of one begins with another, so that a text
+which was cut cannot be read at all. A whole number that its schema takes as `1.0` fails its run.
+Arguments are checked before the run, by Python's types: of these all is known that is told.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from sgc.core.shapes import is_told, type_of
 from sgc.core.symbols import Symbol
 from sgc.ir import types
-from sgc.tracing.values.abstract_json import NAMES, AbstractJson, seen
+from sgc.tracing.values.abstract_json import NAMES, AbstractJson, refuse_patterns, seen
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.computing import attempted, computed, note_known, whole
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_types import Known
 
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}
+_NAMES = {"string": "str", "integer": "int", "boolean": "bool", "object": "dict", "array": "list"}
+_ATTRIBUTE = "…"  # asked of a value that is sure to have its type
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A schema, and what its references lead from, as texts: those of one schema are equal, so that
+    values of it are alike wherever ways meet. is_checked: of an argument.
+    """
+
+    schema: str
+    root: str
+    is_checked: bool
+
+    def view(self, value: AbstractJson) -> KnownJson:
+        return KnownJson(value.symbol, value.session, self)
+
+    def item(self, item: Any) -> Any:
+        shape = _shape(self)
+        return _checked(item, shape.part(shape.schema.get("items", {})))
+
+
+class _Shape(NamedTuple):
+    """A schema, and what its references lead from. is_checked: of an argument."""
+
+    schema: Any
+    root: Any
+    is_checked: bool
+
+    def part(self, schema: Any) -> _Shape:
+        return self._replace(schema=schema if self.is_checked else resolved(schema, self.root))
+
+    @property
+    def texts(self) -> _Texts:
+        root = "" if self.is_checked else _text(self.root)
+        return _Texts(_text(self.schema), root, self.is_checked)
+
+    @property
+    def options(self) -> tuple[str, ...] | None:
+        given = [self.schema["const"]] if "const" in self.schema else self.schema.get("enum", ())
+        is_of_text = bool(given) and all(isinstance(option, str) for option in given)
+        return tuple(given) if is_of_text else None
+
+    @property
+    def or_none(self) -> Any:
+        """The schema of what is this or None, where that is all it can be."""
+        arms = [arm for arm in self.schema.get("anyOf", ()) if arm.get("type") != "null"]
+        is_whole = len(arms) == 1 and len(self.schema["anyOf"]) == 2
+        return arms[0] if is_whole and arms[0].get("type") in _NAMES else None
+
+
+def _text(schema: Any) -> str:
+    return json.dumps(schema)
+
+
+@lru_cache(maxsize=1024)
+def _shape(texts: _Texts) -> _Shape:
+    return _Shape(json.loads(texts.schema), json.loads(texts.root or "{}"), texts.is_checked)
 
 
 def known_json(value: Any, schema_text: str) -> Any:
@@ -26,17 +90,74 @@ def known_json(value: Any, schema_text: str) -> Any:
     found = resolved(schema, schema)
     if found.get("type") not in _PYTHON or not isinstance(value, AbstractJson):
         return seen(value)
-    return KnownJson(value.symbol, value.session, found, schema)
+    return _noted(value, _Shape(found, schema, False))
+
+
+def argument(value: Any, schema_text: str) -> Any:
+    """An argument, with what is known of it since it is checked before the run. Whether it is None,
+    where it may be, is decided at once: who will ask by `is` cannot be told yet.
+    """
+    found = _checked(value, _Shape(json.loads(schema_text), {}, True))
+    is_open = isinstance(found, AbstractJson) and found.told() is None
+    return found.or_none() if is_open else found
+
+
+def known_dict(value: AbstractJson, schema: Any) -> Any:
+    """A dict that the program has made, whose values are of the types that it was made with."""
+    return _noted(value, _Shape(schema, {}, True))
+
+
+def _noted(value: Any, shape: _Shape) -> Any:
+    refuse_patterns()
+    note_known(value.session, value, Known(shape=shape.texts))
+    return value
+
+
+def _checked(value: Any, shape: _Shape) -> Any:
+    """A value that is of a schema and has its type."""
+    if isinstance(value, AbstractList) and is_told(shape.schema):
+        is_one = shape.schema.get("type") in _PYTHON
+        return _noted(value, shape) if is_one else _one_of(value, shape)
+    if shape.options:
+        note_known(value.session, value, Known(options=shape.options))
+    return value
+
+
+def _one_of(value: Any, shape: _Shape) -> Any:
+    """A value of one of several types: None, where it may be, is decided."""
+    inner = shape.or_none
+    if inner is None:
+        return seen(value)
+    session = value.session
+    session.has_untyped = True
+    if computed(session, "is_a", value, "NoneType"):
+        return None
+    name = _NAMES[inner["type"]]
+    typed = computed(session, "as", value, name, _ATTRIBUTE, type_=type_of(inner))
+    return _checked(typed, shape.part(inner))
 
 
 class KnownJson(AbstractJson):
-    """A dict or a list that a schema describes. root: where its references lead from."""
+    """What a schema says of a dict or a list: how its methods are done. The program has an
+    `AbstractJson`, of whose symbol the session knows the schema.
+    """
 
-    __slots__ = ("_root", "_schema")
+    __slots__ = ("_texts",)
 
-    def __init__(self, symbol: Symbol, session: Recorder, schema: Any, root: Any) -> None:
+    def __init__(self, symbol: Symbol, session: Recorder, texts: _Texts) -> None:
         super().__init__(symbol, session)
-        self._schema, self._root = schema, root
+        self._texts = texts
+
+    def told(self) -> None:
+        """It is what is told."""
+
+    @property
+    def _shape(self) -> _Shape:
+        return _shape(self._texts)
+
+    @property
+    def _schema(self) -> Any:
+        return self._shape.schema
 
     @property
     def _is_dict(self) -> bool:
@@ -50,19 +171,51 @@ class KnownJson(AbstractJson):
             return self._part(key, self._schema["properties"][key], computed)
         if not self._is_dict and not isinstance(key, (str, slice)):
             return self._part(key, self._schema.get("items"), _indexed)
+        if self._shape.is_checked and isinstance(key, str):
+            return self._part(key, self._value_of(key), _keyed)
         return super().__getitem__(key)
 
     def sure_item(self, index: Any) -> Any:
         return self._part(whole(index), self._schema.get("items"), computed)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if self._is_dict and self._requires(key) else super().get(key, default)
+        if self._is_dict and self._requires(key):
+            return self[key]
+        if not self._shape.is_checked or not isinstance(key, str):
+            return super().get(key, default)
+        schema = self._value_of(key)
+        if type_of(schema) == types.TEXT and isinstance(default, str):
+            return computed(self.session, "get", self, key, default, type_=types.TEXT)
+        return self._part(key, schema, computed) if key in self else default
+
+    def keys(self) -> Any:
+        if not self._shape.is_checked:
+            return super().keys()
+        return computed(self.session, "keys", self, type_=types.list_of(types.TEXT))
+
+    def items(self) -> Any:
+        if not self._shape.is_checked:
+            return super().items()
+        return _Pairs(self.keys(), self)
+
+    def values(self) -> Any:
+        if not self._shape.is_checked:
+            return super().values()
+        properties, others = (self._schema.get(w) for w in ("properties", "additionalProperties"))
+        inner = {} if properties else others or {}
+        schema = {"type": "array", "items": inner}
+        found = computed(self.session, "values", self, type_=type_of(schema))
+        return _checked(found, self._shape.part(schema))
 
     def length(self) -> Any:
         return computed(self.session, "len", self)
 
     def __contains__(self, item: Any) -> bool:
-        return (self._is_dict and self._requires(item)) or super().__contains__(item)
+        if self._is_dict and self._requires(item):
+            return True
+        if self._is_dict and self._shape.is_checked and isinstance(item, str):
+            return bool(computed(self.session, "has", self, item))
+        return super().__contains__(item)
 
     def __bool__(self) -> bool:
         return bool(self._is_dict and self._schema.get("required")) or super().__bool__()
@@ -72,10 +225,22 @@ class KnownJson(AbstractJson):
         required, properties = self._schema.get("required", ()), self._schema.get("properties", {})
         return is_plain and key in required and key in properties
 
+    def _value_of(self, key: Any) -> Any:
+        """The schema of what a key leads to; of one known only at run time, if all are alike."""
+        properties, others = (
+            self._schema.get("properties"),
+            self._schema.get("additionalProperties"),
+        )
+        if not properties:
+            return others or {}
+        return properties.get(key, {}) if type(key) is str else {}
+
     def _part(self, key: Any, schema: Any, record: Any) -> Any:
-        """A part that is sure to be there, as the type that its schema gives."""
-        found = resolved(schema, self._root)
-        options = _options(found)
+        """A part that is there once `record` has it, as the type that its schema gives."""
+        shape = self._shape.part(schema)
+        if shape.is_checked:
+            return self._checked_part(key, shape, record)
+        found, options = shape.schema, shape.options
         of = "string" if options else found.get("type")
         if of in _SCALARS and of != "integer":
             value = record(self.session, "item", self, key, type_=_SCALARS[of])
@@ -86,18 +251,33 @@ class KnownJson(AbstractJson):
         if of == "integer":
             return computed(self.session, "as", value, NAMES[int], "real", type_=types.INT)
         if of in _PYTHON:
-            return KnownJson(value.symbol, self.session, found, self._root)
+            return _noted(value, shape)
         return value if of == "number" else seen(value)
+
+    def _checked_part(self, key: Any, shape: _Shape, record: Any) -> Any:
+        return _checked(record(self.session, "item", self, key, type_=type_of(shape.schema)), shape)
+
+
+class _Pairs(Items):
+    """`items()` of a dict that an argument is or holds."""
+
+    made_by = "items"
+
+    def __init__(self, keys: AbstractList, whole: KnownJson) -> None:
+        super().__init__(keys)
+        self._whole = whole
+
+    def __next__(self) -> Any:
+        key = super().__next__()
+        return key, self._whole._part(key, self._whole._value_of(key), computed)
 
 
 def _indexed(session: Recorder, fn: str, *args: Any, type_: types.Type) -> Any:
     return attempted(session, fn, *args, type_=type_, errors=("IndexError",))
 
 
-def _options(schema: Any) -> tuple[str, ...] | None:
-    given = [schema["const"]] if "const" in schema else schema.get("enum", ())
-    is_of_text = bool(given) and all(isinstance(option, str) for option in given)
-    return tuple(given) if is_of_text else None
+def _keyed(session: Recorder, fn: str, *args: Any, type_: types.Type) -> Any:
+    return attempted(session, fn, *args, type_=type_, errors=("KeyError",))
 
 
 def resolved(schema: Any, root: Any) -> dict[str, Any]:

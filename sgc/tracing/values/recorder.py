@@ -17,7 +17,8 @@ class Recorder(Session):
     held: lists and dicts of the program's that are in abstract lists too, as they were then.
     known: of texts, beyond their types. met: what tools and maps return. images: values used as
     images. retired: streams that are published already. path: of a program that decides, else None.
-    facts: outcomes of tests on this path.
+    facts: outcomes of tests on this path. has_untyped: on it a value out of JSON was asked for its
+    type.
     """
 
     is_tracing = True
@@ -28,6 +29,7 @@ class Recorder(Session):
     retired: set[int]
     path: Any
     facts: Any
+    has_untyped: bool = False
 
     @abstractmethod
     def marker(self, symbol: Symbol) -> str:
@@ -36,6 +38,10 @@ class Recorder(Session):
     @abstractmethod
     def symbol_of(self, number: int) -> Symbol:
         """The symbol that a marker's number stands for."""
+
+    @abstractmethod
+    def seen(self, value: Any) -> Any:
+        """A value out of JSON that the program reads: None where that is decided."""
 
     @abstractmethod
     def is_made(self, symbol: Symbol) -> bool:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import product
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, Protocol
 
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import Lit, Node
@@ -29,10 +29,21 @@ MAX_OPTIONS = 64
 MAX_SAMPLES = 4096
 
 
+class Shape(Protocol):
+    """What is known of a list or of a value out of JSON; equal ones say the same."""
+
+    def view(self, value: Any) -> Any:
+        """A value out of JSON as what it is."""
+
+    def item(self, item: Any) -> Any:
+        """An item of a list, with what is known of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """options: all the texts it may be. is_int, is_float: Python's int() or float() takes it.
-    json_schema: of the JSON it is, if it can be read. min_items: of a list.
+    json_schema: of the JSON it is, if it can be read. min_items: of a list. shape: of a list or a
+    value out of JSON, for `known_json.py`.
     """
 
     options: tuple[str, ...] | None = None
@@ -40,6 +51,7 @@ class Known:
     is_float: bool = False
     json_schema: str | None = None
     min_items: int = 0
+    shape: Shape | None = None
 
 
 def is_textual(type_: Type) -> bool:

@@ -1,0 +1,141 @@
+"""Whether an argument is the data that its annotation says: a JSON schema of few words, kept in the
+compiled program as its guard of kind "argument", so that a file without source checks it too.
+
+A type is Python's own and no subclass of it: True is no int, a defaultdict no dict. A whole number
+is a float too, as annotations have it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sgc.ir.graph import Graph
+
+KIND = "argument"  # of a guard: its value is the schema
+MAX_NESTING = 100  # of data within data, as `guards.py` has it
+_MAX_SHOWN = 60
+_NAMES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (float, int),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_ANY = tuple(dict.fromkeys(of for types in _NAMES.values() for of in types))
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A part of an argument that is not what it must be. at: how to reach it, `[1]['content']`."""
+
+    at: str
+    expected: str
+    found: str
+
+
+def schemas_of(graph: Graph) -> dict[str, Any]:
+    """The schemas of a program's arguments that have one, by name."""
+    return {g.name: parsed(g.value) for g in graph.guards if g.kind == KIND}
+
+
+@lru_cache(maxsize=256)
+def parsed(schema: str) -> Any:
+    """A schema that is data of ours; nobody may change what this gives."""
+    return json.loads(schema)
+
+
+def problem(name: str, value: Any, schema: Any) -> str:
+    """What is wrong with an argument, for a user; empty for nothing."""
+    found = misfit(value, schema)
+    if found is None:
+        return ""
+    whole = f"argument {name!r} must be {shown(schema)}"
+    if not found.at and found.expected == shown(schema):
+        return f"{whole}, found {found.found}"
+    return f"{whole}: {name}{found.at} must be {found.expected}, found {found.found}"
+
+
+def misfit(value: Any, schema: Any, at: str = "", depth: int = 0) -> Misfit | None:
+    """The first part of a value that its schema does not take."""
+    if depth > MAX_NESTING:
+        return Misfit(at, f"nested at most {MAX_NESTING} levels deep", "more")
+    arms = schema.get("anyOf")
+    if arms is not None:
+        found = [misfit(value, arm, at, depth + 1) for arm in arms]
+        fits = any(each is None for each in found)
+        deeper = next((each for each in found if each is not None and each.at != at), None)
+        return None if fits else deeper or _misfit(at, schema, value)
+    if not _is_of(value, schema):
+        return _misfit(at, schema, value)
+    if type(value) is dict:
+        return _in_dict(value, schema, at, depth)
+    if type(value) is list:
+        items = schema.get("items", {})
+        parts = ((item, items, f"{at}[{n}]") for n, item in enumerate(value))
+        return _first(parts, depth)
+    return None
+
+
+def _is_of(value: Any, schema: Any) -> bool:
+    of = schema.get("type")
+    if type(value) not in (_ANY if of is None else _NAMES[of]):
+        return False
+    return "enum" not in schema or value in schema["enum"]
+
+
+def _in_dict(value: dict[Any, Any], schema: Any, at: str, depth: int) -> Misfit | None:
+    key = next((key for key in value if type(key) is not str), None)
+    if key is not None:
+        return Misfit(at, "a dict whose keys are texts", f"the key {_cut(repr(key))}")
+    missing = next((name for name in schema.get("required", ()) if name not in value), None)
+    if missing is not None:
+        return Misfit(at, f"a dict with the key {missing!r}", _described(value))
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+    parts = ((v, properties.get(k, others), f"{at}[{_cut(repr(k))}]") for k, v in value.items())
+    return _first(parts, depth)
+
+
+def _first(parts: Iterable[tuple[Any, Any, str]], depth: int) -> Misfit | None:
+    found = (misfit(value, schema, at, depth + 1) for value, schema, at in parts)
+    return next((each for each in found if each is not None), None)
+
+
+def _misfit(at: str, schema: Any, value: Any) -> Misfit:
+    return Misfit(at, shown(schema), _described(value))
+
+
+def _described(value: Any) -> str:
+    return "None" if value is None else f"{type(value).__name__} {_cut(repr(value))}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def shown(schema: Any) -> str:
+    """A schema as the annotation that one would write for it."""
+    if "enum" in schema:
+        return " or ".join(map(repr, schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(map(shown, schema["anyOf"]))
+    of = schema.get("type")
+    if of == "array":
+        return f"list[{shown(schema['items'])}]" if schema.get("items") else "list"
+    if of == "object":
+        return _shown_dict(schema)
+    return {None: "JSON data", "null": "None"}.get(of) or _NAMES[of][0].__name__
+
+
+def _shown_dict(schema: Any) -> str:
+    if schema.get("properties"):
+        return _cut(
+            "{" + ", ".join(f"{k}: {shown(v)}" for k, v in schema["properties"].items()) + "}"
+        )
+    others = schema.get("additionalProperties")
+    return f"dict[str, {shown(others)}]" if others else "dict"

@@ -1,0 +1,166 @@
+"""What an annotation, or a value, says of data: a JSON schema, and the type of it in a program.
+
+The words of these schemas are those that `argument_shapes.py` checks. Annotations that say more or
+other things than JSON has (a set, a class of the user's, keys that are no texts) have none: such an
+argument's value must be known when compiling.
+"""
+
+from __future__ import annotations
+
+import types as python_types
+import typing
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+from sgc.ir import types
+from sgc.ir.types import Type
+
+Schema = dict[str, Any]
+
+MAX_DEPTH = 8  # of what is told of data within data; below, it is any
+MAX_KEYS = 64  # of dicts whose keys are told one by one
+
+_SCALARS: Mapping[Any, str] = {
+    str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null",
+}  # fmt: skip
+_TYPES: Mapping[str | None, Type] = {
+    "string": types.TEXT, "integer": types.INT, "number": types.FLOAT, "boolean": types.BOOL,
+}  # fmt: skip
+_DICTS = (dict, Mapping, MutableMapping)
+_LISTS = (list, Sequence, MutableSequence)
+_UNIONS = (typing.Union, python_types.UnionType)
+_PART_OF_TYPED_DICT = (typing.Required, typing.NotRequired)
+
+
+def type_of(schema: Schema) -> Type:
+    """The type that data of a schema has in a program."""
+    if "enum" in schema:
+        return types.choice_of(tuple(schema["enum"]))
+    if schema.get("type") == "array":
+        item = type_of(schema.get("items", {}))
+        # Which text of a few an item is, its schema says: lists of texts are one type.
+        return types.list_of(types.TEXT if item.kind is types.Kind.CHOICE else item)
+    return _TYPES.get(schema.get("type"), types.JSON)
+
+
+def is_told(schema: Schema) -> bool:
+    """Whether a schema says more of data than its type does."""
+    if schema.get("type") == "array":
+        return is_told(schema.get("items", {}))
+    return type_of(schema).kind in (types.Kind.JSON, types.Kind.CHOICE)
+
+
+# -- annotations --------------------------------------------------------------------------------
+
+
+def of_annotation(annotation: Any, depth: int = 0) -> Schema | None:
+    """What an annotation says of JSON data; None for what is none."""
+    if depth > MAX_DEPTH or annotation in (Any, object):
+        return {}
+    if isinstance(annotation, type | python_types.NoneType) and annotation in _SCALARS:
+        return {"type": _SCALARS[annotation]}
+    if annotation is None:
+        return {"type": "null"}
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in _PART_OF_TYPED_DICT or origin is typing.Annotated:
+        return of_annotation(args[0], depth)
+    if typing.is_typeddict(annotation):
+        return _of_typed_dict(annotation, depth)
+    read = next((read for of, read in _READERS if (origin or annotation) in of), None)
+    return read(args, depth) if read is not None else None
+
+
+def _of_dict(args: tuple[Any, ...], depth: int) -> Schema | None:
+    key, value = args or (str, Any)
+    inner = of_annotation(value, depth + 1)
+    if key is not str or inner is None:
+        return None
+    return {"type": "object"} | ({"additionalProperties": inner} if inner else {})
+
+
+def _of_list(args: tuple[Any, ...], depth: int) -> Schema | None:
+    inner = of_annotation(args[0], depth + 1) if args else {}
+    return None if inner is None else {"type": "array"} | ({"items": inner} if inner else {})
+
+
+def _of_literal(args: tuple[Any, ...], depth: int) -> Schema | None:
+    return {"type": "string", "enum": [*args]} if all(type(each) is str for each in args) else None
+
+
+def _of_union(args: tuple[Any, ...], depth: int) -> Schema | None:
+    arms = [of_annotation(each, depth + 1) for each in args]
+    if None in arms:
+        return None
+    return {} if {} in arms else {"anyOf": arms}
+
+
+def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
+    try:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+    except (NameError, TypeError):
+        return None
+    parts = {name: of_annotation(hint, depth + 1) for name, hint in hints.items()}
+    if None in parts.values():
+        return None
+    required = [name for name, hint in hints.items() if _is_required(annotation, name, hint)]
+    return {"type": "object", "properties": parts, "required": required}
+
+
+def _is_required(annotation: Any, name: str, hint: Any) -> bool:
+    """Whether a key must be there; of annotations that are texts the class itself does not know."""
+    if typing.get_origin(hint) in _PART_OF_TYPED_DICT:
+        return typing.get_origin(hint) is typing.Required
+    return name in annotation.__required_keys__
+
+
+_READERS: tuple[tuple[tuple[Any, ...], Callable[[tuple[Any, ...], int], Schema | None]], ...] = (
+    (_DICTS, _of_dict),
+    (_LISTS, _of_list),
+    ((typing.Literal,), _of_literal),
+    (_UNIONS, _of_union),
+)
+
+
+# -- values -------------------------------------------------------------------------------------
+
+
+def of_value(value: Any, depth: int = 0) -> Schema | None:
+    """What a value says of data like it: parts that are alike are told once; None for no data."""
+    of = _SCALARS.get(type(value))
+    if of is not None:
+        return {"type": of}
+    if depth > MAX_DEPTH:
+        return {}
+    if type(value) is list:
+        inner = _of_all(value, depth)
+        return None if inner is None else {"type": "array"} | ({"items": inner} if inner else {})
+    if type(value) is dict and all(type(key) is str for key in value):
+        return _of_value_dict(value, depth)
+    return None
+
+
+def _of_value_dict(value: dict[str, Any], depth: int) -> Schema | None:
+    """Dicts of one type of values are alike whatever their keys are; others by their keys."""
+    parts = {key: of_value(each, depth + 1) for key, each in value.items()}
+    if None in parts.values():
+        return None
+    first = next(iter(parts.values()), {})
+    if first and all(each == first for each in parts.values()):
+        return {"type": "object", "additionalProperties": first}
+    if not first or len(parts) > MAX_KEYS:
+        return {"type": "object"}
+    return {"type": "object", "properties": dict(sorted(parts.items())), "required": sorted(parts)}
+
+
+def _of_all(values: list[Any], depth: int) -> Schema | None:
+    """What is true of all items: {} where they differ."""
+    first: Schema | None = {}
+    for n, value in enumerate(values):
+        found = of_value(value, depth + 1)
+        if found is None:
+            return None
+        if n == 0:
+            first = found
+        elif found != first:
+            first = {}
+    return first

@@ -1,0 +1,120 @@
+"""Arguments that a trace is checked with: of the parameters' types, and of their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from sgc.ir.graph import Graph, Lit, Node
+from sgc.ir.types import Kind, Type
+from sgc.runtime.executor.interface.argument_shapes import schemas_of
+from sgc.tracing.checking.rounds import MAX_REPLY, Round
+
+IMAGES = (b"\x89PNG\r\n\x1a\n first", b"\xff\xd8\xff second")
+MAX_KEYS = 16
+MAX_DEPTH = 4
+_KEYED = ("item", "get", "has")
+
+
+class Arguments:
+    """The arguments of each round of one check."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._params = [param.value for param in graph.params]
+        self._schemas = schemas_of(graph)
+        self._keys = tuple(dict.fromkeys(_keys(graph)))[:MAX_KEYS]
+
+    def of(self, number: int, each: Round) -> dict[str, Any]:
+        found = {}
+        for index, param in enumerate(self._params):
+            if param.name in self._schemas:
+                data = _Data(Random(f"{number}/{index}"), self._keys, each, number % 3 == 0)
+                found[param.name] = data.of(self._schemas[param.name])
+            else:
+                found[param.name] = _argument(param.type, index, number, each)
+        return found
+
+
+def _keys(graph: Graph) -> Iterator[str]:
+    """The texts that the program looks up in data."""
+    for node in graph.all_nodes():
+        args = node.get("args") if node.op in ("compute", "attempt") else ()
+        if isinstance(args, tuple) and len(args) > 1 and _fn(node) in _KEYED:
+            key = args[1]
+            if isinstance(key, Lit) and type(key.value) is str:
+                yield key.value
+
+
+def _fn(node: Node) -> Any:
+    fn = node.get("fn")
+    return fn.value if isinstance(fn, Lit) else None
+
+
+def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
+    if type_.kind is Kind.INT:
+        return (3, 1, 17)[(index + number) % 3]
+    if type_.kind is Kind.FLOAT:
+        return (0.5, 0.0, 1.0)[(index + number) % 3]
+    if type_.kind is Kind.BOOL:
+        return (index + number) % 2 == 0
+    if type_.kind is Kind.MEDIA:
+        return IMAGES[(index + number) % len(IMAGES)]
+    if type_.kind is Kind.LIST:
+        assert type_.item is not None
+        n_items = (index + number) % 4
+        return [_argument(type_.item, index + i, number, each) for i in range(n_items)]
+    return each.text(index)
+
+
+class _Data:
+    """Draws data of schemas. keys: what dicts have; is_whole: they have all of them."""
+
+    def __init__(self, random: Random, keys: tuple[str, ...], each: Round, is_whole: bool) -> None:
+        self._random, self._keys, self._each, self._is_whole = random, keys, each, is_whole
+
+    def of(self, schema: Any, depth: int = 0) -> Any:
+        if "enum" in schema:
+            return self._random.choice(schema["enum"])
+        if "anyOf" in schema:
+            return self.of(self._random.choice(schema["anyOf"]), depth)
+        of = schema.get("type") or self._any_type(depth)
+        if of == "object":
+            return self._dict(schema, depth)
+        if of == "array":
+            n_items = self._random.choice((2, 3) if self._is_whole else (0, 1, 2, 3))
+            return [self.of(schema.get("items", {}), depth + 1) for _ in range(n_items)]
+        return self._scalar(of)
+
+    def _any_type(self, depth: int) -> str:
+        kinds = ["string"] * 6 + ["integer", "number", "boolean", "null"]
+        if depth < MAX_DEPTH:
+            kinds += ["object"] * (4 if self._keys and not depth else 1) + ["array"]
+        return self._random.choice(kinds)
+
+    def _dict(self, schema: Any, depth: int) -> dict[str, Any]:
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        found = {
+            key: self.of(inner, depth + 1)
+            for key, inner in properties.items()
+            if key in required or self._is_whole or self._random.random() < 0.5
+        }
+        others = schema.get("additionalProperties", {})
+        if properties or depth > MAX_DEPTH:
+            return found
+        keys = [key for key in self._keys if self._is_whole or self._random.random() < 0.8]
+        keys += [self._text() for _ in range(self._random.randrange(3))]
+        return {key: self.of(others, depth + 1) for key in keys}
+
+    def _text(self) -> str:
+        """A text that is part of others, and so not of the longest."""
+        return self._each.text(self._random.randrange(64))[:MAX_REPLY]
+
+    def _scalar(self, of: str) -> Any:
+        if of == "integer":
+            return self._random.choice((3, 1, 17, 0, -2))
+        if of == "number":
+            return self._random.choice((0.5, 0.0, 1.0, 2))
+        if of == "boolean":
+            return self._random.random() < 0.5
+        return None if of == "null" else self._text()

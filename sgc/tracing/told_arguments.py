@@ -1,0 +1,37 @@
+"""What is known of a program's arguments before they are given, since each run checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sgc.ir.graph import Guard
+from sgc.lang.definition import Definition
+from sgc.runtime.executor.interface.argument_shapes import KIND
+from sgc.tracing.callees import Wanted
+from sgc.tracing.values.abstract_json import refuse_patterns
+from sgc.tracing.values.known_json import argument
+
+if TYPE_CHECKING:
+    from sgc.lang.signature import Parameter
+
+
+def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
+    """The schemas of arguments: not of the annotation where another says what the argument is, as
+    a caller that maps the function does.
+    """
+    by_annotation = {p.name: p.schema for p in free if p.name not in wanted.types}
+    found = {p.name: wanted.schemas.get(p.name) or by_annotation.get(p.name, "") for p in free}
+    return {name: schema for name, schema in found.items() if schema}
+
+
+def guards_of(schemas: Mapping[str, str]) -> tuple[Guard, ...]:
+    return tuple(Guard(KIND, name, schema) for name, schema in schemas.items())
+
+
+def told(
+    function: Definition, arguments: Mapping[str, Any], schemas: Mapping[str, str]
+) -> dict[str, Any]:
+    """The arguments, with what is known of them; those of JSON no pattern may look into."""
+    refuse_patterns(function.python.__code__, [arguments[name] for name in schemas])
+    return {**arguments, **{n: argument(arguments[n], schema) for n, schema in schemas.items()}}
