@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import Style, make_marker
@@ -32,6 +32,7 @@ from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.maps import MapRecorder, map_traced
 from sgc.tracing.overlays.namespace import Overlays
+from sgc.tracing.paths.blame import blamed
 from sgc.tracing.paths.explore import (
     HasDecisions,
     NamesAsked,
@@ -289,6 +290,10 @@ class TraceSession(MapRecorder):
             self._numbers[symbol.name] = len(self._symbols)
             self._symbols.append(symbol)
         return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name], self.style)
+
+    def blamed(self, traceback: TracebackType | None) -> set[str]:
+        """The symbols that the operation was given which stopped the trace."""
+        return blamed(self, self._made, traceback)
 
     def seen(self, value: Any) -> Any:
         return seen(value)

@@ -183,7 +183,7 @@ class _Trace:
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
-                needed = exploration.widened() - kept
+                needed = exploration.needed() - kept
                 if not needed:
                     raise
                 # Their very values are needed there: loops that they are in are not closed, which
@@ -292,6 +292,8 @@ class _Trace:
                 _run_body(self.function, session, given, self._schemas)
                 _refuse_changed(self._bound, given)
         except TraceStop as stopped:
+            if session.path is not None:
+                session.path.exploration.blamed = session.blamed(stopped.__traceback__)
             raise (session.stopped or stopped).error from None
         except Exception:
             if session.stopped is not None:

@@ -189,6 +189,7 @@ class Exploration:
         self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
         self.path: Path | None = None  # of the run that is going on
+        self.blamed: set[str] = set()  # symbols that a trace was stopped for
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))
@@ -285,11 +286,15 @@ class Exploration:
         self.left.clear()
         return None
 
-    def widened(self) -> set[str]:
-        """The labels of the leaves that the run going on was made to forget."""
+    def needed(self) -> set[str]:
+        """The labels of the leaves that the run was made to forget, and stopped for; of all that it
+        was made to forget, where none of them is to blame.
+        """
         segments = () if self.path is None else self.path.segments
         widened = (segment.widened for segment in segments if segment.widened is not None)
-        return {leaf.label for each in widened for _, _, leaf in each.leaves}
+        labels = {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
+        blamed = {label for name, label in labels.items() if name in self.blamed}
+        return (blamed - self.kept) or set(labels.values())
 
     def spent(self) -> str:
         """What of the budget is used up, if it is."""

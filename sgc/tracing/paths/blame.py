@@ -1,0 +1,52 @@
+"""Which values a trace was stopped for: those that the operation which stopped it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+from sgc.core.markers import has_marker
+from sgc.core.symbols import Symbol
+from sgc.ir.graph import operand_refs
+from sgc.tracing.values.abstract_list import AbstractList
+from sgc.tracing.values.abstract_number import AbstractNumber
+from sgc.tracing.values.computing import pieces_of
+from sgc.tracing.values.naming import Made
+from sgc.tracing.values.recorder import Recorder
+
+MAX_SYMBOLS = 10_000
+
+
+def blamed(
+    session: Recorder, made: Mapping[str, Made], traceback: TracebackType | None
+) -> set[str]:
+    """The symbols that an operation was given, and those that they were made from."""
+    found: set[str] = set()
+    queue = list(_given(session, traceback))
+    while queue and len(found) < MAX_SYMBOLS:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            fields = made.get(name, ("", {}))[1]
+            queue += [ref for operand in fields.values() for ref in operand_refs(operand)]
+    return found
+
+
+def _given(session: Recorder, traceback: TracebackType | None) -> Iterator[str]:
+    """The symbols in the variables of our frames below the program's own."""
+    values: list[Any] = []
+    while traceback is not None:
+        frame = traceback.tb_frame
+        is_ours = str(frame.f_globals.get("__name__", "")).startswith("sgc.")
+        values = [*values, *frame.f_locals.values()] if is_ours else []
+        traceback = traceback.tb_next
+    for value in values:
+        if isinstance(value, str):
+            if has_marker(str.__str__(value)):
+                pieces = pieces_of(str.__str__(value))
+                yield from (session.symbol_of(p).name for p in pieces if isinstance(p, int))
+        elif isinstance(value, Symbol):
+            yield value.name
+        elif isinstance(value, (AbstractNumber, AbstractList)):
+            yield value.symbol.name
