@@ -12,14 +12,14 @@ from types import FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sgc.core.markers import Style, make_marker
-from sgc.core.places import own_texts, user_loc, user_loc_of
+from sgc.core.places import own_texts, user_loc
 from sgc.core.session import Stream
 from sgc.core.symbols import Symbol
 from sgc.core.watching import unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
-from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
+from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
 from sgc.ir.types import Kind
@@ -27,10 +27,10 @@ from sgc.lang.definition import Definition
 from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
-from sgc.tracing.code.frames import Opaque
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.convert.in_place import InPlace, Unconverted
-from sgc.tracing.maps import MapRecorder, map_traced
+from sgc.tracing.maps import map_traced
+from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.blame import blamed
 from sgc.tracing.paths.explore import (
@@ -38,13 +38,9 @@ from sgc.tracing.paths.explore import (
     NamesAsked,
     Path,
     PathEnd,
-    Widened,
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
-from sgc.tracing.paths.leaves import Place, is_iterated
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
-from sgc.tracing.paths.snapshot import Snapshot, Widening
-from sgc.tracing.paths.snapshot_reader import Reader
 from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.values.abstract import (
     INTERPRET,
@@ -59,7 +55,7 @@ from sgc.tracing.values.abstract import (
     stop,
 )
 from sgc.tracing.values.abstract_json import seen
-from sgc.tracing.values.abstract_list import frozen, refuse_changed
+from sgc.tracing.values.abstract_list import refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -73,7 +69,6 @@ if TYPE_CHECKING:
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
-WIDENED = "widened"  # in place of an op
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
 ) | {"slice"}
@@ -81,7 +76,7 @@ MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
 
-class TraceSession(MapRecorder):
+class TraceSession(Merging):
     """Collects nodes; what the program reads of them is abstract."""
 
     def __init__(
@@ -121,7 +116,7 @@ class TraceSession(MapRecorder):
         self.met: list[Symbol] = []  # what tools and maps give
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
-        self._made: dict[str, Made] = {}
+        self.made: dict[str, Made] = {}
         self._tests: dict[str, Fact] = {}
 
     def take(self, node: Node) -> None:
@@ -170,7 +165,7 @@ class TraceSession(MapRecorder):
 
     def meet(self, frame: FrameType) -> None:
         if self.in_place is not None and self.in_place.needs(frame):
-            self._end(Unconverted(frame.f_globals))
+            self.end(Unconverted(frame.f_globals))
 
     def read(self, symbol: Symbol) -> Any:
         return abstract(symbol, self)
@@ -250,7 +245,7 @@ class TraceSession(MapRecorder):
         wanted = Wanted(function, types_of, bound, self.stack.heal, turns)
         found = self.callees.find(wanted)
         if found is None:
-            self._end(Unmet(wanted))
+            self.end(Unmet(wanted))
         return found
 
     def note_unknown(self, number: int, name: str) -> None:
@@ -258,12 +253,12 @@ class TraceSession(MapRecorder):
         assert self.callees is not None
         callee = self.callees.number(number)
         if callee.is_cut:
-            self._end(Unmet(callee.wanted, name))
+            self.end(Unmet(callee.wanted, name))
 
     def refuse_handled(self, name: str) -> None:
         """Stops where the program handles what a mapped call may raise."""
         if self.path is None:
-            self._end(HasDecisions())  # who handles what is known only there
+            self.end(HasDecisions())  # who handles what is known only there
         if self.loops is not None and self.loops.is_caught():
             stop(
                 f"an error that {name} may raise in sgc.map is handled by the program",
@@ -293,13 +288,13 @@ class TraceSession(MapRecorder):
 
     def blamed(self, traceback: TracebackType | None) -> set[str]:
         """The symbols that the operation was given which stopped the trace."""
-        return blamed(self, self._made, traceback)
+        return blamed(self, self.made, traceback)
 
     def seen(self, value: Any) -> Any:
         return seen(value)
 
     def is_made(self, symbol: Symbol) -> bool:
-        op, fields = self._made.get(symbol.name, ("", {}))
+        op, fields = self.made.get(symbol.name, ("", {}))
         fn = fields.get("fn")
         return op in (WIDENED, "list") or (isinstance(fn, Lit) and fn.value in MAKES_LISTS)
 
@@ -331,7 +326,7 @@ class TraceSession(MapRecorder):
 
     def name_of(self, symbol: Symbol) -> str:
         """A value in the user's own words, for messages."""
-        return symbol.name if self.is_parameter(symbol.name) else name_of(symbol.name, self._made)
+        return symbol.name if self.is_parameter(symbol.name) else name_of(symbol.name, self.made)
 
     # -- functions and decisions --------------------------------------------------------
 
@@ -384,7 +379,7 @@ class TraceSession(MapRecorder):
                 "`or`; what can fail, such as int(x), is no predicate; or " + INTERPRET,
             )
         if self.path is None:
-            self._end(HasDecisions())
+            self.end(HasDecisions())
         self._refuse_ended()
         fact = self._tests.get(test.name, ("is", (("ref", test.name),)))
         known: bool | None = self.facts.outcome(fact, self._options)
@@ -394,7 +389,7 @@ class TraceSession(MapRecorder):
         was_fresh = self.path.is_fresh
         answer = self.path.answer(test, user_loc() if was_fresh else None)
         if answer is None:
-            self._end(PathEnd())
+            self.end(PathEnd())
         self.facts[fact] = answer
         if self.path.is_fresh and not was_fresh:
             self.retired = self.path.retired()
@@ -424,7 +419,7 @@ class TraceSession(MapRecorder):
         type_ = self._types.get(name)
         return domain(Symbol(name, type_), self) if type_ is not None else None
 
-    def _end(self, error: BaseException) -> NoReturn:
+    def end(self, error: BaseException) -> NoReturn:
         """Ends this run of the program; a handler of its own that swallows it changes nothing."""
         self.ended = error
         raise error
@@ -444,110 +439,14 @@ class TraceSession(MapRecorder):
         try:
             self.path.exploration.ask(names)
         except NamesAsked as asked:
-            self._end(asked)
-
-    # -- merging --------------------------------------------------------------------------
-
-    def at_statement(self, frames: list[FrameType]) -> None:
-        """A statement begins: goes on alone, or ends where another run goes on."""
-        if self.ended is not None or self.is_over or self.path is None or self.loops is None:
-            return
-        if not self.path.exploration.is_merging:
-            return
-        if self.is_testing:  # what the join has so far is in no frame of the user's
-            return
-        if self.path.is_fresh:
-            self._reach(frames, None, user_loc_of(frames[0]))
-        elif self.loops.n_events in self.path.widened:
-            widened = self.path.widened[self.loops.n_events]
-            self.retired = set(widened.retired)
-            reader = Reader(self)
-            if widened.leaves:
-                reader.read(frames, self.loops)
-            self._apply(widened, reader.places)
-
-    def _reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
-        assert self.path is not None
-        assert self.loops is not None
-        try:
-            reader = Reader(self)
-            snapshot = reader.read(frames, self.loops, last)
-        except Opaque:
-            return
-        with self.located(loc):
-            self._retire(snapshot.dead)
-        wider = self.path.widening(snapshot)
-        if wider is None or self._is_iterated(snapshot, reader, wider[1]):
-            if self.path.reach(snapshot, loc):
-                refuse_changed(self.held)
-                self._end(PathEnd())
-            return
-        narrow, widening, view = wider
-        widened = self._widen(reader, snapshot, widening)
-        snapshot = Reader(self).read(frames, self.loops, last)
-        self.path.replace(narrow, snapshot, view, widened, loc)
-
-    def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
-        """Whether a loop goes over a list that would be widened; from now on it is kept."""
-        assert self.path is not None
-        for number, _ in widening.leaves:
-            leaf, place = snapshot.leaves[number], reader.places[number][0]
-            if leaf.is_list and leaf.data is not None and is_iterated(place.value):
-                self.path.exploration.keep(leaf.label)
-                return True
-        return False
-
-    def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:
-        """Takes names for maybe not set, leaves for any of their types, and forgets facts."""
-        assert self.loops is not None
-        names, leaves = [], []
-        for unsure in widening.names:
-            symbol = Symbol(self.namer.fresh(unsure.name or "v"), unsure.type)
-            names.append((self.states.index(reader.states[unsure.number]), symbol, unsure))
-        for number, type_ in widening.leaves:
-            symbol = Symbol(self.namer.fresh(reader.places[number][0].name), type_)
-            leaves.append((number, symbol, snapshot.leaves[number]))
-        widened = Widened(
-            self.loops.n_events, tuple(names), tuple(leaves), widening.facts,
-            frozenset(self.retired),
-        )  # fmt: skip
-        self._apply(widened, reader.places)
-        return widened
-
-    def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
-        for number, symbol, leaf in widened.leaves:
-            self.note_type(symbol)
-            op = WIDENED if leaf.is_own else ""
-            self._made[symbol.name] = (op, {"name": Lit(places[number][0].name)})
-            before, value = places[number][0].value, abstract(symbol, self)
-            if any(each is before for each, _ in self.held):
-                self.held.append((value, frozen(value)))
-            for place in places[number]:
-                place.put(value)
-        for number, symbol, unsure in widened.names:
-            self.note_type(symbol)
-            self._made[symbol.name] = ("", {"name": Lit(unsure.name or "")})
-            if unsure.known is not None:
-                self.known[symbol.name] = unsure.known
-            self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
-        self.facts = Facts(widened.facts)
-
-    def _retire(self, dead: tuple[int, ...]) -> None:
-        """Publishes the streams that nothing in the program reaches any more."""
-        assert self.path is not None
-        self.path.is_publishing = True
-        for number in dead:
-            self.publish(self.states[number])
-        self.path.is_publishing = False
-        self.retired.update(dead)
-        self.path.retire(dead)
+            self.end(asked)
 
     def finish(self, ret_value: Any) -> None:
         refuse_changed(self.held)
         if self.path is not None:
             self._refuse_ended()
             if self.path.is_fresh and self.path.exploration.is_merging:
-                self._reach([], self.returned(ret_value), None)
+                self.reach([], self.returned(ret_value), None)
             self.states = [s for n, s in enumerate(self.states) if n not in self.retired]
         super().finish(ret_value)
 
@@ -635,7 +534,7 @@ class TraceSession(MapRecorder):
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
         """What a node tells of later ones: which test it makes, who called whom."""
         for symbol in symbols:
-            self._made[symbol.name] = (op, fields)
+            self.made[symbol.name] = (op, fields)
         self._tell_caller(op, fields)
         if op in ("tool", "map"):
             self.met += symbols[:1]

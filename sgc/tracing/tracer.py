@@ -28,7 +28,6 @@ from sgc.tracing.code.opcodes import refuse_unlisted
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.paths.assemble import assemble
 from sgc.tracing.paths.explore import (
-    Branch,
     Budget,
     Exploration,
     HasDecisions,
@@ -36,10 +35,9 @@ from sgc.tracing.paths.explore import (
     Path,
     PathEnd,
     Report,
-    Stop,
-    Unexplored,
 )
 from sgc.tracing.paths.loops import Fault, Loops
+from sgc.tracing.paths.segments import Branch, Stop, Unexplored
 from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told

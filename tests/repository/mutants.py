@@ -235,7 +235,29 @@ TRACING = (
          "is_back = False\n                self.current.end = Goto("),
         ("is_back = segment in self.segments\n                self.current.end = self.exploration",
          "is_back = False\n                self.current.end = self.exploration"),
+        ("if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):",
+         "if mapped is None:"),
+    ),
+    *_of(
+        "sgc/tracing/paths/segments.py", TRACED,
         ("for target in targets(queue.pop()):", "for target in targets(queue.pop())[:1]:"),
+    ),
+    *_of(
+        "sgc/tracing/paths/leaves.py", TRACED,
+        ("return type(one) is type(other) and one == other and repr(one) == repr(other)",
+         "return one == other"),
+    ),
+    *_of(
+        "sgc/tracing/merging.py", TRACED,
+        ("if leaf.is_list and leaf.data is not None and is_iterated(place.value):", "if False:"),
+    ),
+    *_of(
+        "sgc/tracing/values/abstract_list.py", TRACED,
+        ("if frozen(value) != before:", "if False:"),
+    ),
+    *_of(
+        "sgc/tracing/operators/calls.py", CONVERTED,
+        ("return function if carries(function) else guarded(function)", "return function"),
     ),
     *_of(
         "sgc/tracing/paths/assemble.py", TRACED,

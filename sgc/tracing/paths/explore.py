@@ -10,19 +10,28 @@ cost twenty runs. Repeating a run must build the same nodes, which is checked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from sgc.core.symbols import Namer, Symbol
 from sgc.errors import TraceError
 from sgc.ir.graph import Loc, Node, Ref
-from sgc.tracing.paths.leaves import Cast, Items, Leaf, Text, operand_of
+from sgc.tracing.paths.leaves import Cast, Items, Text, operand_of
+from sgc.tracing.paths.segments import (
+    Branch,
+    Goto,
+    Segment,
+    Stop,
+    Unexplored,
+    Widened,
+    reached_from,
+    slots_of,
+    views,
+)
 from sgc.tracing.paths.snapshot import (
     Mapped,
     Shape,
     Snapshot,
-    Unsure,
     View,
     Widening,
     match,
@@ -75,92 +84,6 @@ class Report:
     pruned: tuple[str, ...] = ()
     deopt: str = ""
     unmerged: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Widened:
-    """What a run was made to forget at a statement, so that it goes on for another too.
-
-    names: variables with the number of their stream, and the symbols that stand for them. leaves:
-    their numbers, the symbols that stand for them, and what they were.
-    """
-
-    n_events: int  # lines before
-    names: tuple[tuple[int, Symbol, Unsure], ...]
-    leaves: tuple[tuple[int, Symbol, Leaf], ...]
-    facts: Mapping[Any, bool]
-    retired: frozenset[int]  # streams that were published before
-
-    def given(self) -> Mapped:
-        """What its symbols are to the run that it was made of."""
-        found: Mapped = {symbol.name: unsure.given for _, symbol, unsure in self.names}
-        return found | {symbol.name: leaf.given(symbol.type) for _, symbol, leaf in self.leaves}
-
-
-@dataclass(slots=True)
-class Segment:
-    """Nodes in a row. end: how it goes on; published: streams that nothing reaches any more."""
-
-    number: int
-    nodes: list[Node] = field(default_factory=list)
-    published: list[Node] = field(default_factory=list)
-    retired: tuple[int, ...] = ()
-    snapshot: Snapshot | None = None
-    end: Goto | Branch | Stop | None = None
-    widened: Widened | None = None  # what the run was made to forget before it
-    instead: Goto | None = None  # where all who come here go, since a wider one was begun
-
-    @property
-    def way(self) -> Goto | Branch | Stop | None:
-        """How it goes on; past segments that others are gone to instead of."""
-        return self.end.resolved() if isinstance(self.end, Goto) else self.end
-
-
-@dataclass(frozen=True, slots=True)
-class Goto:
-    """Goes on with a segment. mapped: what stands for its symbols, names and literals alone; None:
-    they themselves.
-    """
-
-    target: Segment
-    mapped: Mapped | None = None
-    is_back: bool = False
-    loc: Loc | None = None
-
-    def resolved(self) -> Goto:
-        """Where it leads in the end."""
-        way = self
-        while way.target.instead is not None:
-            following, before = way.target.instead, way.mapped or {}
-            assert following.mapped is not None
-            mapped = {
-                name: before.get(given, given) if isinstance(given, str) else given
-                for name, given in following.mapped.items()
-            }
-            way = Goto(following.target, mapped, way.is_back, way.loc)
-        return way
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    test: Symbol
-    then: Segment
-    orelse: Segment
-    loc: Loc | None
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """The last node is a terminator."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unexplored:
-    """An arm that no run has taken yet: the segments and answers that lead to it."""
-
-    segments: tuple[Segment, ...]
-    answers: tuple[bool, ...]
-    arm: Segment
 
 
 class Exploration:
@@ -234,7 +157,7 @@ class Exploration:
         way = self.lead(wide, mapped, False, loc)
         if way.mapped is None:  # the bridge is gone to with all that the narrow one was given
             way.target.snapshot = narrow.snapshot
-            slots = _slots(narrow.snapshot)
+            slots = slots_of(narrow.snapshot)
             way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
         narrow.instead = way
         self.points[narrow.snapshot.whole.shape].remove(narrow)
@@ -494,36 +417,3 @@ class Path:
     def stop(self) -> None:
         """The last node ends the program."""
         self.current.end = Stop()
-
-
-def views(snapshot: Snapshot) -> tuple[View, ...]:
-    """In which a state may be widened."""
-    if not snapshot.leaves:
-        return ()
-    has_lists = any(leaf.is_list for leaf in snapshot.leaves)
-    return (View.ITEMS, View.LISTS) if has_lists else (View.ITEMS,)
-
-
-def _slots(snapshot: Snapshot) -> list[Symbol]:
-    """The symbols that a state holds."""
-    parts = (part for names in snapshot.names for part in names.values())
-    return [slot for part in (snapshot.whole, *parts) for slot in part.slots]
-
-
-def targets(segment: Segment) -> tuple[Segment, ...]:
-    """The segments that one goes on with."""
-    way = segment.way
-    if isinstance(way, Branch):
-        return way.then, way.orelse
-    return (way.target,) if isinstance(way, Goto) else ()
-
-
-def reached_from(entry: Segment) -> dict[int, Segment]:
-    """The segments that a run can come to, by number."""
-    reached, queue = {entry.number: entry}, [entry]
-    while queue:
-        for target in targets(queue.pop()):
-            if target.number not in reached:
-                reached[target.number] = target
-                queue.append(target)
-    return reached

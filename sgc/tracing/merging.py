@@ -1,0 +1,142 @@
+"""Where ways come to a statement: they go on alone, as one, or as a wider one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+from sgc.core.places import user_loc_of
+from sgc.core.symbols import Symbol
+from sgc.ir.graph import Lit, Loc
+from sgc.tracing.code.frames import Opaque
+from sgc.tracing.maps import MapRecorder
+from sgc.tracing.paths.explore import Path, PathEnd
+from sgc.tracing.paths.facts import Facts
+from sgc.tracing.paths.leaves import Place, is_iterated
+from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.segments import Widened
+from sgc.tracing.paths.snapshot import Snapshot, Widening
+from sgc.tracing.paths.snapshot_reader import Reader
+from sgc.tracing.values.abstract import abstract
+from sgc.tracing.values.abstract_list import frozen, refuse_changed
+from sgc.tracing.values.naming import Made
+
+WIDENED = "widened"  # in place of an op
+
+
+class Merging(MapRecorder):
+    """A tracer's session whose ways merge.
+
+    path: of a program that decides; else it is a straight line. loops: those that the run is in.
+    ended: what ended it. is_testing: whether a join's predicate is being traced. made: the op and
+    fields that made each value.
+    """
+
+    path: Path | None
+    loops: Loops | None
+    ended: BaseException | None
+    is_testing: bool
+    made: dict[str, Made]
+
+    @abstractmethod
+    def note_type(self, symbol: Symbol) -> None: ...
+
+    @abstractmethod
+    def end(self, error: BaseException) -> NoReturn:
+        """Ends this run of the program; a handler of its own that swallows it changes nothing."""
+
+    def at_statement(self, frames: list[FrameType]) -> None:
+        """A statement begins: goes on alone, or ends where another run goes on."""
+        if self.ended is not None or self.is_over or self.path is None or self.loops is None:
+            return
+        if not self.path.exploration.is_merging:
+            return
+        if self.is_testing:  # what the join has so far is in no frame of the user's
+            return
+        if self.path.is_fresh:
+            self.reach(frames, None, user_loc_of(frames[0]))
+        elif self.loops.n_events in self.path.widened:
+            widened = self.path.widened[self.loops.n_events]
+            self.retired = set(widened.retired)
+            reader = Reader(self)
+            if widened.leaves:
+                reader.read(frames, self.loops)
+            self._apply(widened, reader.places)
+
+    def reach(self, frames: list[FrameType], last: Any, loc: Loc | None) -> None:
+        assert self.path is not None
+        assert self.loops is not None
+        try:
+            reader = Reader(self)
+            snapshot = reader.read(frames, self.loops, last)
+        except Opaque:
+            return
+        with self.located(loc):
+            self._retire(snapshot.dead)
+        wider = self.path.widening(snapshot)
+        if wider is None or self._is_iterated(snapshot, reader, wider[1]):
+            if self.path.reach(snapshot, loc):
+                refuse_changed(self.held)
+                self.end(PathEnd())
+            return
+        narrow, widening, view = wider
+        widened = self._widen(reader, snapshot, widening)
+        snapshot = Reader(self).read(frames, self.loops, last)
+        self.path.replace(narrow, snapshot, view, widened, loc)
+
+    def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
+        """Whether a loop goes over a list that would be widened; from now on it is kept."""
+        assert self.path is not None
+        for number, _ in widening.leaves:
+            leaf, place = snapshot.leaves[number], reader.places[number][0]
+            if leaf.is_list and leaf.data is not None and is_iterated(place.value):
+                self.path.exploration.keep(leaf.label)
+                return True
+        return False
+
+    def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:
+        """Takes names for maybe not set, leaves for any of their types, and forgets facts."""
+        assert self.loops is not None
+        names, leaves = [], []
+        for unsure in widening.names:
+            symbol = Symbol(self.namer.fresh(unsure.name or "v"), unsure.type)
+            names.append((self.states.index(reader.states[unsure.number]), symbol, unsure))
+        for number, type_ in widening.leaves:
+            symbol = Symbol(self.namer.fresh(reader.places[number][0].name), type_)
+            leaves.append((number, symbol, snapshot.leaves[number]))
+        widened = Widened(
+            self.loops.n_events, tuple(names), tuple(leaves), widening.facts,
+            frozenset(self.retired),
+        )  # fmt: skip
+        self._apply(widened, reader.places)
+        return widened
+
+    def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
+        for number, symbol, leaf in widened.leaves:
+            self.note_type(symbol)
+            op = WIDENED if leaf.is_own else ""
+            self.made[symbol.name] = (op, {"name": Lit(places[number][0].name)})
+            before, value = places[number][0].value, abstract(symbol, self)
+            if any(each is before for each, _ in self.held):
+                self.held.append((value, frozen(value)))
+            for place in places[number]:
+                place.put(value)
+        for number, symbol, unsure in widened.names:
+            self.note_type(symbol)
+            self.made[symbol.name] = ("", {"name": Lit(unsure.name or "")})
+            if unsure.known is not None:
+                self.known[symbol.name] = unsure.known
+            self.states[number].set_unsure(unsure.name, symbol, unsure.is_own)
+        self.facts = Facts(widened.facts)
+
+    def _retire(self, dead: tuple[int, ...]) -> None:
+        """Publishes the streams that nothing in the program reaches any more."""
+        assert self.path is not None
+        self.path.is_publishing = True
+        for number in dead:
+            self.publish(self.states[number])
+        self.path.is_publishing = False
+        self.retired.update(dead)
+        self.path.retire(dead)
