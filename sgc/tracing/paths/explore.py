@@ -230,7 +230,7 @@ class Exploration:
         assert narrow.snapshot is not None
         assert wide.snapshot is not None
         mapped = match(wide.snapshot, narrow.snapshot, view)
-        if mapped is None:
+        if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):
             return False
         way = self.lead(wide, mapped, False, loc)
         if way.mapped is None:  # the bridge is gone to with all that the narrow one was given
