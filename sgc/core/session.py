@@ -193,6 +193,10 @@ class Session(ABC):
         """Stops where a program that is being traced would start another run."""
         return None
 
+    def refuse_untyped(self, part: Any) -> None:
+        """Stops where a program that is being traced appends what may be a text, or not."""
+        return None
+
     def body(self, python: FunctionType) -> Callable[..., Any]:
         """What to call for a program's Python function."""
         if self.overlays is None:

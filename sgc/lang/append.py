@@ -35,6 +35,7 @@ def append(state: Stream, part: Any) -> None:
         return
     handler = _HANDLERS.get(type(part))
     if handler is None:
+        state.session.refuse_untyped(part)
         raise UsageError(
             f"only text and expressions can be appended, found {shown(part)}",
             where=here(),

@@ -48,6 +48,7 @@ from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.values.abstract import (
     INTERPRET,
     AbstractFlag,
+    AbstractJson,
     AbstractList,
     AbstractNumber,
     AbstractText,
@@ -143,6 +144,10 @@ class TraceSession(MapRecorder):
     def is_abstract(self, value: Any) -> bool:
         is_text = isinstance(value, AbstractText) or marked(value)
         return is_text or isinstance(value, (AbstractNumber, AbstractFlag, AbstractList))
+
+    def refuse_untyped(self, part: Any) -> None:
+        if isinstance(part, AbstractJson):
+            part.needs_type()
 
     def note_type(self, symbol: Symbol) -> None:
         self._types[symbol.name] = symbol.type

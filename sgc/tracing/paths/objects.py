@@ -35,13 +35,20 @@ def is_pythons(kind: type) -> bool:
     return kind.__basicsize__ <= object.__basicsize__ + n_slots * _POINTER
 
 
+def is_programs(kind: type) -> bool:
+    """Whether other values may be put into the objects of a class: those of the program, and loops
+    that the trace counts itself; the language's own are left as they are.
+    """
+    return not kind.__module__.startswith("sgc.") or kind.__module__.startswith("sgc.tracing.")
+
+
 def contents_of(kind: type) -> Iterator[tuple[str, Any]]:
     """The attributes of a class that is made in a function: what a program may have changed."""
     if "<locals>" not in kind.__qualname__ or issubclass(kind, Enum):
         return
     for name, item in vars(kind).items():
         is_special = name.startswith("__") and name.endswith("__")
-        if not is_special and isinstance(item, (*_DATA, FunctionType)) or _is_abstract(item):
+        if _is_abstract(item) or (not is_special and isinstance(item, (*_DATA, FunctionType))):
             yield name, item
 
 

@@ -30,7 +30,7 @@ from sgc.tracing.paths.leaves import (
     item_type,
 )
 from sgc.tracing.paths.loops import Loops
-from sgc.tracing.paths.objects import contents_of, is_pythons, names_of
+from sgc.tracing.paths.objects import contents_of, is_programs, is_pythons, names_of
 from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
 from sgc.tracing.values.abstract_json import AbstractJson
@@ -278,6 +278,8 @@ class Reader:
             type_ = value.symbol.type
         tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
         shape, symbols = tuple(self._tokens[n_tokens:]), tuple(self._slots[n_slots:])
+        if type(value) is list and data is None:
+            symbols = ()  # what it holds is widened by itself, never the list
         self._leaves[number] = Leaf(
             type_, symbols, place.label, tokens, slots, is_list=True, shape=shape, data=data,
             is_own=is_own,
@@ -410,13 +412,14 @@ class Reader:
             raise Opaque
         self._tokens.append("object")
         self._value(kind)
+        holder = value if is_programs(kind) else None
         for name in names_of(kind):
-            self._attribute(value, name)
+            self._attribute(value, name, holder)
         # Asked of `object` itself: an abstract value refuses what is not known of it.
         with contextlib.suppress(AttributeError):
             for name, item in object.__getattribute__(value, "__dict__").items():
                 self._tokens.append(name)
-                self._value(item, value, name)
+                self._value(item, holder, name)
 
     def _class(self, kind: type) -> None:
         """A class that the program has made, by its attributes; others it cannot change."""
@@ -425,11 +428,11 @@ class Reader:
             self._tokens.append(name)
             self._value(item, kind, name)
 
-    def _attribute(self, value: Any, name: str) -> None:
+    def _attribute(self, value: Any, name: str, holder: Any) -> None:
         with contextlib.suppress(AttributeError):
             item = object.__getattribute__(value, name)
             self._tokens.append(name)
-            self._value(item, value, name)
+            self._value(item, holder, name)
 
     def _state(self, state: ProgramState) -> None:
         """A stream: its present state and what it is; its variables are kept apart."""
