@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+import random_control_carried as carried
 import random_control_runs as runs
 import random_control_sums as sums
 import random_control_texts as texts
@@ -33,7 +34,7 @@ def test_random_programs_with_control_flow():
 
 def test_every_construct_is_drawn():
     drawn = {mark.kind for seed in range(N_DRAWN) for mark in Generator(seed).program().marks}
-    assert drawn == {*texts.KINDS, *sums.KINDS}
+    assert drawn == {*texts.KINDS, *sums.KINDS, *carried.KINDS}
 
 
 def test_a_run_that_reaches_its_bound_has_asked_as_the_interpreter():
@@ -55,5 +56,5 @@ def test_many_random_programs_with_control_flow():
     if tally.n_programs >= 1000:
         missing = runs.wanted_pairs() - set(tally.pairs)
         assert not missing, f"pairs never drawn: {sorted(missing)}"
-        idle = {*texts.KINDS, *sums.KINDS} - set(tally.mattered)
+        idle = {*texts.KINDS, *sums.KINDS, *carried.KINDS} - set(tally.mattered)
         assert not idle, f"never mattered: {sorted(idle)}"

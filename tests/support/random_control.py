@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
+import random_control_carried as carried
 import random_control_sums as sums
 import random_control_texts as texts
 from random_control_tree import Mark, Place, Statement, rendered
@@ -100,6 +101,8 @@ class Made:
             HEAD,
             "",
             texts.HEAD,
+            "",
+            carried.HEAD,
             "",
             "@sgc.function",
             'def called(t, word: str, depth: str = "d"):',
@@ -447,6 +450,19 @@ class Generator:
         made = Statement("gather", [each.head], blocks, [each.before], [use])
         return made, self.joined(place, place, within)
 
+    def carry(self, place: Place) -> tuple[Statement, Place]:
+        self.n_loops += 1
+        first, within = self.gen(replace(place, is_dynamic=True, is_loop=True))
+        x, name = f'{place.stream}["{within.sure[-1]}"]', f"b{self.n_names}"
+        each = carried.carrying(self.rng, name, x, place.stream, place.is_called)
+        self.drawn += [Mark(kind, written, "pass") for kind, written in each.kinds]
+        inner = [] if self.rng.random() < 0.6 else self.inner(within, "carry", 1)[0]
+        block = [first, Statement("update", each.turn), Statement("update", each.inside), *inner]
+        if self.rng.random() < 0.3:
+            block[1], block[2] = block[2], block[1]
+        made = Statement("carry", [each.head], [block], each.before, each.after)
+        return made, self.joined(place, place, within)
+
     def forever(self, place: Place) -> tuple[Statement, Place]:
         self.n_loops += 1
         first, within = self.gen(replace(place, is_dynamic=True, is_loop=True))
@@ -526,9 +542,9 @@ SIMPLE = {
 BLOCKS = {
     "when": 6, "when_else": 6, "chain": 2, "matched": 2, "turns": 3, "ranged": 2, "forever": 2,
     "until": 2, "items": 2, "fork": 3, "copy": 2, "scope": 2, "role": 2, "attempt": 3,
-    "gather": 4,
+    "gather": 4, "carry": 5,
 }  # fmt: skip
-LOOPS = ("turns", "ranged", "forever", "until", "items", "gather")
+LOOPS = ("turns", "ranged", "forever", "until", "items", "gather", "carry")
 ARMS = ("when", "when_else", "chain", "matched", "attempt")
 ENDS = ("give", "throw", "leave", "again")
 NOT_IN_ROLE = ("role", "fork", "copy")

@@ -1,0 +1,198 @@
+"""Statements that a random program may hold: loops that carry texts, numbers and lists from turn to
+turn, in variables, objects, dicts and lists; and what is read of them.
+
+`{t}` is where it is carried, `{n}` a name of its own, `{x}` a text of the turn, `{s}` the stream.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+HEAD = """\
+TABLE = {"yes": "Y", "no": "N", "": "E"}
+NUMBERS = {"yes": 1, "7": 7}
+MIXED = {"yes": 1, "no": "N", "": None}
+KNOWN = {"yes", "x,y"}
+ROWS = ["r0", "r1", "r2"]
+
+
+class Kept:
+    kind = "kept"
+
+    def __init__(self, v):
+        self.v = v
+
+    def change(self, v):
+        self.v = v
+
+
+def put(items, item):
+    items.append(item)
+    return len(items)
+"""
+
+# Lines that make it, and how it is written from then on.
+PLACES: tuple[tuple[str, str], ...] = (
+    ("{n} = {first}", "{n}"), ("{n} = {first}", "{n}"), ("{n} = {first}", "{n}"),
+    ("{n} = Kept({first})", "{n}.v"), ("{n} = {{'k': 0, 'v': {first}}}", "{n}['v']"),
+    ("{n} = [{first}, w]", "{n}[0]"), ('{n} = (Kept({first}), "z")', "{n}[0].v"),
+    ("{n} = {{'a': [{first}]}}", "{n}['a'][0]"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Carried:
+    """first: what it begins with; updates: what a turn does; shown: texts that tell of it; reads:
+    statements that do.
+    """
+
+    kind: str
+    first: tuple[str, ...]
+    updates: tuple[str, ...]
+    shown: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+
+
+CARRIED = (
+    Carried("carried text", ('""', '"a,"', "w"), (
+        "{t} += {x}", '{t} = {x}[:3] + "," + {t}', '{t} = f"{{{t}}}|"',
+        '{t} = {t}.replace("e", "")',
+        'if "e" in {x}:\n    {t} += "e"', '{t} = {x} or {t}', "{t} += str(len({t}))",
+    ), ("{t}", "{t}[-9:]", "str(len({t}))", '{t}.split(",")[-1]', '("L" if len({t}) > 5 else "S")'),
+        ('if {t} == "":\n    {s} += "none"', 'for y in {t}.split(",")[:3]:\n    {s} += y[:4]')),
+    Carried("carried number", ("0", "1", "n", "-3"), (
+        "{t} += 1", "{t} += len({x}[:4])", "{t} = {t} * 2 + 1", "{t} -= 2", "{t} = -{t}",
+        'if {x} == "no":\n    {t} = 0', "{t} = max({t}, len({x}))", "{t} = {t} // 2",
+    ), ("str({t})", 'f"{{{t}:03}}"', '"ab"[{t} % 2]', '("P" if {t} > 0 else "M")', "ROWS[{t} % 3]",
+        '"x" * ({t} % 4)', "str({t} in (0, 3))", "str(NUMBERS.get({t}))"),
+        ("try:\n    {s} += ROWS[{t}]\nexcept IndexError as error:\n    {s} += str(error)",
+         "if {t} == 3:\n    {s} += 'three'")),
+    Carried("carried float", ("0.0", "0.5", "-0.0"), (
+        "{t} += 0.5", "{t} = ({t} + len({x}[:4])) / 2", "{t} = {t} * -1", "{t} -= 1",
+    ), ("str({t})", 'f"{{{t}:.2f}}"', "str({t} > 1)", "str(int({t}))", "str(round({t}, 1))")),
+    Carried("carried bool", ("False", "True"), (
+        "{t} = not {t}", '{t} = {t} or {x} == "yes"', '{t} = {x} == "no" and {t}',
+        '{t} = "e" in {x}', 'if {x} == "no":\n    {t} = True',
+    ), ("str({t})", '("T" if {t} else "F")', "str({t} is True)", "str(1 + {t})", 'f"{{{t}}}"'),
+        ("if {t}:\n    {s} += 'so'",)),
+    Carried("carried list", ("[]", '["a"]', "[w, w]", "[[]][0]"), (
+        "{t}.append({x})", "{t}.append({x})", "{t} += [{x}, w]", "{t} = [*{t}, {x}]",
+        "{t}.extend([{x}, {x}[:2]])", "{t}.insert(0, {x})", "{t}.insert(1, {x})", "put({t}, {x})",
+        "{t}.append({x})\nif len({t}) > 3:\n    {t}.pop(0)", "if {t}:\n    {t}.pop()",
+        "{t}.append({x})\n{t}[0] = w", "{t}.append({x})\n{t}[-1] += '!'", "{t}.sort()",
+        "{t}.reverse()", 'if "no" in {t}:\n    {t}.remove("no")', "{t} = {t}[1:] + [{x}]",
+        "if {x} not in {t}:\n    {t}.append({x})", "{t}.append({x})\ndel {t}[0]", "{t}.clear()",
+        "{t} = [y for y in {t} if y != {x}]", "{t} = [y + 'k' for y in {t}][:4]",
+        "try:\n    {t}.append(str(int({x})))\nexcept ValueError:\n    {t}.append('bad')",
+        "{t} = sorted({t})", "{t} = {t} * 2\ndel {t}[4:]", "{s} += str({t}.pop())",
+        "if {t}:\n    {s} += {t}.pop(0)", "{t}.append({x})\n{t} = {t}[-2:]",
+    ), ('"/".join({t})', "str(len({t}))", '({t} or ["none"])[-1]', "str({t})", "str({t}[:2])",
+        "str({t}[::-1])", 'str("no" in {t})', 'str({t}.count("yes"))', "str({t} == [w])",
+        '"/".join([y for y in {t} if y != "no"])', 'str(any(y == "no" for y in {t}))',
+        'str(all(y for y in {t}))', "str(sum(len(y) for y in {t}))", "str([len(y) for y in {t}])",
+        'str([y[:2] + z[:2] for y in {t}[:3] for z in {t}[:2] if y != z])', '{t}[0]',
+        "str(sorted({t}))",
+        '",".join(y[:3] for y in {t} if "e" in y)', "str(not {t})", "str(max({t}, default='none'))",
+        'str([TABLE.get(y, "?") for y in {t}])', "str([[y] for y in {t}][:2])"),
+        ('for y in {t}:\n    {s} += y[:3]\n    if y == "no":\n        break',
+         'for y in {t}:\n    if y == "no" and len({t}) < 9:\n        {t}.append("k")\n'
+         "{s} += str({t})",
+         'for y in [*{t}]:\n    if y == "no":\n        {t}.remove(y)\n{s} += str({t})',
+         "for i, y in enumerate({t}):\n    {s} += f'{{i}}{{y[:2]}}'",
+         "for y, z in zip({t}, {t}[1:]):\n    {s} += str(y == z)",
+         "while {t}:\n    {s} += {t}.pop()[:2]\n    if len({t}) > 9:\n        break",
+         "for y in reversed({t}):\n    {s} += y[:2]",
+         "k = len({t})", "words = [*{t}]", "w = {t}[-1] if {t} else w")),
+    Carried("alias of a list", ("[]", '["a"]'), (
+        "{n}_keep = {t}\n{t}.append({x})", "{t}.append({x})\n{n}_keep = {t}",
+        "{n}_keep = [*{t}]\n{t}.append({x})", "{t} += [{x}]\n{n}_keep = {t}",
+        'if {x} == "no":\n    {n}_keep = {t}\n{t}.append({x})',
+        "{t}, {n}_keep = {n}_keep, {t}\n{t}.append({x})",
+        "{n}_keep.append({x})\n{t} = {n}_keep",
+        "{n}_keep.append({x})\nif {t} is not {n}_keep:\n    {t}.append(w)",
+        "{t} = {t} + [{x}]\n{n}_keep.append('k')",
+    ), ("str({t}) + str({n}_keep)", "str({t} is {n}_keep)", "str(len({n}_keep)) + str({t})")),
+    Carried("list of dicts", ("[]",), (
+        '{n}_d = {{"x": {x}}}\n{n}_d["n"] = len({t})\n{t}.append({n}_d)',
+        '{n}_d = {{"x": {x}, "n": 0}}\n{t}.append({n}_d)\n{n}_d["n"] += 1',
+        '{t}.append({{"x": {x}, "n": 1}})', '{t}.append({{"x": {x}, "n": 1}})\n{t}[-1]["n"] = 2',
+        '{t}.append({{"x": {x}, "n": len({t})}})\n{n}_d = {t}[-1]',
+    ), ("str({t})", 'str({t}[-1]["n"])', '{t}[0]["x"]', '"/".join([y["x"] for y in {t}])',
+        'str(sum(y["n"] for y in {t}))'),
+        ('for y in {t}:\n    {s} += y["x"][:3]', 'for y in {t}:\n    y["n"] = 5\n{s} += str({t})')),
+    Carried("list of lists", ("[]", "[[]]", '[["a"], []]'), (
+        "{t}.append([{x}])", "{t}.append([])", "if {t}:\n    {t}[-1].append({x})",
+        "{n}_d = [{x}]\n{t}.append({n}_d)\n{n}_d.append(w)", "{t}.append([{x}, str(len({t}))])",
+        "{t} = [[*y, {x}] for y in {t}][:3]",
+    ), ("str({t})", "str(len({t}))", "str([len(y) for y in {t}])",
+        "str([y for z in {t} for y in z])"),
+        ("for y in {t}:\n    for z in y:\n        {s} += z[:2]",)),
+    Carried("best or none", ("None",), (
+        "if {t} is None or len({x}) > len({t}):\n    {t} = {x}", "if {t} is None:\n    {t} = {x}",
+        'if {x} != "no":\n    {t} = {x}', "{t} = {t} or {x}",
+    ), ("str({t})", '({t} or "none")', 'str({t} is None)')),
+    Carried("count by key", ("{{}}", '{{"yes": 0, "no": 0}}'), (
+        '{n}_d = "yes" if {x} == "yes" else "no"\n{t}[{n}_d] = {t}.get({n}_d, 0) + 1',
+        '{t}["last"] = {x}', '{t}["n"] = {t}.get("n", 0) + 1',
+        'if {x} in {t}:\n    {t}["yes"] = 9', '{t}.setdefault("all", []).append({x})',
+    ), ("str({t})", "str(len({t}))", 'str({t}.get("yes"))', 'str("no" in {t})',
+        "str(sorted({t}))")),
+    Carried("look-up", ('""',), (
+        '{t} += TABLE.get({x}, "?")', '{t} += str({x} in TABLE)', '{t} += str({x} in KNOWN)',
+        "{t} += str(NUMBERS.get({x}, 0))", '{t} += str(MIXED.get({x}, 2.5))',
+        "try:\n    {t} += TABLE[{x}]\nexcept KeyError as error:\n    {t} += str(error)",
+        "{t} += ROWS[len({x}) % 3]", "if {x} in TABLE:\n    {t} += TABLE[{x}]",
+        'if {x} not in KNOWN:\n    {t} += "new"', "{t} += str({x}[:1] in ROWS)",
+        "try:\n    {t} += ROWS[len({x})]\nexcept LookupError as error:\n    {t} += str(error)",
+    ), ("{t}",)),
+)  # fmt: skip
+KINDS = tuple(each.kind for each in CARRIED)
+
+HEADS = (
+    "for i in range(3):", "for i in range(5):", "for i in range(8):", "for i in range(1, 8, 3):",
+    "for i in range(4, 0, -1):", "for i in range(0):", "for _ in sgc.turns(4):",
+    "for _ in range(n):",
+    'for _ in ("a", "b", "c", "d", "e"):', "while (k := k + 1) % 6:", "for i in [1, 2, 3, 4]:",
+)  # fmt: skip
+INSIDE = ("{s} += str(i)", 'if {x} == "no":\n    continue', 'if {x} == "yes":\n    break',
+          "pass", "pass", 'if i == 2:\n    {s} += "two"', "i = i * 2", "k = i")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """A loop as lines. kind, update: of each value that is carried."""
+
+    kinds: tuple[tuple[str, str], ...]
+    before: list[str]
+    head: str
+    turn: list[str]
+    inside: list[str]
+    after: list[str]
+
+
+def carrying(rng: random.Random, name: str, x: str, stream: str, is_called: bool) -> Carrying:
+    before, turn, after, kinds = ["i = 0"], [], [], []
+    qx = x.replace('"', "'")
+    for number in range(rng.choice([1, 1, 2, 3])):
+        each, own = rng.choice(CARRIED), f"{name}_{number}"
+        make, place = rng.choice(PLACES)
+        first = rng.choice(each.first).replace("{{", "{").replace("}}", "}")
+        given = {"t": place.format(n=own), "n": own, "x": x, "s": stream, "q": qx}
+        before.append(make.format(n=own, first="1" if is_called and first == "n" else first))
+        if each.kind == "alias of a list":
+            before.append(f"{own}_keep = []")
+        for update in rng.choices(each.updates, k=rng.choice([1, 1, 2, 3])):
+            lines = update.format(**given).split("\n")
+            turn += lines
+            kinds.append((each.kind, lines[-1].strip()))
+        if rng.random() < 0.3:
+            turn.append(f"{stream} += " + rng.choice(each.shown).format(**given))
+        if each.reads and rng.random() < 0.5:
+            after += rng.choice(each.reads).format(**given).split("\n")
+        after.append(f"{stream} += " + rng.choice(each.shown).format(**given))
+    head = rng.choice(HEADS)
+    if is_called and "range(n)" in head:
+        head = "for i in range(7):"
+    inside = rng.choice(INSIDE).format(s=stream, x=x).split("\n")
+    return Carrying(tuple(kinds), before, head, turn, inside, after)
