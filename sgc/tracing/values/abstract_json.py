@@ -198,14 +198,14 @@ class AbstractJson(AbstractList):
             return attempted(self.session, "concat", self, other)
         if isinstance(other, Expr):
             return self._in_sequence("", type(other).__name__) + other
-        return self._needs_type()
+        return self.needs_type()
 
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, str):
             return attempted(self.session, "concat", other, self)
         if isinstance(other, Expr):
             return other + self._in_sequence(type(other).__name__, "")
-        return self._needs_type()
+        return self.needs_type()
 
     def _in_sequence(self, before: str, after: str) -> Any:
         """The text that it is found to be, as a part of a sequence."""
@@ -219,19 +219,19 @@ class AbstractJson(AbstractList):
         if not name.startswith("__") and hasattr(str, name):
             return getattr(self.as_text(name), name)
         if any(hasattr(each, name) for each in NAMES):
-            self._needs_type()
+            self.needs_type()
         raise AttributeError(name)
 
-    def _needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
             f"{self.session.name_of(self.symbol)} is a value out of JSON, whose type is not known",
             hint="write int(v), float(v) or str(v) to calculate and compare; or " + INTERPRET,
         )
 
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _needs_type
-    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _needs_type
-    __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = __round__ = _needs_type
-    count = index = copy = _needs_type
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = needs_type
+    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __abs__ = needs_type
+    __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = __round__ = needs_type
+    count = index = copy = needs_type
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
@@ -243,7 +243,7 @@ class AbstractJson(AbstractList):
     pop = clear = sort = reverse = update = setdefault = popitem = _changed
 
     def __rmod__(self, template: Any) -> Any:
-        return template % (self,) if isinstance(template, str) else self._needs_type()
+        return template % (self,) if isinstance(template, str) else self.needs_type()
 
     def __hash__(self) -> int:
         stop(

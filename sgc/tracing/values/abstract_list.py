@@ -266,12 +266,12 @@ def _refuse_named(value: Any) -> None:
 
 
 def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
-    """Stops where what was put into an abstract list was changed since: there it stays the same."""
+    """Stops where what was put into an abstract list was changed since: there it is as it was."""
     for value, before in held:
         if frozen(value) != before:
+            kind = "dict" if type(value) is dict else "list"
             stop(
-                f"a {'dict' if type(value) is dict else 'list'} is changed after it was put into "
-                "a list known only at run time",
+                f"a {kind} is changed after it was put into a list known only at run time",
                 hint="put it there when it is finished; or " + INTERPRET,
             )
 
