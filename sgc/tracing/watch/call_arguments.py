@@ -12,11 +12,10 @@ from types import CodeType, FrameType
 from typing import Any
 
 from sgc.lang.state import ProgramState
+from sgc.tracing.code.opcodes import READS_LOCAL
 from sgc.tracing.values.abstract import is_abstract
 
-_WIDTH = 2  # bytes of an instruction
-_LOADS_LOCAL = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_CLOSURE"})
-_LOADS_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_LOADS = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_GLOBAL", "LOAD_NAME"})
 _SILENT = frozenset({"CACHE", "NOP", "PRECALL", "KW_NAMES", "RESUME", "EXTENDED_ARG"})
 
 
@@ -37,42 +36,36 @@ def _is_stream(value: Any) -> bool:
     return type(value) is ProgramState
 
 
+@lru_cache(maxsize=1024)
+def _instructions(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
+    found = list(dis.get_instructions(code))
+    return found, {each.offset: n for n, each in enumerate(found)}
+
+
 @lru_cache(maxsize=8192)
 def _loaded(code: CodeType, offset: int) -> tuple[str, ...]:
     """The names that are loaded for the arguments of a call; none for what is no call."""
-    raw = code.co_code
-    if offset < 0 or not dis.opname[raw[offset]].startswith("CALL"):
+    instructions, places = _instructions(code)
+    at = places.get(offset)
+    if at is None or not instructions[at].opname.startswith("CALL"):
         return ()
-    n_open, at = raw[offset + 1], offset - _WIDTH
+    call = instructions[at]
+    n_open = (call.arg or 0) + (call.opname == "CALL_KW")  # with the names of keywords
     names: list[str] = []
-    while n_open > 0 and at >= 0:
-        op, arg = raw[at], raw[at + 1]
-        name = dis.opname[op]
-        if name not in _SILENT:
-            n_open -= _effect(op, arg)
-            names += _name(code, name, arg)
-        at -= _WIDTH
+    for each in reversed(instructions[:at]):
+        if n_open <= 0:
+            break
+        if each.opname not in _SILENT:
+            n_open -= dis.stack_effect(each.opcode, each.arg, jump=False)
+            names += _names(each)
     return tuple(names)
 
 
-def _effect(op: int, arg: int) -> int:
-    """How many values an instruction leaves on the stack more than it found."""
-    return dis.stack_effect(op, arg if op >= dis.HAVE_ARGUMENT else None, jump=False)
-
-
-def _name(code: CodeType, op: str, arg: int) -> list[str]:
-    if op in _LOADS_GLOBAL:
-        index = arg >> 1 if op == "LOAD_GLOBAL" else arg
-        return [code.co_names[index]] if index < len(code.co_names) else []
-    if op == "LOAD_FAST" or op == "LOAD_FAST_CHECK":
-        return [code.co_varnames[arg]] if arg < len(code.co_varnames) else []
-    if op in _LOADS_LOCAL:
-        return _cell_name(code, arg)
-    return []
-
-
-def _cell_name(code: CodeType, arg: int) -> list[str]:
-    """The variable of a closure: cells that are arguments too are counted with the locals."""
-    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
-    names = (*code.co_varnames, *cells, *code.co_freevars)
-    return [names[arg]] if arg < len(names) else []
+def _names(instruction: dis.Instruction) -> list[str]:
+    """The variables that an instruction loads."""
+    found = instruction.argval
+    if instruction.opname in _LOADS:
+        return [found]
+    reads = READS_LOCAL.get(instruction.opname, ())
+    names = found if isinstance(found, tuple) else (found,) * len(reads)
+    return [name for name, is_read in zip(names, reads, strict=False) if is_read]
