@@ -103,11 +103,12 @@ _OURS = frozenset({
 
 def is_users(frame: FrameType) -> bool:
     """Whether a frame is of the user's code: not this package's, its libraries' or Python's own."""
-    return _is_of_users(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+    return is_of_users(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
 
 
 @lru_cache(maxsize=4096)  # asked for at every call of a program that is traced
-def _is_of_users(module: str, file: str) -> bool:
+def is_of_users(module: str, file: str) -> bool:
+    """Whether a module is of the user's code, by its name and its file."""
     root = module.partition(".")[0]
     if root in _OURS or root.startswith("namedtuple_"):  # named so by collections
         return False
@@ -120,7 +121,7 @@ def is_users_own(code: CodeType, names: Mapping[str, Any]) -> bool:
     names: its globals.
     """
     file = code.co_filename
-    return _SITE not in file and _is_of_users(names.get("__name__", ""), file)
+    return _SITE not in file and is_of_users(names.get("__name__", ""), file)
 
 
 MAX_OWN_TEXTS = 10_000

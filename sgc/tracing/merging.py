@@ -41,6 +41,10 @@ class Merging(MapRecorder):
     made: dict[str, Made]
 
     @abstractmethod
+    def refuse_changed_objects(self) -> None:
+        """Stops the trace if the program has changed an object outside itself."""
+
+    @abstractmethod
     def note_type(self, symbol: Symbol) -> None: ...
 
     @abstractmethod
@@ -79,6 +83,7 @@ class Merging(MapRecorder):
         if wider is None or self._is_iterated(snapshot, reader, wider[1]):
             if self.path.reach(snapshot, loc):
                 refuse_changed(self.held)
+                self.refuse_changed_objects()
                 self.end(PathEnd())
             return
         narrow, widening, view = wider

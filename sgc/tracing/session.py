@@ -149,6 +149,13 @@ class TraceSession(Merging):
         """Stops the trace if the program has changed data outside itself."""
         self._overlays.refuse_changes()
 
+    def refuse_changed_objects(self) -> None:
+        self._overlays.refuse_changed_objects()
+
+    def put_back(self) -> None:
+        """Undoes what the run has changed in objects outside of the program."""
+        self._overlays.put_back()
+
     def note(self, bound: Mapping[str, Any], function: Definition) -> None:
         """Texts of arguments that are fixed are values from outside all the same."""
         self._outside.note(bound, own_texts(function.python))

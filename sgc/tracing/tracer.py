@@ -283,6 +283,7 @@ class _Trace:
             self._run_watched(session, given)
         finally:
             sys.settrace(before)
+            session.put_back()
 
     def _run_watched(self, session: TraceSession, given: dict[str, Any]) -> None:
         try:

@@ -85,11 +85,11 @@ MANY_WAYS = """
 @sgc.function
 def program(s, q: str):
     s += q
-    kept = []
+    kept = ()
     for n in range(12):
         s += sgc.gen(f"x{n}", max_tokens=4)
         if s[f"x{n}"] == "keep":
-            kept.append(n)
+            kept = (kept, n)
     s += f" {kept}"
 """
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from control_flow import replying
 
 import sgc
+from sgc.errors import TraceError
 
 ARGS = Namespace(prefix="a", rows=[1, 2])
 
@@ -60,3 +62,52 @@ def test_one_with_an_object_in_it_is_not_data():
     ARGS.rows = object()
     assert reads("!", backend=replying(1, ["a"])).error() is not None
     assert "whose changes are not seen" in reads.explain()
+
+
+class Box:
+    items: ClassVar[list[str]] = []
+    total = 0
+
+    def __init__(self) -> None:
+        self.n, self.seen = 0, ["a"]
+
+
+BOX = Box()
+
+
+def _counts(s: Any) -> None:
+    BOX.n += 1
+
+
+def _names(s: Any) -> None:
+    BOX.name = s["x"]  # type: ignore[attr-defined]
+
+
+def _keeps(s: Any) -> None:
+    BOX.seen.append(s["x"])
+
+
+def _of_class(s: Any) -> None:
+    Box.total += 1
+
+
+def _shares(s: Any) -> None:
+    Box().items.append(s["x"])
+
+
+@pytest.mark.parametrize("change", [_counts, _names, _keeps, _of_class, _shares])
+@pytest.mark.parametrize("is_sure", [True, False])
+def test_objects_and_classes_of_a_module_are_not_changed(change: Any, is_sure: bool) -> None:
+    """What a trace would do to them a compiled program would not; and nothing of it stays."""
+
+    @sgc.function
+    def program(s, q: str):
+        for _ in sgc.turns(3):
+            s += q + sgc.gen("x", max_tokens=3)
+            if is_sure or s["x"] == "yes":
+                change(s)
+        s += f"{BOX.n} {Box.total}"
+
+    with pytest.raises(TraceError, match="an object outside of it"):
+        program.compile()
+    assert (vars(BOX), Box.items, Box.total) == ({"n": 0, "seen": ["a"]}, [], 0)

@@ -24,6 +24,7 @@ from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
 from sgc.tracing.overlays.modules import seeing
+from sgc.tracing.overlays.outside import Outside, is_watched
 from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.watch.ambient import AmbientRun, current_ambient
 from sgc.tracing.watch.guards import is_namespace, names_of, plain
@@ -75,6 +76,25 @@ class Overlays:
                         hint="return the value, or keep it in a variable of the stream; "
                         + INTERPRET,
                     )
+        self.refuse_changed_objects()
+
+    def refuse_changed_objects(self) -> None:
+        """Stops the trace if the program has changed an object or a class of a module."""
+        for overlay in self._by_globals.values():
+            for each in overlay.objects.values():
+                if each.is_changed:
+                    stop(
+                        f"the program changes {each.name!r}, an object outside of it; a compiled "
+                        "program would not",
+                        hint="make the object in the program, or keep the value in a variable of "
+                        "the stream; " + INTERPRET,
+                    )
+
+    def put_back(self) -> None:
+        """Undoes what a run of the trace has changed in objects outside of it."""
+        for overlay in self._by_globals.values():
+            for each in overlay.objects.values():
+                each.put_back()
 
 
 class _Overlay:
@@ -93,6 +113,7 @@ class _Overlay:
         self._keep: list[Any] = []  # ids are only unique among the living
         self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
         self._copied: dict[int, Any] = {}
+        self.objects: dict[int, Outside] = {}  # by identity
         self._globals.update(original)
         silent = {"print": print_nothing} if is_silent else {}
         held = {"__import__": ambient.imported} if ambient is not None else {}
@@ -166,6 +187,8 @@ class _Overlay:
     def _copy(self, name: str, value: Any) -> Any:
         """A copy of plain data, so that what a trace does to it is undone, and seen."""
         if type(value) not in (list, dict, set) and not is_namespace(value):
+            if id(value) not in self.objects and is_watched(value):
+                self.objects[id(value)] = Outside(name, value)
             return value
         if id(value) not in self._copied:
             before = plain(value)
