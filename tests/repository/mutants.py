@@ -147,6 +147,8 @@ VERIFIER = (
 )  # fmt: skip
 
 TRACED = "tests/tracing/test_tracing_parts.py"
+WIDENED = "tests/tracing/control_flow/test_widening.py tests/tracing/values/test_lists.py"
+READING = "tests/tracing/values/test_reading.py"
 TRACING = (
     *_of(
         "sgc/tracing/paths/facts.py", TRACED,
@@ -161,8 +163,6 @@ TRACING = (
         ("if any(found.get(start, start) != start for start in ours.starts):", "if False:"),
         ("if theirs.facts.get(_moved(fact, found)) is not is_true:", "if False:"),
         ("mine.type == other.type and found.setdefault", "found.setdefault"),
-        ("if type_ is None or other.label in kept or not (mine.is_movable and other.is_movable):",
-         "if type_ is None or other.label in kept:"),
         ("if not set(other_own) <= set(mine_own):", "if False:"),
     ),
     *_of(
@@ -248,15 +248,11 @@ TRACING = (
          "return one == other"),
     ),
     *_of(
-        "sgc/tracing/merging.py", TRACED,
-        ("if leaf.is_list and leaf.data is not None and is_iterated(place.value):", "if False:"),
-    ),
-    *_of(
-        "sgc/tracing/values/abstract_list.py", TRACED,
+        "sgc/tracing/values/abstract_list.py", WIDENED,
         ("if frozen(value) != before:", "if False:"),
     ),
     *_of(
-        "sgc/tracing/operators/calls.py", CONVERTED,
+        "sgc/tracing/operators/calls.py", READING,
         ("return function if carries(function) else guarded(function)", "return function"),
     ),
     *_of(

@@ -16,6 +16,7 @@ from sgc.ir.verify import verify
 from sgc.tracing.callees import Callees, Wanted, joined_type, narrowed
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.paths.facts import Facts, fact_of
+from sgc.tracing.paths.leaves import is_same
 from sgc.tracing.paths.snapshot import Part, Snapshot, match
 from sgc.tracing.tracer import trace
 
@@ -85,6 +86,12 @@ def test_what_began_before_stays_what_it_is() -> None:
 def test_what_is_set_on_a_stream_itself_is_no_trunks() -> None:
     assert match(snapshot(own=("v",)), snapshot()) == {}
     assert match(snapshot(), snapshot(own=("v",))) is None
+
+
+def test_values_that_print_alike_or_are_equal_are_told_apart() -> None:
+    assert is_same(0.5, 0.5)
+    for one, other in ((0.0, -0.0), (1, True), (1, 1.0), ("1", 1), (Lit(0.0), Lit(-0.0))):
+        assert not is_same(one, other)
 
 
 # -- bytecode --
