@@ -37,7 +37,7 @@ _SCOPES = (
 )  # fmt: skip
 # What uses a generator up, and cannot tell it from a list.
 _USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
-                      "Counter", "dict", "extend", "deque", "fsum", "mean", "median"})  # fmt: skip
+                      "Counter", "dict", "deque", "fsum", "mean", "median"})  # fmt: skip
 _DECIDES = {"any": True, "all": False}  # what an item has to be for it to end there
 
 
