@@ -106,6 +106,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "has": (lambda a, b: b in a, (data, texts)),
     "get": (lambda a, b, c: a.get(b, c), (data, texts, texts)),
     "keys": (lambda a: list(a.keys()), (data,)),
+    "values": (lambda a: list(a.values()), (data,)),
     "is_a": (
         lambda a, b: isinstance(a, {"dict": dict, "int": int, "str": str, "bool": bool}[b]),
         (data, st.sampled_from(["dict", "int", "str", "bool"])),

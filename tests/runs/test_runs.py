@@ -6,6 +6,7 @@ import asyncio
 import operator
 import threading
 import time
+from itertools import starmap
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_batch_compiles_nothing_that_the_trace_check_refuses(scripted):
     def program(s, q):
         s += (
             q
-            + (" known" if next(map(operator.contains, ["red, green"], [q])) else " unknown")
+            + (" known" if next(starmap(operator.contains, [("red, green", q)])) else " unknown")
             + sgc.gen("x")
         )
 
