@@ -215,7 +215,8 @@ def _text_of(index: int) -> Rule:
 _TO_SAME = (
     "strip", "lstrip", "rstrip", "removeprefix", "removesuffix", "partition", "rpartition",
     "split", "rsplit", "splitlines", "slice", "item", "unpack", "as", "keys", "values",
-    "json_loads", "pos", "abs", "floor", "ceil", "str", "without", "removed", "sorted", "smallest", "largest",
+    "json_loads", "pos", "abs", "floor", "ceil", "str",
+    "without", "removed", "sorted", "smallest", "largest",
 )  # fmt: skip
 _TO_NUMBER = (
     "add", "sub", "truediv", "floordiv", "mod", "divmod", "neg", "round", "int", "float", "bit_and",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from sgc.core.markers import has_marker
+from sgc.core.markers import split_markers
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import operand_refs
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractNumber
-from sgc.tracing.values.computing import pieces_of
 from sgc.tracing.values.naming import Made
 from sgc.tracing.values.recorder import Recorder
 
@@ -43,9 +43,9 @@ def _given(session: Recorder, traceback: TracebackType | None) -> Iterator[str]:
         traceback = traceback.tb_next
     for value in values:
         if isinstance(value, str):
-            if has_marker(str.__str__(value)):
-                pieces = pieces_of(str.__str__(value))
-                yield from (session.symbol_of(p).name for p in pieces if isinstance(p, int))
+            with contextlib.suppress(ValueError):  # a text that was cut: that may be why
+                numbers = [n for n in split_markers(str.__str__(value)) if isinstance(n, int)]
+                yield from (session.symbol_of(number).name for number in numbers)
         elif isinstance(value, Symbol):
             yield value.name
         elif isinstance(value, (AbstractNumber, AbstractList)):
