@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from sgc.core.markers import split_markers
+from sgc.core.stops import TraceStop
 from sgc.core.symbols import Symbol
 from sgc.ir.graph import operand_refs
 from sgc.tracing.values.abstract_list import AbstractList
@@ -43,7 +44,8 @@ def _given(session: Recorder, traceback: TracebackType | None) -> Iterator[str]:
         traceback = traceback.tb_next
     for value in values:
         if isinstance(value, str):
-            with contextlib.suppress(ValueError):  # a text that was cut: that may be why
+            # It may be a text that was cut, or one of another trace: that may be why it stopped.
+            with contextlib.suppress(ValueError, TraceStop):
                 numbers = [n for n in split_markers(str.__str__(value)) if isinstance(n, int)]
                 yield from (session.symbol_of(number).name for number in numbers)
         elif isinstance(value, Symbol):
