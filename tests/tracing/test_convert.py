@@ -346,6 +346,10 @@ def test_calls_are_taken_out_of_expressions_in_order():
         total = 1
         total += note(5) + sum(note(x) for x in xs)
         found.append(f"{n} {sum(note(x) for x in xs)} {n}")
+        found.append(1 > note(6) > note(7))
+        found.append(0 < note(8) < note(9))
+        found.append((note(0) and note(10)) or note(11))
+        found.append(note(12) if note(0) else note(13))
         return [*found, total, [note(x) + n for x in xs]]
 
     wanted = program([1, 2])

@@ -165,6 +165,9 @@ class _First:
             return node
         if isinstance(node, (ast.BoolOp, ast.IfExp)):
             self._conditional(node)
+        elif isinstance(node, ast.Compare):  # the rest of a chain may not be evaluated
+            node.left = self.visit(node.left)
+            node.comparators[0] = self.visit(node.comparators[0])
         elif isinstance(node, _IN_ORDER):
             self._in_order(node)
         self._saw(_Before.EFFECTS)
@@ -222,7 +225,7 @@ class _First:
 
 
 _IN_ORDER = (
-    ast.BinOp, ast.UnaryOp, ast.Compare, ast.JoinedStr, ast.FormattedValue, ast.Attribute,
+    ast.BinOp, ast.UnaryOp, ast.JoinedStr, ast.FormattedValue, ast.Attribute,
     ast.Subscript, ast.List, ast.Tuple, ast.Starred,
 )  # fmt: skip
 

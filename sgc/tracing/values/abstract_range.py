@@ -62,6 +62,11 @@ class Numbers(Loop):
         self._session, self._numbers = session, numbers
         self._index: Any = None
 
+    def __iter__(self) -> Iterator[Any]:
+        """Where ways cannot merge, in a block of a library's, they are Python's own."""
+        is_loop = is_for_of(sys._getframe(1))
+        return self._session.looped(self) if is_loop else iter(self._numbers)
+
     @property
     def index(self) -> Any:
         return self._index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import runpy
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from control_flow import outcome, replying
+from control_flow import agree, outcome, replying
 from tests_support import written
 
 import sgc
@@ -123,3 +124,18 @@ def test_what_python_refuses_is_refused_alike(wrong: str, made: Made):
         "    except (TypeError, ValueError) as error:\n        s += str(error)\n"
     )
     agree_on(function, "n")
+
+
+def test_a_range_in_a_block_of_a_librarys_and_in_a_handler():
+    @sgc.function
+    def program(s, q: str):
+        with contextlib.suppress(KeyError):
+            for i in range(2):
+                s += f"{i}" + sgc.gen("x", max_tokens=4)
+        try:
+            s += str(int(s["x"]))
+        except ValueError:
+            for i in range(3):
+                s += f"{i}?" + sgc.gen("y", max_tokens=4)
+
+    agree(program, ("1", "no"), q="x")
