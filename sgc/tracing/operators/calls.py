@@ -66,10 +66,10 @@ def callee(function: Any) -> Any:
 
 def _known(function: Any) -> Any:
     """A function or type of C's: one that knows abstract values, or is given none that it reads."""
-    found = KNOWING.get(function)
+    found = KNOWING.get(function) if type(function).__hash__ is not None else None
     if found is not None:
         return found
-    if function in _BY_NAME:
+    if any(function is each for each in _BY_NAME):
         return by_name(function)
     return function if carries(function) else guarded(function)
 

@@ -26,7 +26,6 @@ _CARRYING_BUILTINS = frozenset({
 })  # fmt: skip
 _NAMED = frozenset({"getattr", "hasattr", "setattr", "delattr"})  # by a text, their second argument
 _CARRYING_RECEIVERS = (list, tuple, dict, set, frozenset, str)
-_PYTHONS = 1 << 9  # the flag of classes that are made when the program runs
 _MAX_NESTED = 4
 
 
@@ -50,17 +49,24 @@ def carries(function: Any) -> bool:
 
 
 def _is_carrying_type(found: type) -> bool:
-    if found.__module__ == "builtins":
-        return found.__name__ in _CARRYING_BUILTINS or issubclass(found, BaseException)
-    return found.__module__ in _CARRYING_MODULES or not _is_of_c(found)
+    return _is_carrying(found) or not _is_of_c(found)
 
 
 def _is_of_c(found: type) -> bool:
-    """Whether C makes the objects of a class: not those of a class statement."""
-    if "__module__" in found.__dict__ and found.__flags__ & _PYTHONS:
-        return not any("__dict__" in base.__dict__ or "__slots__" in base.__dict__
-                       for base in found.__mro__[:-1])  # fmt: skip
-    return not found.__flags__ & _PYTHONS
+    """Whether C is given what its objects are made of, by itself or by a class that it is of."""
+    for name in ("__new__", "__init__"):
+        owner = next(base for base in found.__mro__ if name in vars(base))
+        if owner is not object:
+            if isinstance(vars(owner)[name], (FunctionType, staticmethod)):
+                return False  # what it calls is seen
+            return not _is_carrying(owner)
+    return False
+
+
+def _is_carrying(owner: type) -> bool:
+    if owner.__module__ == "builtins":
+        return owner.__name__ in _CARRYING_BUILTINS or issubclass(owner, BaseException)
+    return owner.__module__ in _CARRYING_MODULES
 
 
 def guarded(function: Any) -> FunctionType:

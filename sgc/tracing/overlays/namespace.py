@@ -24,7 +24,7 @@ from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
 from sgc.tracing.overlays.modules import seeing
-from sgc.tracing.overlays.outside import Outside, is_watched
+from sgc.tracing.overlays.outside import Outside, is_watched, written_by
 from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.watch.ambient import AmbientRun, current_ambient
 from sgc.tracing.watch.guards import is_namespace, names_of, plain
@@ -92,9 +92,11 @@ class Overlays:
 
     def put_back(self) -> None:
         """Undoes what a run of the trace has changed in objects outside of it."""
+        ran = [code for overlay in self._by_globals.values() for code in overlay.codes()]
+        written = frozenset().union(*map(written_by, ran))
         for overlay in self._by_globals.values():
             for each in overlay.objects.values():
-                each.put_back()
+                each.put_back(written)
 
 
 class _Overlay:
@@ -142,6 +144,10 @@ class _Overlay:
                     ours = value is self._original[name] and self._is_ours(value)
                     self._globals[name] = self._rebuild(value) if ours else self._copy(name, value)
         return rebuilt
+
+    def codes(self) -> list[types.CodeType]:
+        """Of the functions that are run over it."""
+        return [each.__code__ for each in self._keep if isinstance(each, types.FunctionType)]
 
     def _rebuild(self, function: types.FunctionType) -> Any:
         if id(function) in self._rebuilt:

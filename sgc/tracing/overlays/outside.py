@@ -1,20 +1,24 @@
 """Objects and classes of the user's modules, which a program that is traced must not change.
 
 Plain data is copied for a trace. An object has an identity that the program may ask for, so it
-stays: its attributes are looked at when a run of the trace ends, and put back.
+stays: its attributes are looked at when a run of the trace ends, and rid of what is the trace's.
 """
 
 from __future__ import annotations
 
+import dis
 import sys
-from copy import deepcopy
 from enum import Enum
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from sgc.core.places import is_of_users
+from sgc.tracing.values.abstract import AbstractList, AbstractNumber, AbstractText, marked
 from sgc.tracing.watch.guards import plain
 
-_DATA = (list, dict, set)
+_DATA = (list, dict, set, tuple)
+MAX_VALUES = 1000
 
 
 class Outside:
@@ -24,25 +28,36 @@ class Outside:
         self.name, self._value = name, value
         self._before = _attributes(value)
         self._seen = {key: _shown(item) for key, item in self._before.items()}
-        self._contents = {
-            key: deepcopy(item) for key, item in self._before.items() if type(item) in _DATA
-        }
 
     @property
     def is_changed(self) -> bool:
         now = _attributes(self._value)
         return {key: _shown(item) for key, item in now.items()} != self._seen
 
-    def put_back(self) -> None:
-        now = _attributes(self._value)
+    def put_back(self, written: frozenset[str]) -> None:
+        """Undoes what the trace did: what is its own, and attributes that the code it ran writes.
+        Others may be another thread's doing, and stay.
+        """
         change: Any = type(self._value)
-        for key in now.keys() - self._before.keys():
-            change.__delattr__(self._value, key)
-        for key, item in self._before.items():
-            if key not in now or now[key] is not item:
-                change.__setattr__(self._value, key, item)
-            if key in self._contents and _shown(item) != self._seen[key]:
-                _fill(item, deepcopy(self._contents[key]))
+        for key, item in _attributes(self._value).items():
+            is_other = key not in self._before or item is not self._before[key]
+            if _is_of_trace(item) or (is_other and key in written):
+                if key in self._before:
+                    change.__setattr__(self._value, key, self._before[key])
+                else:
+                    change.__delattr__(self._value, key)
+            elif type(item) is list:
+                item[:] = [each for each in item if not _is_of_trace(each)]
+            elif type(item) is dict:
+                for name in [name for name, each in item.items() if _is_of_trace(each)]:
+                    del item[name]
+
+
+@lru_cache(maxsize=4096)
+def written_by(code: CodeType) -> frozenset[str]:
+    """The attributes that a function writes."""
+    found = (each for each in dis.get_instructions(code) if each.opname == "STORE_ATTR")
+    return frozenset(each.argval for each in found)
 
 
 def is_watched(value: Any) -> bool:
@@ -65,11 +80,30 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> object:
-    """Equal for what is the same: data by its content, and others by what they are."""
-    found = plain(value) if type(value) in (*_DATA, tuple, str, int, float, bool) else None
+    """Equal for what is the same: small data by its content, and others by what they are."""
+    found = plain(value) if _is_small([value]) else None
     return id(value) if found is None else found
 
 
-def _fill(held: Any, contents: Any) -> None:
-    held.clear()
-    held.extend(contents) if isinstance(held, list) else held.update(contents)
+def _is_small(values: list[Any]) -> bool:
+    """Whether it is data of few values, which each run of a trace may look through."""
+    n_left = MAX_VALUES
+    while values:
+        value = values.pop()
+        n_left -= 1
+        if _is_of_trace(value):
+            return False
+        if isinstance(value, _DATA):
+            if len(value) > n_left:
+                return False
+            values += value
+            values += value.values() if isinstance(value, dict) else ()
+        elif isinstance(value, (str, bytes)):
+            n_left -= len(value) // 100
+        if n_left < 0:
+            return False
+    return True
+
+
+def _is_of_trace(value: Any) -> bool:
+    return marked(value) or isinstance(value, (AbstractText, AbstractNumber, AbstractList))

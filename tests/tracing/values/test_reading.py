@@ -21,10 +21,34 @@ class Item(pydantic.BaseModel):
     name: str
 
 
+class Money(decimal.Decimal):
+    """A class of the program's, whose objects C makes."""
+
+
+class Meta(type):
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+
+class Odd(metaclass=Meta):
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def test_a_class_that_cannot_be_hashed_is_called():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=2)
+        s += Odd(s["a"]).text
+
+    assert program.compile().graph.n_nodes > 3
+
+
 READ: list[Callable[[Any], Any]] = [
     datetime.date.fromisoformat,
     lambda text: datetime.datetime.strptime(text, "%Y"),
     decimal.Decimal,
+    Money,
     fractions.Fraction,
     uuid.UUID,
     ipaddress.ip_address,
