@@ -132,6 +132,7 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
 
 
 WORK_KEPT = 200_000
+MAX_KEPT = 4
 
 
 class _Trace:
@@ -181,7 +182,8 @@ class _Trace:
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
-                needed = exploration.needed() - kept
+                is_last = len(kept) >= MAX_KEPT  # else each of many would be found by itself
+                needed = (exploration.labels() if is_last else exploration.needed()) - kept
                 if not needed:
                     raise
                 # Their very values are needed there: loops that they are in are not closed, which

@@ -213,11 +213,19 @@ class Exploration:
         """The labels of the leaves that the run was made to forget, and stopped for; of all that it
         was made to forget, where none of them is to blame.
         """
+        blamed = {label for name, label in self._forgotten().items() if name in self.blamed}
+        return (blamed - self.kept) or self.labels()
+
+    def labels(self) -> set[str]:
+        """The labels of all leaves that any run was made to forget."""
+        widened = (each.widened for each in self.segments if each.widened is not None)
+        return {leaf.label for each in widened for _, _, leaf in each.leaves}
+
+    def _forgotten(self) -> dict[str, str]:
+        """The leaves that the run was made to forget, by the symbols that stand for them."""
         segments = () if self.path is None else self.path.segments
         widened = (segment.widened for segment in segments if segment.widened is not None)
-        labels = {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
-        blamed = {label for name, label in labels.items() if name in self.blamed}
-        return (blamed - self.kept) or set(labels.values())
+        return {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
 
     def spent(self) -> str:
         """What of the budget is used up, if it is."""
