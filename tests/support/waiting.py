@@ -7,6 +7,7 @@ little is measured in seconds of CPU, which other programs do not stretch.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -50,8 +51,15 @@ def cpu_s(pid: int) -> float:
 
 @contextmanager
 def cpu_below(seconds: float, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
-    """Fails if what is done inside costs more CPU, of this process or by another clock."""
+    """Fails if what is done inside costs more CPU, of this process or by another clock.
+
+    The garbage collector rests: what it costs depends on what other tests have left.
+    """
+    gc.disable()
     before = clock()
-    yield
+    try:
+        yield
+    finally:
+        gc.enable()
     used_s = clock() - before
     assert used_s < seconds, f"it took {used_s:.2f} s of CPU, of at most {seconds:g}"

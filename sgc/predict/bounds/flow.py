@@ -97,11 +97,13 @@ class Flow:
         """
         key = (blocks, barrier)
         if key not in self._parts:
-            inside = self._edges.subgraph(blocks).copy()
-            if barrier is not None:
-                inside.remove_edges_from(list(inside.out_edges(barrier)))
-            condensed = nx.condensation(inside)
-            found = [condensed.nodes[part]["members"] for part in nx.topological_sort(condensed)]
+            inside = nx.DiGraph()
+            inside.add_nodes_from(blocks)
+            for number in blocks - {barrier}:
+                following = self._edges.successors(number)
+                inside.add_edges_from((number, each) for each in following if each in blocks)
+            # They are found last first (Tarjan).
+            found = reversed(list(nx.strongly_connected_components(inside)))
             self._parts[key] = [(each, _is_loop(inside, each)) for each in found]
         return self._parts[key]
 
