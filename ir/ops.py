@@ -24,7 +24,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 8
+OP_TABLE_VERSION = 9
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -395,10 +395,11 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "record",
-        "Gathers values under keys; without keys, as a tuple.",
+        "Gathers values under keys; without keys, as a tuple, if there are any.",
         (
             _words("keys", default=()),
             _list("items", ANY_VALUE),
+            _static("is_tuple", Kind.BOOL, "where it is empty; else it is a dict", default=False),
         ),
         (Kind.JSON,),
         _PURE,
@@ -425,6 +426,27 @@ TABLE: tuple[OpSpec, ...] = (
         (Kind.BOOL, Kind.TEXT),
         _PURE,
         '%ok, %why = attempt "int" [%tip_1]',
+    ),
+    OpSpec(
+        "evaluate",
+        "Runs a small Python module (`ir/code.py`), which is data, on values; gives what its last "
+        "function returns. A failure is told by `outcome`.",
+        (
+            _static("code", Kind.TEXT, "the module's text"),
+            FieldSpec("args", ANY_VALUE, is_list=True, positional=True),
+            FieldSpec(
+                "changed",
+                frozenset({Kind.INT}),
+                default=(),
+                is_list=True,
+                static=True,
+                doc="the arguments that it gives changed, which nothing else may hold",
+            ),
+            _static("is_several", Kind.BOOL, "what it gives is a list of values", default=False),
+        ),
+        (None,),
+        _PURE,
+        '%n: json = evaluate "def f(text):\\n    return len(text)" [%tip_1]',
     ),
     OpSpec(
         "unset",
@@ -487,8 +509,8 @@ TABLE: tuple[OpSpec, ...] = (
     ),
     OpSpec(
         "outcome",
-        "Whether a tool's call succeeded; if not, what its error says, and the names of its class "
-        "and of all classes that this is derived from.",
+        "Whether a tool's call, or `evaluate`, succeeded; if not, what its error says, and the "
+        "names of its class and of all classes that this is derived from.",
         (FieldSpec("value", ANY_VALUE, positional=True, doc="of a call that catches"),),
         (Kind.BOOL, Kind.TEXT, Kind.TEXT, Kind.LIST),
         _PURE,

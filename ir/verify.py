@@ -22,6 +22,7 @@ Checked, in linear time, all breaches at once:
     R15 joins         a join takes no more children than there are; each item has an owner
     R16 calls         a map runs a program called before it and gives it all that it takes; called
                       programs keep every rule, hold no programs, and nest within bounds
+    R17 code          what is evaluated is of the subset of `ir/code.py`, and is given what it takes
 
 Not yet: that a list's items are of its item type; that method, role and sampling values are
 ones the executor knows (it says so when it runs); that a stream's name and path are those
@@ -60,6 +61,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("R14 tools", of_each_node(rules_node.tools)),
     ("R15 joins", of_each_node(rules_node.joins, "join_first", "winner_values")),
     (CALLS, of_each_node(rules_calls.maps)),
+    ("R17 code", of_each_node(rules_flow.code, "evaluate")),
 )
 SIZE_RULES: tuple[tuple[str, Rule], ...] = (
     ("R6 blocks", rules_graph.check_count),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sgc.ir.analysis.dependencies import successors
+from sgc.ir.code import CodeError, parse_code
 from sgc.ir.functions import FUNCTIONS, FunctionSpec
 from sgc.ir.graph import Lit, Node, Operand, Ref, Value
 from sgc.ir.rules.graph import Context
@@ -83,6 +84,20 @@ def functions(node: Node, context: Context) -> Iterator[str]:
         found = node.results[0].type
         if found.kind is not row.gives:
             yield f"{row.name} gives a {row.gives}, found type {shown_type(found)}"
+
+
+def code(node: Node, context: Context) -> Iterator[str]:
+    source, args = node.get("code"), node.get("args")
+    if not isinstance(source, Lit) or not isinstance(args, tuple):
+        return
+    try:
+        found = parse_code(str(source.value))
+    except CodeError as error:
+        yield f"its code is refused: {error.message}"
+        return
+    n_args = len(found.entry.args.args)
+    if len(args) != n_args:
+        yield f"its code takes {n_args} arguments, found {len(args)}"
 
 
 def _argument_messages(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgc.ir.graph import Graph
+from sgc.runtime.executor.functions.sharing import Sharing
 from sgc.runtime.executor.instance import Instance
 from sgc.runtime.executor.interface.arguments import bind_arguments
 from sgc.runtime.executor.interface.backend import Backend
@@ -36,7 +37,11 @@ async def run_graph(
     capabilities = await backend.capabilities()
     options = options or RunOptions()
     called = Called.of(graph)
-    context = Context.of(graph.name, backend, capabilities, options, on_text, row, called)
+    changes = any(node.op == "evaluate" and node.get("changed") for node in graph.all_nodes())
+    context = Context.of(
+        graph.name, backend, capabilities, options, on_text, row, called,
+        Sharing() if changes else None,
+    )  # fmt: skip
     run = Instance(context, values)
     try:
         if options.log is not None:

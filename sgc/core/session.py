@@ -322,8 +322,10 @@ class Session(ABC):
             type_ = types.list_of(_item_type(items))
             (symbol,) = self.emit("list", [("v", type_)], items=operands)
         else:
-            names = tuple(Lit(key) for key in keys)
-            (symbol,) = self.emit("record", [("v", types.JSON)], keys=names, items=operands)
+            fields: dict[str, Operand] = {"keys": tuple(map(Lit, keys)), "items": operands}
+            if items == ():
+                fields["is_tuple"] = Lit(True)
+            (symbol,) = self.emit("record", [("v", types.JSON)], **fields)
         return Ref(symbol.name)
 
     # -- calls and the end --------------------------------------------------------------

@@ -250,7 +250,8 @@ def _record(node: Node, values: Mapping[str, Any]) -> Any:
     keys, items = _value(node.get("keys"), values), _value(node.get("items"), values)
     if items is UNKNOWN:
         return UNKNOWN
-    return dict(zip(keys, items, strict=True)) if keys or not items else items
+    is_dict = keys or not (items or node.get("is_tuple") == Lit(True))
+    return dict(zip(keys, items, strict=True)) if is_dict else items
 
 
 _VALUES: Mapping[str, Callable[[Node, Mapping[str, Any]], Any]] = {

@@ -42,6 +42,8 @@ from sgc.tracing.paths.explore import (
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
 from sgc.tracing.paths.tool_failures import raise_failed
+from sgc.tracing.pieces.choose import chosen, now_at
+from sgc.tracing.pieces.made import Pieced, Sites
 from sgc.tracing.values.abstract import (
     INTERPRET,
     AbstractFlag,
@@ -56,6 +58,7 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_list import refuse_changed
+from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -71,7 +74,8 @@ if TYPE_CHECKING:
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
-) | {"slice"}
+) | {"slice", "json_loads"}
+WORK_LOOKED = 100_000  # steps of exploring in which code is looked for
 MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
@@ -85,8 +89,10 @@ class TraceSession(Merging):
         parameters: Iterable[str] = (),
         is_strict: bool = False,
         is_silent: bool = False,
+        sites: Sites | None = None,
     ) -> None:
         super().__init__(program)
+        self.sites = sites or Sites()  # what becomes code that is data
         self.is_strict = is_strict  # what a compiled run would not do, such as printing, stops
         self._outside = OutsideTexts()
         self.nodes: list[Node] = []
@@ -95,7 +101,7 @@ class TraceSession(Merging):
         self._symbols: list[Symbol] = []
         self._parameters = frozenset(parameters)
         self._numbers: dict[str, int] = {}
-        self._overlays = Overlays(is_silent)
+        self._overlays = Overlays(is_silent, sites=self.sites)
         self.style = Style.SHORT  # of its markers
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
         self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
@@ -169,6 +175,9 @@ class TraceSession(Merging):
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
         return self._overlays.entered(function)
+
+    def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
+        return self._overlays.originals(names)
 
     def meet(self, frame: FrameType) -> None:
         if self.in_place is not None and self.in_place.needs(frame):
@@ -302,8 +311,15 @@ class TraceSession(Merging):
 
     def is_made(self, symbol: Symbol) -> bool:
         op, fields = self.made.get(symbol.name, ("", {}))
-        fn = fields.get("fn")
-        return op in (WIDENED, "list") or (isinstance(fn, Lit) and fn.value in MAKES_LISTS)
+        fn, args = fields.get("fn"), fields.get("args")
+        if op in (WIDENED, "list", "evaluate", "tool"):
+            return True
+        if not isinstance(fn, Lit):
+            return False
+        if fn.value == "item" and isinstance(args, tuple) and isinstance(args[0], Ref):
+            whole, its = self.made.get(args[0].name, ("", {}))
+            return whole == "evaluate" and its.get("is_several") == Lit(True)
+        return fn.value in MAKES_LISTS
 
     def is_parameter(self, name: str) -> bool:
         return name in self._parameters
@@ -348,6 +364,12 @@ class TraceSession(Merging):
         operands = tuple(self.operand(arg) for arg in args)
         (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
         return symbol
+
+    def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
+        operands = tuple(map(self.operand, args))
+        (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
+        self.raise_failed(value)
+        return abstract(value, self)
 
     def attempt(self, fn: str, *args: Any) -> Any:
         """None where the function would succeed on this path, else the error's abstract message.
@@ -394,6 +416,8 @@ class TraceSession(Merging):
             self.note_pruned(self.name_of(test))
             return known
         was_fresh = self.path.is_fresh
+        if was_fresh and self.sites.is_looking:
+            self._look_for_pieces()
         answer = self.path.answer(test, user_loc() if was_fresh else None)
         if answer is None:
             self.end(PathEnd())
@@ -403,6 +427,19 @@ class TraceSession(Merging):
             watch_now()
         return answer
 
+    def _look_for_pieces(self) -> None:
+        """Where exploring takes too long, data that is decided on becomes code, if it can."""
+        places = [*now_at(self.root)]
+        key = tuple((frame.f_code, offset) for frame, offset in places)
+        if key not in self.sites.seen:
+            self.sites.seen.add(key)
+            piece = chosen(self, places)
+            if piece is not None:
+                self.sites.waiting[piece.key] = piece
+        is_over = self.path is not None and self.path.exploration.work > WORK_LOOKED
+        if is_over and self.sites.take_waiting():
+            self.end(Pieced())
+
     def counted(self, n: Any) -> Iterator[Any]:
         return self.looped(counted(self, n))
 
@@ -410,6 +447,10 @@ class TraceSession(Merging):
         """`sep.join(items)` of a list whose length is decided at run time."""
         is_of_text = items.symbol.type == types.list_of(types.TEXT)
         return (computed if is_of_text else attempted)(self, "join", sep, items)
+
+    def characters(self, text: str) -> Iterator[str]:
+        code = "def piece(text):\n    return list(text)"
+        return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
 
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
         """A loop of our own, which begins."""

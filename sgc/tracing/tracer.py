@@ -19,7 +19,7 @@ from sgc.core.symbols import Symbol
 from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Value, make_node
+from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Ref, Value, make_node
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
 from sgc.tracing import told_arguments
@@ -39,6 +39,8 @@ from sgc.tracing.paths.explore import (
 from sgc.tracing.paths.loops import Fault, Loops
 from sgc.tracing.paths.segments import Branch, Stop, Unexplored
 from sgc.tracing.paths.tool_failures import TracedTold
+from sgc.tracing.pieces.choose import chosen, stopped_at
+from sgc.tracing.pieces.made import Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
@@ -103,6 +105,8 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
             trace.callees.meet(unmet)
         except Unconverted as met:
             trace.in_place.convert(met.names)
+        except Pieced:
+            pass
 
 
 def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
@@ -131,6 +135,7 @@ def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> G
     return graph
 
 
+MAX_PIECES = 64
 WORK_KEPT = 200_000
 MAX_KEPT = 4
 
@@ -144,6 +149,7 @@ class _Trace:
         self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace
     ) -> None:
         self.in_place = in_place
+        self.sites = Sites()
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
         self._bound, self._is_strict = wanted.bound, is_strict
         self._heal, self._max_turns = wanted.heal, wanted.max_turns
@@ -227,6 +233,11 @@ class _Trace:
         spent = exploration.run(once)
         report.n_runs, report.work = exploration.n_runs, exploration.work
         report.pruned = tuple(exploration.pruned)
+        if spent and self.sites.is_looking is None:
+            self.sites.is_looking = True
+            raise Pieced
+        if self.sites.is_looking and self.sites.take_waiting():
+            raise Pieced
         if spent:
             self._cut(exploration, spent, is_full)
             report.deopt = spent
@@ -265,7 +276,7 @@ class _Trace:
         self, is_silent: bool, style: Style = Style.SHORT
     ) -> tuple[TraceSession, dict[str, Any]]:
         names = [parameter.name for parameter in self._free]
-        session = TraceSession(self.function.name, names, self._is_strict, is_silent)
+        session = TraceSession(self.function.name, names, self._is_strict, is_silent, self.sites)
         session.style = style
         session.note(self._bound, self.function)
         session.callees, session.gathers = self.callees, self.gathers
@@ -293,19 +304,32 @@ class _Trace:
                 _run_body(self.function, session, given, self._schemas)
                 _refuse_changed(self._bound, given)
         except TraceStop as stopped:
+            self._choose(session, stopped)
             if session.path is not None:
                 session.path.exploration.blamed = session.blamed(stopped.__traceback__)
             raise (session.stopped or stopped).error from None
         except Exception:
             if session.stopped is not None:
+                self._choose(session, session.stopped)
                 raise session.stopped.error from None
             if session.ended is not None:
                 raise session.ended from None
             raise
         if session.stopped is not None:
+            self._choose(session, session.stopped)
             raise session.stopped.error
         if session.ended is not None:
             raise session.ended
+
+    def _choose(self, session: TraceSession, stopped: TraceStop) -> None:
+        """Where what stopped the trace computes with data alone, it begins anew with code of it."""
+        if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
+            return
+        with session.active():
+            piece = chosen(session, stopped_at(stopped.__traceback__))
+        if piece is not None:
+            self.sites.pieces[piece.key] = piece
+            raise Pieced
 
     def _graph(self, session: TraceSession, blocks: tuple[Block, ...]) -> Graph:
         params = tuple(_param(parameter, session) for parameter in self._free)
@@ -359,7 +383,11 @@ def _fail(session: TraceSession, error: Exception, message: str) -> None:
         raise error
     with session.active(), session.located(innermost_user_loc(error)):
         of = {"failed": session.operand(told["value"])} if told else {}
-        name = "ToolError" if told else type(error).__name__
+        name = type(error).__name__
+        if told:
+            failed = of["failed"]
+            is_tool = isinstance(failed, Ref) and session.made[failed.name][0] != "evaluate"
+            name = "ToolError" if is_tool else "Exception"
         session.emit("fail", [], error=Lit(name), message=session.scalar(message), **of)
     session.is_over = True
 

@@ -141,8 +141,6 @@ def test_bound_and_static_arguments(scripted):
             s += x
         s += style["a"] + "y" * n
 
-    with pytest.raises(SgcError, match="known only at run time"):
-        program.compile(n=1)
     result = run_both(program, scripted(), bind={"xs": ["p", "q"], "n": 3})
     assert result.text() == "pqbyyy"
     with pytest.raises(ArgumentError, match="no argument 'z'"):

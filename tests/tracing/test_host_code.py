@@ -142,11 +142,6 @@ def name_from_argument(s, x):
     s += sgc.gen(f"{x}_out")
 
 
-def key_from_argument(s, x):
-    s += x
-    return {f"{x}!": 1}
-
-
 def role_from_argument(s, x):
     s += sgc.role(x, "hi")
 
@@ -159,7 +154,6 @@ def stop_number(s, x):
 @pytest.mark.parametrize(
     "body",
     [
-        key_from_argument,
         role_from_argument,
         stop_number,
         name_from_argument,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from sgc.errors import ProgramError
 from sgc.runtime.executor.functions.own_texts import put_together
 from sgc.runtime.executor.interface.value_limits import MAX_TEXT, LimitExceeded, check_length
 
@@ -32,6 +34,15 @@ def _concat(left: Any, right: Any) -> str:
     result = left + right
     check_length(len(result))
     return put_together([left, right])
+
+
+def _item(value: Any, key: Any) -> Any:
+    if isinstance(value, defaultdict) and key not in value:
+        raise ProgramError(
+            f"{key!r} is no key of a defaultdict, and reading it would make it one",
+            hint="read it with get(), or run the program with --interpret",
+        )
+    return value[key]
 
 
 def _unpack(value: list[Any], n: int) -> list[Any]:
@@ -99,7 +110,7 @@ VALUE_EVALUATORS: dict[str, Callable[..., Any]] = {
     "get": lambda value, key, default: value.get(key, default),
     "has": lambda value, item: item in value,
     "is_a": lambda value, *names: isinstance(value, tuple(TYPES[name] for name in names)),
-    "item": lambda value, key: value[key],
+    "item": _item,
     "json_dumps": _dumps,
     "json_loads": _loads,
     "keys": lambda value: list(value.keys()),

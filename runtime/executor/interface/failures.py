@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sgc.errors import ToolError
+from sgc.errors import SgcError, ToolError, raised_as
 
 MAX_CHARS = 100_000  # of an exception's message
 MAX_CLASSES = 100
@@ -39,10 +39,11 @@ def class_names(kind: type[BaseException]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The value of a tool call that failed, where the program may handle it.
+    """The value of a tool call that failed, where the program may handle it; or of `evaluate`.
 
-    tool: its name; kind: the name of the exception's class; why: its message; classes: its
-    `class_names`; where: the program's line; cause: the exception, if this process has it.
+    tool: its name, empty for `evaluate`; kind: the name of the exception's class; why: its
+    message; classes: its `class_names`; where: the program's line; cause: the exception, if this
+    process has it.
     """
 
     tool: str
@@ -76,8 +77,12 @@ class Failed:
     def text(self) -> str:
         return f"{self.kind}: {self.why}"
 
-    def error(self) -> ToolError:
+    def error(self) -> SgcError:
         """Returns the error of a run that does not handle the failure."""
+        if not self.tool:
+            args = () if self.cause is None else self.cause.args
+            why = args[0] if len(args) == 1 and isinstance(args[0], str) else self.why
+            return raised_as(self.kind)(f"{self.kind}: {why}", where=self.where)
         if isinstance(self.cause, ToolError):
             return self.cause
         found = ToolError(

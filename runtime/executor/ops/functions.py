@@ -68,6 +68,8 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 }
 
 
+# What these make takes the place of the list that they were given.
+TAKES_PLACE = frozenset({"push", "put", "insert", "without", "removed"})
 PUTS_TOGETHER = frozenset({"join", "concat", "push", "plus", "put", "insert"})
 
 
@@ -76,11 +78,14 @@ def _compute(run: Run, node: Node) -> tuple[Any, ...]:
     if special is not None and fn in PUTS_TOGETHER:
         args = own(node.get("args"), list(args), special)
     try:
-        return (evaluate(fn, *args),)
+        value = evaluate(fn, *args)
     except SgcError:
         raise
     except Exception as error:
         raise ProgramError(f"{fn} failed: {type(error).__name__}: {error}") from error
+    if run.context.sharing is not None:
+        run.context.sharing.note(value, args[1:] if fn in TAKES_PLACE else args)
+    return (value,)
 
 
 def _attempt(run: Run, node: Node) -> tuple[Any, ...]:

@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter
-from sgc.ir.graph import Node, Ref
+from sgc.ir.graph import Lit, Node, Ref
 from sgc.runtime.executor.functions.own_texts import OwnText, as_value, own, put_together
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
 from sgc.runtime.executor.ops.calling import call_tool, outcome
+from sgc.runtime.executor.ops.evaluation import evaluate
 from sgc.runtime.executor.ops.functions import FUNCTION_HANDLERS
 from sgc.runtime.executor.ops.generating import gen, gen_n, separate_reasoning, share
 from sgc.runtime.executor.ops.maps import run_map
@@ -64,7 +65,14 @@ def _concat(run: Run, node: Node) -> Results:
 
 def _list(run: Run, node: Node) -> Results:
     items, special = list(run.field(node, "items")), run.context.special
-    return (items if special is None else own(node.get("items"), items, special),)
+    value = items if special is None else own(node.get("items"), items, special)
+    return (_displayed(run, value),)
+
+
+def _displayed(run: Run, value: Any) -> Any:
+    if run.context.sharing is not None:
+        run.context.sharing.note_display(value)
+    return value
 
 
 def as_text(value: Any) -> str:
@@ -175,7 +183,8 @@ def _format(run: Run, node: Node) -> Results:
 
 def _record(run: Run, node: Node) -> Results:
     keys, items = run.field(node, "keys"), run.field(node, "items")
-    return (dict(zip(keys, items, strict=True)) if keys or not items else tuple(items),)
+    is_dict = keys or not (items or node.get("is_tuple") == Lit(True))
+    return (_displayed(run, dict(zip(keys, items, strict=True)) if is_dict else tuple(items)),)
 
 
 def _publish(run: Run, node: Node) -> Results:
@@ -237,6 +246,7 @@ HANDLERS: dict[str, Handler] = {
     "list": _list,
     "record": _record,
     "outcome": outcome,
+    "evaluate": evaluate,
     "publish": _publish,
     "return": _return,
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sgc.ir.graph import Node
+from sgc.runtime.executor.functions.sharing import Sharing
 from sgc.runtime.executor.interface.backend import Backend, Capabilities, Prompt
 from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
@@ -19,7 +20,8 @@ OnText = Callable[[Node, str, str], None]
 @dataclass(frozen=True, slots=True)
 class Context:
     """row: the key of the run's row; special: matches the model's special tokens; called: the
-    programs that maps call; base: where a mapped call stands in its run, "" for no such call.
+    programs that maps call; sharing: where code changes values, which of them share what they
+    hold; base: where a mapped call stands in its run, "" for no such call.
     """
 
     program: str
@@ -30,6 +32,7 @@ class Context:
     on_text: OnText | None
     special: re.Pattern[str] | None
     called: Called
+    sharing: Sharing | None = None
     base: str = ""
 
     @staticmethod
@@ -41,11 +44,14 @@ class Context:
         on_text: OnText | None = None,
         row: str | None = None,
         called: Called = Called(),  # noqa: B008  # it is frozen
+        sharing: Sharing | None = None,
     ) -> Context:
         """Returns a run's context. row: in place of the options'."""
         row = options.row if row is None else row
         special = special_pattern(capabilities.special_tokens)
-        return Context(program, row, backend, capabilities, options, on_text, special, called)
+        return Context(
+            program, row, backend, capabilities, options, on_text, special, called, sharing
+        )
 
     def part(self, program: str, base: str) -> Context:
         """Returns the context of a mapped call."""

@@ -232,6 +232,11 @@ class PlainNodes:
     def on_attempt(self, node: Node) -> Made:
         return Made(attempted(node.text("fn"), self._items(node, "args")))
 
+    def on_evaluate(self, node: Node) -> Made:
+        where = str(node.loc or "a line unknown")
+        why = f"{where}: what code computes may be of any length"
+        return Made((Bound(math.inf, why=why),))
+
     def on_unset(self, node: Node) -> Made:
         is_stream = [str(result.type) == "stream" for result in node.results]
         return Made(tuple(Stream() if each else Bound() for each in is_stream))

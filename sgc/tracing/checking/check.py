@@ -16,6 +16,7 @@ from typing import Any
 
 from sgc.core.places import innermost_user_line, own_texts
 from sgc.core.session import replay_overlays
+from sgc.core.stops import INTERPRET
 from sgc.errors import (
     DeoptReached,
     ProgramError,
@@ -24,6 +25,7 @@ from sgc.errors import (
     TraceError,
     TurnsExceeded,
     UnknownVariable,
+    UsageError,
 )
 from sgc.interpreter.calls import finished, start_eager
 from sgc.ir.graph import Graph
@@ -184,6 +186,13 @@ def _compare(
                 where=interpreted.where,
                 hint="the program looks into a value that tracing cannot see",
             ) from interpreted.__cause__
+        is_raised = isinstance(compiled, ProgramRaised) or isinstance(interpreted, SgcError)
+        if isinstance(compiled, (ProgramError, UsageError)) and not is_raised:
+            raise TraceError(
+                f"compiled, {function.name} would fail: {compiled.message}",
+                where=compiled.where,
+                hint=compiled.hint or INTERPRET,
+            ) from compiled
         error = compiled if isinstance(compiled, SgcError) else interpreted
         assert isinstance(error, SgcError)
         raise _differs(function, "one of the two runs fails", str(error)) from error

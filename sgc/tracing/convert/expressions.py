@@ -9,6 +9,7 @@ operands do. Everything keeps its position, and nothing is evaluated in another 
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from typing import TypeVar
 
 from sgc.tracing.code.operator_names import (
@@ -26,6 +27,8 @@ from sgc.tracing.code.operator_names import (
     WHOLE,
 )
 from sgc.tracing.convert.comprehensions import with_loops
+from sgc.tracing.convert.pieces import with_pieces
+from sgc.tracing.pieces.piece import Piece
 
 # Builtins that C calls by itself where they are passed: `map(int, texts)`.
 _ITSELF = frozenset({"super", *OPERATORS})
@@ -41,9 +44,9 @@ _EXACT = frozenset({"__bool__", "__int__", "__index__", "__float__", "__len__", 
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-def convert(tree: ast.Module) -> ast.Module:
-    """The tree with its expressions rewritten, in place."""
-    converted: ast.Module = _Expressions().visit(with_loops(tree))
+def convert(tree: ast.Module, pieces: Set[Piece] = frozenset()) -> ast.Module:
+    """The tree with its expressions rewritten, in place; pieces of it become code that is data."""
+    converted: ast.Module = _Expressions().visit(with_loops(with_pieces(tree, pieces)))
     return converted
 
 

@@ -104,6 +104,12 @@ class InPlace:
         self._ours[key] = function
 
 
+def own_code(function: FunctionType) -> CodeType:
+    """The code of a function as it is written."""
+    held = _held.get(id(function))
+    return held.code if held is not None and held.function is function else function.__code__
+
+
 def _referrers(names: dict[str, Any]) -> list[Any]:
     is_frozen = gc.get_freeze_count() > 0
     if is_frozen:  # what is frozen is not looked through

@@ -18,9 +18,13 @@ from typing import Any
 
 from sgc.core.watching import unwatched
 from sgc.tracing.convert.expressions import convert
+from sgc.tracing.pieces.piece import Piece
 
 MAX_KEPT = 1 << 16
-_kept: dict[int, tuple[CodeType, CodeType]] = {}  # by identity, which is quicker than equality
+_kept: dict[
+    tuple[int, frozenset[Piece]], tuple[CodeType, CodeType]
+] = {}  # by identity, which is quicker than equality
+_made: dict[int, CodeType] = {}  # what was converted, with whichever pieces
 MAX_FILES = 256
 _sources: dict[str, tuple[list[str], str]] = {}  # of a file: its lines, and they as one text
 
@@ -36,20 +40,24 @@ class NoSource(Exception):
     """There is no source for a function, or it is another than what runs."""
 
 
-def converted(code: CodeType, names: dict[str, Any] | None = None) -> CodeType:
+def converted(
+    code: CodeType, names: dict[str, Any] | None = None, pieces: frozenset[Piece] = frozenset()
+) -> CodeType:
     """The converted code of a function; its own where it is converted already.
 
-    names: the globals of its module, whose loader may have the source. Raises NoSource.
+    names: the globals of its module, whose loader may have the source; pieces: of its file, that
+    are put into the graph as code. Raises NoSource.
     """
-    kept = _kept.get(id(code))
+    kept = _kept.get((id(code), pieces))
     if kept is not None and kept[0] is code:
         return kept[1]
+    if _made.get(id(code)) is code:
+        return code
     with unwatched():  # reading its own source is no read of the program's
-        found = _converted(code, names)
+        found = _converted(code, names, pieces)
     if len(_kept) >= MAX_KEPT:
         _kept.clear()
-    _kept[id(code)] = code, found
-    _kept[id(found)] = found, found
+    _kept[id(code), pieces] = code, found
     return found
 
 
@@ -66,18 +74,18 @@ def _source(filename: str, names: dict[str, Any] | None) -> str:
     return _sources[filename][1]
 
 
-def _converted(code: CodeType, names: dict[str, Any] | None) -> CodeType:
+def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[Piece]) -> CodeType:
     source = _source(code.co_filename, names)
     if not source:
         raise NoSource("there is no source for it")
     flags = code.co_flags & _FUTURES
     for is_apart in (False, True):
-        codes, made = _codes(code.co_filename, source, flags, is_apart)
+        codes, made = _codes(code.co_filename, source, flags, is_apart, pieces)
         if code in codes:
             return codes[code]
         if code in made:
             return code
-    codes, _ = _codes(code.co_filename, source, flags, False)
+    codes, _ = _codes(code.co_filename, source, flags, False, pieces)
     # A function with an `assert` in it, which pytest has rewritten.
     if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
         alike = [its for original, its in codes.items() if _head(original) == _head(code)]
@@ -93,7 +101,9 @@ def _head(code: CodeType) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=64)
-def _codes(filename: str, source: str, flags: int, is_apart: bool) -> _Codes:
+def _codes(
+    filename: str, source: str, flags: int, is_apart: bool, pieces: frozenset[Piece]
+) -> _Codes:
     """The converted code of each function of a file; and those that are converted.
 
     is_apart: each statement is compiled by itself, as notebooks do it: the code of a function
@@ -101,7 +111,7 @@ def _codes(filename: str, source: str, flags: int, is_apart: bool) -> _Codes:
     """
     pairs: dict[CodeType, CodeType] = {}
     try:
-        trees = ast.parse(source), convert(ast.parse(source))
+        trees = ast.parse(source), convert(ast.parse(source), pieces)
         parts = zip(*(_parts(tree, is_apart) for tree in trees), strict=True)
         for part in parts:
             original, made = (
@@ -110,6 +120,9 @@ def _codes(filename: str, source: str, flags: int, is_apart: bool) -> _Codes:
             pairs.update(_pairs(original, made))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise NoSource(f"its source cannot be read: {error}") from error
+    if len(_made) >= MAX_KEPT:
+        _made.clear()
+    _made.update((id(each), each) for each in pairs.values())
     return pairs, frozenset(pairs.values())
 
 

@@ -12,10 +12,12 @@ from sgc.tracing.code.operator_names import (
     CALLEE,
     COMPARED,
     CONTAINS,
+    IS_RUN_TIME,
     ITEM,
     LOOPS,
     MODULO,
     NUMBERS,
+    PIECE,
     RETURNED,
     SAME,
     TEXT,
@@ -25,6 +27,7 @@ from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.lookups import contains, item
 from sgc.tracing.operators.loops import loops, numbers
 from sgc.tracing.operators.percent import modulo
+from sgc.tracing.operators.pieces import is_run_time, piece
 from sgc.tracing.operators.texts import as_ascii, compared, returned, same, text, whole
 
 OPERATORS: dict[str, Any] = {
@@ -40,4 +43,6 @@ OPERATORS: dict[str, Any] = {
     ITEM: item,
     LOOPS: loops,
     NUMBERS: numbers,
+    PIECE: piece,
+    IS_RUN_TIME: is_run_time,
 }

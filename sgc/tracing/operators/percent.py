@@ -34,6 +34,9 @@ def modulo(left: Any, right: Any) -> Any:
         return text(left % right)
     if not _CONVERSION.search(left):
         _refuse(left)
+    kinds = {found["kind"] for found in _CONVERSION.finditer(left)}
+    if not kinds <= {*"sr%"} and any(isinstance(each, AbstractJson) for each in _values(right)):
+        _refuse(left)
     left = str.__str__(left)
     left % _mapped(right)  # raises what Python would
     return text("".join(_filled(left, right)))

@@ -13,18 +13,20 @@ import dis
 import functools
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 from sgc.core.places import is_users_own
 from sgc.errors import TraceError
+from sgc.tracing.convert.in_place import own_code
 from sgc.tracing.convert.source import NoSource, converted
 from sgc.tracing.operators import OPERATORS
 from sgc.tracing.overlays.ambient import AmbientOverlay
 from sgc.tracing.overlays.builtins import BUILTINS, print_nothing
 from sgc.tracing.overlays.modules import seeing
 from sgc.tracing.overlays.outside import Outside, is_watched, written_by
+from sgc.tracing.pieces.made import Sites
 from sgc.tracing.values.abstract import INTERPRET, raise_stop, stop
 from sgc.tracing.watch.ambient import AmbientRun, current_ambient
 from sgc.tracing.watch.guards import is_namespace, names_of, plain
@@ -40,7 +42,10 @@ class Overlays:
     check runs them as they are written, so that it is not wrong where the conversion is.
     """
 
-    def __init__(self, is_silent: bool = False, is_converting: bool = True) -> None:
+    def __init__(
+        self, is_silent: bool = False, is_converting: bool = True, sites: Sites | None = None
+    ) -> None:
+        self._sites = sites or Sites()
         self._by_globals: dict[int, _Overlay] = {}
         self._is_converting = is_converting
         self._is_silent = is_silent
@@ -52,10 +57,18 @@ class Overlays:
         key = id(function.__globals__)
         if key not in self._by_globals:
             self._by_globals[key] = _Overlay(
-                function.__globals__, self._is_silent, self._is_converting, self._ambient
-            )
+                function.__globals__, self._is_silent, self._is_converting, self._ambient,
+                self._sites,
+            )  # fmt: skip
         rebuilt: types.FunctionType = self._by_globals[key].rebuild(function)
         return rebuilt
+
+    def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
+        """The user's own globals, in place of those that a trace runs over."""
+        for overlay in self._by_globals.values():
+            if overlay.stands_in(names):
+                return overlay.original
+        return names
 
     def entered(self, function: types.FunctionType) -> Callable[..., Any]:
         """A function of the user's that is about to be called, as it is to run."""
@@ -106,8 +119,10 @@ class _Overlay:
         is_silent: bool,
         is_converting: bool,
         ambient: AmbientOverlay | None,
+        sites: Sites,
     ) -> None:
-        self._original = original
+        self.original = original
+        self._sites = sites
         self._is_converting = is_converting
         self._ambient = ambient
         self._globals: dict[str, Any] = {}
@@ -132,18 +147,21 @@ class _Overlay:
         return seeing(value) if held is value else held
 
     def _is_ours(self, value: Any) -> bool:
-        return isinstance(value, types.FunctionType) and value.__globals__ is self._original
+        return isinstance(value, types.FunctionType) and value.__globals__ is self.original
 
     def rebuild(self, function: types.FunctionType) -> Any:
         """The function with our globals, those that it may call and its closure's likewise."""
         rebuilt = self._rebuild(function)
         while self._met:
             for name in names_of(self._met.pop().__code__):
-                if name in self._original:
+                if name in self.original:
                     value = self._globals[name]
-                    ours = value is self._original[name] and self._is_ours(value)
+                    ours = value is self.original[name] and self._is_ours(value)
                     self._globals[name] = self._rebuild(value) if ours else self._copy(name, value)
         return rebuilt
+
+    def stands_in(self, names: dict[str, Any]) -> bool:
+        return names is self._globals
 
     def codes(self) -> list[types.CodeType]:
         """Of the functions that are run over it."""
@@ -157,9 +175,9 @@ class _Overlay:
             # Only if it is called: a module may have such helpers that no program uses.
             return _refused_outside_write(function, *writes)
         try:
-            code = function.__code__
+            code = own_code(function)
             if self._is_converting:
-                code = converted(code, self._original)
+                code = converted(code, self.original, self._sites.places(code.co_filename))
         except NoSource as error:
             return _refused(
                 function,

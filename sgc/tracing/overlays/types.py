@@ -17,6 +17,7 @@ from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
     AbstractNumber,
+    AbstractObject,
     AbstractText,
     is_abstract,
 )
@@ -106,6 +107,8 @@ def python_type(value: Any) -> type:
     """The type that a value has when the program runs."""
     if isinstance(value, AbstractText):
         return str
+    if isinstance(value, AbstractObject):
+        value.needs_type()
     if isinstance(value, AbstractJson):
         return next(
             (of for of in (str, dict, list, bool, int, float) if value.is_a(of)), type(None)

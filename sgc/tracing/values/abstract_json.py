@@ -20,6 +20,7 @@ from sgc.lang.words import Expr
 from sgc.tracing.code.operations import function_has, program_has
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.computing import attempted, computed, is_ours, whole
+from sgc.tracing.values.row_types import OBJECT
 from sgc.tracing.values.text_types import known_of
 
 _IDENTITY = frozenset({"IS_OP"})
@@ -71,6 +72,8 @@ class AbstractJson(AbstractList):
 
     __slots__ = ()
 
+    part_type = types.JSON
+
     def told(self) -> Any:
         """It as what its schema says that it is; None where it has no schema."""
         shape = known_of(self.symbol, self.session).shape
@@ -113,11 +116,13 @@ class AbstractJson(AbstractList):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             ends = [whole(end) for end in (key.start, key.stop, key.step)]
-            return seen(attempted(self.session, "slice", self, *ends, type_=types.JSON))
+            return seen(attempted(self.session, "slice", self, *ends, type_=self.part_type))
         is_text = isinstance(key, str)
         errors = ("KeyError", "TypeError") if is_text else ("KeyError", "IndexError", "TypeError")
         given = key if is_text else whole(key)
-        return seen(attempted(self.session, "item", self, given, type_=types.JSON, errors=errors))
+        return seen(
+            attempted(self.session, "item", self, given, type_=self.part_type, errors=errors)
+        )
 
     def iterated(self) -> AbstractList:
         """What a loop goes over: itself, or a dict's keys; Python's TypeError for the rest."""
@@ -140,7 +145,7 @@ class AbstractJson(AbstractList):
 
     @_as_told
     def get(self, key: Any, default: Any = None) -> Any:
-        return seen(attempted(self.session, "get", self, key, default, type_=types.JSON))
+        return seen(attempted(self.session, "get", self, key, default, type_=self.part_type))
 
     @_as_told
     def keys(self) -> Any:
@@ -198,14 +203,14 @@ class AbstractJson(AbstractList):
             return attempted(self.session, "concat", self, other)
         if isinstance(other, Expr):
             return self._in_sequence("", type(other).__name__) + other
-        return self.needs_type()
+        return self._coded("a + b", other)
 
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, str):
             return attempted(self.session, "concat", other, self)
         if isinstance(other, Expr):
             return other + self._in_sequence(type(other).__name__, "")
-        return self.needs_type()
+        return self._coded("b + a", other)
 
     def _in_sequence(self, before: str, after: str) -> Any:
         """The text that it is found to be, as a part of a sequence."""
@@ -228,10 +233,16 @@ class AbstractJson(AbstractList):
             hint="write int(v), float(v) or str(v) to calculate and compare; or " + INTERPRET,
         )
 
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = needs_type
-    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __abs__ = needs_type
-    __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = __round__ = needs_type
-    count = index = copy = needs_type
+    def _coded(self, expression: str, *others: Any, type_: types.Type = OBJECT) -> Any:
+        """An operation of Python's on it, a, and on another, b, as code."""
+        if not all(map(_is_data, others)):
+            self.needs_type()
+        names = ("a", "b")[: 1 + len(others)]
+        code = f"def piece({', '.join(names)}):\n    return {expression}"
+        return self.session.seen(self.session.coded(code, (self, *others), type_))
+
+    __index__ = __int__ = __float__ = __trunc__ = __floor__ = __ceil__ = needs_type
+    __matmul__ = __rmatmul__ = __next__ = __call__ = count = index = copy = needs_type
 
     def _changed(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(
@@ -242,8 +253,13 @@ class AbstractJson(AbstractList):
     __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = remove = _changed
     pop = clear = sort = reverse = update = setdefault = popitem = _changed
 
+    def __round__(self, *n: Any) -> Any:
+        return self._coded("round(a, b)", *n) if n else self._coded("round(a)")
+
     def __rmod__(self, template: Any) -> Any:
-        return template % (self,) if isinstance(template, str) else self.needs_type()
+        if isinstance(template, str):
+            return template % (self,)
+        return self._coded("b % a", template)
 
     def __hash__(self) -> int:
         stop(
@@ -252,4 +268,81 @@ class AbstractJson(AbstractList):
         )
 
 
+def _operation(expression: str, type_: types.Type = OBJECT) -> Callable[..., Any]:
+    return lambda self, *others: self._coded(expression, *others, type_=type_)
+
+
+_SIGNS = {
+    "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "pow": "**", "and": "&", "or": "|",
+    "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+_OPERATIONS = {
+    **{name: f"a {sign} b" for name, sign in _SIGNS.items()},
+    **{f"r{name}": f"b {sign} a" for name, sign in _SIGNS.items()},
+    "mod": "a % b", "divmod": "divmod(a, b)", "rdivmod": "divmod(b, a)",
+    "neg": "-a", "pos": "+a", "invert": "~a", "abs": "abs(a)",
+}  # fmt: skip
+for _name, _expression in _OPERATIONS.items():
+    setattr(AbstractJson, f"__{_name}__", _operation(_expression))
+for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    setattr(AbstractJson, f"__{_name}__", _operation(f"a {_sign} b", types.BOOL))
+
+
+def _is_data(value: Any) -> bool:
+    return (
+        value is None
+        or hasattr(value, "symbol")
+        or type(value) in (*_DATA, bool)
+        or (isinstance(value, str))
+    )
+
+
+class AbstractObject(AbstractJson):
+    """A value that may be of any type of Python's: what only some types have is left to code."""
+
+    __slots__ = ()
+
+    part_type = OBJECT
+
+    def is_a(self, *of: type) -> bool:
+        if not set(of) <= NAMES.keys():
+            self.needs_type()
+        return super().is_a(*of)
+
+    def iterated(self) -> AbstractList:
+        if self.is_a(list, str):
+            return self
+        return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
+
+    def items(self) -> Any:
+        return self._coded("list(a.items())", type_=types.list_of(OBJECT))
+
+    def values(self) -> Any:
+        return self._coded("list(a.values())", type_=types.list_of(OBJECT))
+
+    def keys(self) -> Any:
+        return self._coded("list(a.keys())", type_=types.list_of(OBJECT))
+
+    def get(self, *args: Any) -> Any:
+        if not all(map(_is_data, args)) or len(args) != 2:
+            self.needs_type()
+        code = "def piece(a, b, c):\n    return a.get(b, c)"
+        return self.session.seen(self.session.coded(code, (self, *args), OBJECT))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_TEXTS:
+            return getattr(self.as_text(name), name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.needs_type()
+
+
+# Methods that nothing but a text has, and bytes.
+_OF_TEXTS = frozenset({
+    "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold", "swapcase",
+    "center", "ljust", "rjust", "zfill", "removeprefix", "removesuffix", "split", "rsplit",
+    "splitlines", "partition", "rpartition", "startswith", "endswith", "find", "rfind", "rindex",
+    "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower",
+    "isnumeric", "isprintable", "isspace", "istitle", "isupper",
+})  # fmt: skip
 _DATA = (str, int, float, list, dict)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
+from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, symbol_of, whole
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
@@ -126,11 +128,12 @@ class AbstractText(str):
         """For error messages: names in braces where values go."""
         return self.session.shown(self)
 
-    def __iter__(self) -> NoReturn:  # type: ignore[override]
+    def __iter__(self) -> Iterator[str]:
+        if is_for_of(sys._getframe(1)):
+            return self.session.characters(self)
         stop(
-            f"a loop over the characters of {self.shown()}, known only at run time",
-            hint="use methods of the whole text (split, replace, count, find, slices); or "
-            + INTERPRET,
+            f"the characters of {self.shown()}, known only at run time, are needed while tracing",
+            hint="write `for c in text:`, or use methods of the whole text; or " + INTERPRET,
         )
 
     def __len__(self) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sgc.core.session import Session
@@ -65,6 +65,14 @@ class Recorder(Session):
     @abstractmethod
     def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
         """The abstract value of a function of `ir/functions.py`, which cannot fail here."""
+
+    @abstractmethod
+    def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
+        """The abstract value of code that is data; where it fails, raises what handlers see."""
+
+    @abstractmethod
+    def characters(self, text: str) -> Iterator[str]:
+        """The characters of an abstract text, in a loop that begins."""
 
     @abstractmethod
     def attempt(self, fn: str, *args: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Types of rows: tuples and dicts of a known form, which are JSON in the graph.
+"""Types that only a trace knows: in the graph they are JSON.
 
-While tracing, an item of a list of rows is a tuple, or a dict of typed values; the graph's types
-know of JSON only.
+Of rows, tuples and dicts of a known form: an item of a list of rows is a tuple, or a dict of typed
+values. Of objects: what code gives may be a tuple, a set, or anything else that Python has.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ class RowType(Type):
     keys: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectType(Type):
+    """Of a value that may be of any type of Python's."""
+
+
+OBJECT = ObjectType(Kind.JSON)
+
+
 def row_of(found: Iterable[Type], keys: tuple[str, ...] | None = None) -> Type:
     return RowType(Kind.JSON, row=tuple(found), keys=keys)
 
@@ -30,7 +38,7 @@ def plain(type_: Type) -> Type:
     """The type in the graph."""
     if type_.item is not None:
         return types.list_of(plain(type_.item))
-    return types.JSON if isinstance(type_, RowType) else type_
+    return types.JSON if isinstance(type_, (RowType, ObjectType)) else type_
 
 
 def joined(one: Type | None, other: Type | None) -> Type | None:
@@ -47,6 +55,8 @@ def joined_item(found: Iterable[Type]) -> Type:
     kinds = list(dict.fromkeys(found))
     if len(kinds) == 1:
         return kinds[0]
+    if OBJECT in kinds:
+        return OBJECT
     if {each.kind for each in kinds} <= TEXTUAL:
         return types.TEXT
     rows = [each for each in kinds if isinstance(each, RowType)]

@@ -209,53 +209,66 @@ COMPUTED: dict[str, list[str]] = {
         "t = x.strip()\nt += '!'\nv = t",
         "c = s['choice']\nv = {'yes': 1, 'no': 2}[c] + (c == 'maybe') + len(c.upper())",
         "c = s['choice']\nv = 'in' if c in {'yes', 'other'} else 'out'",
+        "v = ''\nfor c in x:\n    v = c + v[:9]",
     ],
 }  # fmt: skip
 
 
-REFUSED: dict[str, list[str]] = {
+# What the graph has no function of: pieces of code, which are data.
+AS_CODE: dict[str, list[str]] = {
     # -- str
     "encode": ["x.encode()"],
     "format": ["x.format(1)", "(x + '{}').format(y)"],
     "format_map": ["x.format_map({})"],
     "translate": ["x.translate({97: 'b'})"],
     "__iter__": ["[c for c in x]", "list(x)", "sorted(x)", "set(x)", "''.join(c for c in x)"],
-    "__hash__": ["{x: 1}", "{n: 1}", "hash(x)", "{x, 'a'}"],
+    "__hash__": ["{x: 1}", "{n: 1}", "{x, 'a'}"],
     "__mod__ of a template": ["x % 3"],
-    "__getnewargs__": ["copy.deepcopy(x)", "pickle.dumps(x)"],
-    "what a library does to texts": ["next(starmap(operator.contains, [('plain abc', x)]))"],
+    "__getnewargs__": ["copy.deepcopy(x)"],
     # -- numbers
-    "__index__": ["list(range(n))", "hex(n)", "bytes(n)", "math.sqrt(r)"],
+    "__index__": ["hex(n)", "math.sqrt(r)"],
     "methods of ints": [
-        "n.bit_length()", "n.bit_count()", "n.to_bytes(2)", "n.conjugate()", "n.real", "n.imag",
-        "n.numerator", "n.denominator", "n.as_integer_ratio()", "n.from_bytes(b'a')",
+        "n.bit_length()", "n.bit_count()", "n.conjugate()", "n.real", "n.imag", "n.numerator",
+        "n.denominator", "n.as_integer_ratio()",
     ],
-    "methods of floats": ["r.is_integer()", "r.hex()", "r.fromhex('1')", "r.as_integer_ratio()"],
+    "methods of floats": ["r.is_integer()", "r.hex()", "r.as_integer_ratio()"],
     "powers": ["pow(n, 2, 5)"],
     # -- lists and JSON
-    "lists": [
-        "{t for t in xs}", "xs.append('a')", "xs.pop()", "dict(zip(xs, xs))", "list(reversed(xs))",
-    ],
+    "lists": ["{t for t in xs}", "dict(zip(xs, xs))", "list(reversed(xs))"],
     "json": [
         "{k for k in json.loads(x)}", "json.loads(x)['n'] + 1", "json.loads(x) < 3",
-        "json.loads(x).items()", "json.loads(x, parse_int=float)", "json.dumps({x: 1})",
-        "json.dumps(x, default=str)", "{'a': 1}[json.loads(x)]", "json.loads(x).update(a=1)",
-        "json.load(x)",
+        "json.loads(x).items()", "json.dumps({x: 1})", "json.dumps(x, default=str)",
+        "{'a': 1}[json.loads(x)]", "json.loads(x).update(a=1)",
     ],
+    "re": [
+        "re.sub('a', lambda m: m[0], x)", "re.findall('(a)(b)', x)", "re.split('(,)', x)",
+        "re.subn('a', 'b', x)", "re.search('b', x).lastgroup",
+    ],
+    "other modules": ["textwrap.dedent(x)"],
+    "statements": [
+        "try:\n    v = x.encode()\nexcept Exception:\n    v = 'swallowed'",
+        "first, *rest = x.split(',')\nv = first",
+        "v = {}\nfor t in xs:\n    v[t] = v.get(t, 0) + 1",
+        "v = []\nfor t in xs:\n    v.append((len(t), t))\nv.sort(key=lambda each: each[1])",
+    ],
+}  # fmt: skip
+
+
+REFUSED: dict[str, list[str]] = {
+    "__hash__": ["hash(x)"],
+    "__getnewargs__": ["pickle.dumps(x)"],
+    "what a library does to texts": ["next(starmap(operator.contains, [('plain abc', x)]))"],
+    "methods of ints": ["n.to_bytes(2)", "n.from_bytes(b'a')"],
+    "methods of floats": ["r.fromhex('1')"],
+    "lists": ["xs.append('a')", "xs.pop()"],
+    "json": ["json.loads(x, parse_int=float)", "json.load(x)"],
     "re": [
         "re.match(x, 'abc')", "re.search(r'(a)\\1', x)", "re.search('(?=a)', x)",
         "re.sub('a*', '', x)",
-        "re.sub('a', y, x)", "re.sub('a', lambda m: m[0], x)", "[m for m in re.finditer('a', x)]",
-        "re.findall('(a)(b)', x)", "re.split('(,)', x)", "re.subn('a', 'b', x)",
-        "PATTERN.search(x, 1)", "re.search('b', x).lastgroup",
     ],
-    "other modules": ["textwrap.dedent(x)", "other_helper(x)", "other_number(n)"],
+    "other modules": ["other_helper(x)", "other_number(n)"],
     "statements": [
         "match json.loads(x):\n    case {'a': a}: v = 1",
         "match xs:\n    case [a, b3]: v = 1",
-        "for c in x:\n    v = c",
-        "try:\n    v = x.encode()\nexcept Exception:\n    v = 'swallowed'",
-        "try:\n    v = x.encode()\nexcept:\n    v = 'swallowed'",
-        "first, *rest = x.split(',')\nv = first",
     ],
 }  # fmt: skip

@@ -1,9 +1,9 @@
 """What Python's own constructs do to abstract values: every one is computed or refused.
 
-Each row is an expression, or statements that set `v`. A row of COMPUTED must give compiled what it
-gives interpreted, on nasty values; one of REFUSED must not compile, naming its line and a way out.
-Together they hold every method and operator of `str`, `int` and `float`. What a program reads of
-its surroundings is in `test_surroundings.py`.
+Each row is an expression, or statements that set `v`. A row of COMPUTED or AS_CODE must give
+compiled what it gives interpreted, on nasty values; one of REFUSED must not compile, naming its
+line and a way out. Together they hold every method and operator of `str`, `int` and `float`. What a
+program reads of its surroundings is in `test_surroundings.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from tests_support import results
-from tracing.values.constructs import COMPUTED, REFUSED
+from tracing.values.constructs import AS_CODE, COMPUTED, REFUSED
 
 import sgc
 from sgc.errors import SgcError, TraceError
@@ -51,7 +51,7 @@ OF_OBJECTS |= {"__getnewargs__", "__getformat__", "__setformat__", "__format__"}
 REFUSED_METHODS = {
     match[1]
     for key in ("methods of ints", "methods of floats")
-    for row in REFUSED[key]
+    for row in (*REFUSED[key], *AS_CODE[key])
     if (match := re.match(r"\w\.(\w+)", row))
 }
 
@@ -59,7 +59,7 @@ REFUSED_METHODS = {
 def test_every_name_of_pythons_types_is_here():
     for of in (str, int, float):
         names = set(dir(of)) - OF_OBJECTS - REFUSED_METHODS
-        assert sorted(names - COMPUTED.keys() - REFUSED.keys()) == []
+        assert sorted(names - COMPUTED.keys() - AS_CODE.keys() - REFUSED.keys()) == []
 
 
 HEAD = """
@@ -126,7 +126,7 @@ def outcome(run: Any) -> Any:
         return f"fails: {error.message}"
 
 
-@pytest.mark.parametrize("row", rows(COMPUTED))
+@pytest.mark.parametrize("row", [*rows(COMPUTED), *rows(AS_CODE)])
 def test_compiled_is_interpreted(row, scripted):
     program, _ = made(row)
     compiled = program.compile(check=False)

@@ -142,7 +142,6 @@ def cut_and_handled(s, table: str):
 
 
 @pytest.mark.parametrize("function", [cut_by_a_library, cut_and_handled])
-def test_a_text_that_a_library_has_cut_is_refused(function: Any) -> None:
+def test_a_text_that_a_library_has_cut_is_not_taken(function: Any) -> None:
     """Not by an error that the program's own `except` takes, nor by one of the tracer's."""
-    with pytest.raises(TraceError, match=r"(cut or changed through|reads) a value known only"):
-        function.compile()
+    assert "evaluate" in {node.op for node in function.compile().graph.nodes()}

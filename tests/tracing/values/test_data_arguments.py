@@ -278,22 +278,10 @@ def grows(s, history: list[dict[str, str]]):
     s += sgc.gen("r", max_tokens=8)
 
 
-def sorts(s, profile: dict[str, str]):
-    for key, value in sorted(profile.items()):
-        s += key + value
-    s += sgc.gen("r", max_tokens=8)
-
-
-def spreads(s, profile: dict[str, str]):
-    s += "{a}".format(**profile) + sgc.gen("r", max_tokens=8)
-
-
 REFUSED = {
     looks_into: "`match` looks into a value out of JSON",
     changes: "profile, a value out of JSON, is changed",
-    grows: "history, a list of others that is known only at run time, is changed",
-    sorts: "items() of a list known only at run time",
-    spreads: "the items or the length of keys(profile) are needed",
+    grows: "history, a list of others, is changed",
 }
 
 

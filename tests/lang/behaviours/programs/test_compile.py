@@ -43,7 +43,7 @@ def test_explain_tells_why_something_is_interpreted(recorded):
     @sgc.function
     def program(s, x):
         s += "a" if x.startswith("b") else "c"
-        s += "".join(c for c in x if c == "z")
+        s += "z" if hash(x) is None else ""
 
     state = program("bb", backend=recorded())
     assert state.text() == "a"
@@ -54,7 +54,7 @@ def test_explain_tells_why_something_is_interpreted(recorded):
 def test_full_graph_makes_it_an_error(recorded):
     @sgc.function(full_graph=True)
     def program(s, x):
-        s += "".join(reversed(x))
+        s += "z" if hash(x) is None else ""
 
     with pytest.raises(errors.TraceError, match="full_graph is set"):
         program("x", backend=recorded())

@@ -1,0 +1,186 @@
+"""Whether each node of a graph's code is in the subset of Python that it is written in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sgc.errors import SgcError
+from sgc.ir.code_names import BUILTINS, LIBRARY
+
+MODULES = frozenset(LIBRARY)
+
+
+class CodeError(SgcError, ValueError):
+    """A graph's code is no Python, or goes beyond the subset."""
+
+    __str__ = SgcError.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A name of the code: a module, or a name of one."""
+
+    module: str
+    item: str | None = None
+
+
+def refuse(node: ast.AST, expected: str, found: str) -> CodeError:
+    line = getattr(node, "lineno", None)
+    where = f"line {line}" if line else ""
+    return CodeError(f"expected {expected}, found {found}", where=where)
+
+
+_ALLOWED = (
+    ast.FunctionDef, ast.Return, ast.Delete, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For,
+    ast.While, ast.If, ast.Match, ast.match_case, ast.Raise, ast.Try, ast.Assert, ast.Nonlocal,
+    ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.BoolOp, ast.NamedExpr, ast.BinOp,
+    ast.UnaryOp, ast.Lambda, ast.IfExp, ast.Dict, ast.Set, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp, ast.Yield, ast.YieldFrom, ast.Compare, ast.Call,
+    ast.FormattedValue, ast.JoinedStr, ast.Constant, ast.Attribute, ast.Subscript, ast.Starred,
+    ast.Name, ast.List, ast.Tuple, ast.Slice, ast.expr_context, ast.boolop, ast.operator,
+    ast.unaryop, ast.cmpop, ast.comprehension, ast.ExceptHandler, ast.arguments, ast.arg,
+    ast.keyword, ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchMapping,
+    ast.MatchClass, ast.MatchStar, ast.MatchAs, ast.MatchOr,
+)  # fmt: skip
+_CONSTANTS = (str, bytes, int, float, bool, type(None))
+_MATCHED = frozenset({"bool", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str",
+                      "tuple"})  # fmt: skip
+
+
+class Checker:
+    """Checks each node of the code."""
+
+    def __init__(self, imports: dict[str, Import], bound: set[str]) -> None:
+        self._imports, self._bound = imports, bound
+        shadowed = imports.keys() & bound
+        if shadowed:
+            raise CodeError(f"expected that imports stay, found {sorted(shadowed)[0]} bound again")
+        for name in imports:
+            self._check_name(ast.Module([], []), name.partition(".")[0])
+
+    def check(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Assign) and not all(
+                isinstance(target, ast.Name) for target in node.targets
+            ):
+                raise refuse(node, "a constant with a name", "another target")
+            if isinstance(node, ast.AnnAssign) and not isinstance(node.target, ast.Name):
+                raise refuse(node, "a constant with a name", "another target")
+            self._see(node, False)
+
+    def _see(self, node: ast.AST, in_function: bool, in_loop: bool = False) -> None:
+        if isinstance(node, (ast.Break, ast.Continue)) and not in_loop:
+            raise refuse(node, "a loop around it", name_of(node).lower())
+        if not isinstance(node, _ALLOWED) or isinstance(node, ast.MatMult):
+            raise refuse(node, "the subset of Python", name_of(node))
+        check = getattr(self, f"_on_{type(node).__name__.lower()}", None)
+        if check is not None:
+            check(node)
+        if isinstance(node, (ast.Yield, ast.YieldFrom)) and not in_function:
+            raise refuse(node, "yield in a function", "yield outside")
+        if isinstance(node, ast.Attribute) and self.path(node) is not None:
+            return
+        is_function = in_function or isinstance(node, ast.FunctionDef)
+        is_loop, outer = isinstance(node, (ast.For, ast.While)), in_loop
+        in_loop = (in_loop or is_loop) and not isinstance(node, ast.FunctionDef)
+        for child in _seen(node):
+            is_after = isinstance(node, (ast.For, ast.While)) and child in node.orelse
+            may_yield = is_function and not isinstance(node, ast.Lambda)
+            self._see(child, may_yield, outer if is_after else in_loop)
+
+    def path(self, node: ast.expr) -> Import | None:
+        """The name of a module that a chain of attributes is."""
+        names: list[str] = []
+        inner = node
+        while isinstance(inner, ast.Attribute):
+            names.insert(0, inner.attr)
+            inner = inner.value
+        if not (isinstance(inner, ast.Name) and inner.id in self._imports):
+            return None
+        found = self._imports[inner.id]
+        if found.item is not None or not names:
+            return None
+        module = ".".join([found.module, *names[:-1]])
+        if module not in MODULES:
+            return None
+        if names[-1] not in LIBRARY[module]:
+            raise refuse(node, "a name of the whitelist", f"{module}.{names[-1]}")
+        return Import(module, names[-1])
+
+    def _check_name(self, node: ast.AST, name: str) -> None:
+        if name.startswith("__"):
+            raise refuse(node, "a name that does not begin with __", repr(name))
+
+    def _on_name(self, node: ast.Name) -> None:
+        self._check_name(node, node.id)
+        found = self._imports.get(node.id)
+        if found is not None and found.item is None:
+            raise refuse(node, "a name of the module", f"the module {node.id} as a value")
+        known = found is not None or node.id in self._bound or node.id in BUILTINS
+        if isinstance(node.ctx, ast.Load) and not known:
+            raise refuse(node, "a name of the code or of the whitelist", repr(node.id))
+
+    def _on_attribute(self, node: ast.Attribute) -> None:
+        if node.attr.startswith("_"):
+            raise refuse(node, "an attribute that does not begin with _", repr(node.attr))
+        if not isinstance(node.ctx, ast.Load):
+            raise refuse(node, "a name or an item", f"a change of the attribute {node.attr!r}")
+
+    def _on_functiondef(self, node: ast.FunctionDef) -> None:
+        self._check_name(node, node.name)
+        if node.decorator_list:
+            raise refuse(node, "a function without decorators", f"a decorator of {node.name}")
+
+    def _on_arguments(self, node: ast.arguments) -> None:
+        args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+        names = [each.arg for each in [*args, node.vararg, node.kwarg] if each is not None]
+        if len(set(names)) < len(names):
+            raise refuse(args[0], "arguments with names of their own", "a name twice")
+
+    def _on_nonlocal(self, node: ast.Nonlocal) -> None:
+        for name in node.names:
+            self._check_name(node, name)
+
+    def _on_arg(self, node: ast.arg) -> None:
+        self._check_name(node, node.arg)
+
+    def _on_keyword(self, node: ast.keyword) -> None:
+        self._check_name(node, node.arg or "")
+
+    def _on_constant(self, node: ast.Constant) -> None:
+        if type(node.value) not in _CONSTANTS:
+            raise refuse(node, "a constant that is data", repr(node.value))
+
+    def _on_excepthandler(self, node: ast.ExceptHandler) -> None:
+        self._check_name(node, node.name or "")
+
+    def _on_matchas(self, node: ast.MatchAs) -> None:
+        self._check_name(node, node.name or "")
+
+    def _on_matchstar(self, node: ast.MatchStar) -> None:
+        self._check_name(node, node.name or "")
+
+    def _on_matchmapping(self, node: ast.MatchMapping) -> None:
+        self._check_name(node, node.rest or "")
+
+    def _on_matchclass(self, node: ast.MatchClass) -> None:
+        named = isinstance(node.cls, ast.Name) and node.cls.id in _MATCHED - self._bound
+        if not named or node.kwd_patterns or len(node.patterns) > 1:
+            raise refuse(node, "a builtin type with one pattern at most", "another class pattern")
+
+
+def _seen(node: ast.AST) -> Iterator[ast.AST]:
+    """The children that are evaluated: annotations are not."""
+    skipped = {"annotation", "returns", "decorator_list", "type_comment"}
+    for name, value in ast.iter_fields(node):
+        if name in skipped:
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.AST):
+                yield each
+
+
+def name_of(node: ast.AST) -> str:
+    return type(node).__name__

@@ -1,0 +1,74 @@
+"""The names that a graph's code may use: builtins, and names of modules."""
+
+from __future__ import annotations
+
+EXCEPTIONS = (
+    "ArithmeticError", "AssertionError", "AttributeError", "EOFError", "Exception",
+    "FloatingPointError", "IndexError", "KeyError", "LookupError", "NameError",
+    "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration",
+    "SyntaxError", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeDecodeError",
+    "UnicodeEncodeError", "UnicodeError", "ValueError", "ZeroDivisionError",
+)  # fmt: skip
+BUILTINS = frozenset(
+    {
+        *EXCEPTIONS,
+        "abs", "all", "any", "ascii", "bin", "bool", "bytes", "callable", "chr", "dict", "divmod",
+        "enumerate", "filter", "float", "format", "frozenset", "hex", "int", "isinstance", "iter",
+        "len", "list", "map", "max", "min", "next", "oct", "ord", "pow", "range", "repr",
+        "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip",
+    }
+)  # fmt: skip
+
+_OPERATORS = (
+    "itemgetter add sub mul truediv floordiv mod neg pos pow lt le eq ne gt ge and_ or_ xor not_ "
+    "truth contains getitem concat abs is_ is_not"
+)
+_MATH = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf "
+    "erfc exp exp2 expm1 fabs factorial floor fmod frexp fsum gamma gcd hypot inf isclose isfinite "
+    "isinf isnan isqrt lcm ldexp lgamma log log10 log1p log2 modf nan nextafter perm pi pow prod "
+    "radians remainder sin sinh sqrt tan tanh tau trunc ulp"
+)
+_DECIMAL = (
+    "Decimal DecimalException DivisionByZero Inexact InvalidOperation Overflow ROUND_05UP "
+    "ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP"
+)
+_TABLE = {
+    "math": _MATH,
+    "re": "compile match fullmatch search findall finditer split sub subn escape error I "
+    "IGNORECASE M MULTILINE S DOTALL A ASCII X VERBOSE U UNICODE Match Pattern",
+    "json": "loads dumps JSONDecodeError",
+    "collections": "Counter defaultdict deque OrderedDict",
+    "itertools": "chain islice zip_longest groupby accumulate pairwise product combinations "
+    "combinations_with_replacement permutations takewhile dropwhile count cycle repeat starmap "
+    "filterfalse compress",
+    "functools": "reduce partial cmp_to_key",
+    "operator": _OPERATORS,
+    "string": "ascii_letters ascii_lowercase ascii_uppercase digits punctuation whitespace "
+    "capwords hexdigits octdigits printable",
+    "textwrap": "dedent indent fill wrap shorten",
+    "random": "Random",
+    "datetime": "date datetime timedelta time timezone",
+    "decimal": _DECIMAL,
+    "fractions": "Fraction",
+    "statistics": "mean fmean median median_low median_high mode multimode stdev pstdev variance "
+    "pvariance StatisticsError",
+    "difflib": "SequenceMatcher get_close_matches unified_diff ndiff",
+    "html": "escape unescape",
+    "unicodedata": "normalize category combining name east_asian_width",
+    "copy": "copy deepcopy",
+    "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
+    "heapq": "heappush heappop heapify heappushpop heapreplace nlargest nsmallest",
+    "base64": "b64encode b64decode urlsafe_b64encode urlsafe_b64decode",
+    "hashlib": "md5 sha1 sha256 sha512",
+    "urllib.parse": "quote quote_plus unquote unquote_plus urlencode urlparse urljoin parse_qs",
+    "csv": "reader DictReader writer",
+    "io": "StringIO",
+    "ast": "literal_eval",
+    "typing": "",
+    "urllib": "",
+}
+# Names by module. Of typing nothing is a value: annotations are not evaluated.
+LIBRARY: dict[str, frozenset[str]] = {
+    module: frozenset(names.split()) for module, names in _TABLE.items()
+}

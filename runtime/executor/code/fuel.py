@@ -1,0 +1,252 @@
+"""What one run may still do: steps, and calls inside calls.
+
+Steps pay for time and for memory: each is some 100 ns and 64 bytes. What C does at once is paid for
+before it is done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable
+from typing import Any
+
+from sgc.errors import ProgramError
+from sgc.runtime.executor.interface.value_limits import (
+    LimitExceeded,
+    check_bits,
+    check_items,
+    check_length,
+)
+
+MAX_STEPS = 5_000_000
+MAX_CALLS = 100
+MAX_VALUE_DEPTH = 150  # lists in lists: C compares and prints them by recursion
+MAX_ITERATORS = 40  # iterators of iterators
+SMALL: frozenset[type] = frozenset({int, float, bool, type(None)})
+MAPPINGS: frozenset[type] = frozenset({dict, Counter, defaultdict, OrderedDict})
+SEQUENCES: frozenset[type] = frozenset({list, tuple, set, frozenset, deque})
+CONTAINERS = MAPPINGS | SEQUENCES
+VIEWS: frozenset[type] = frozenset({type({}.keys()), type({}.values()), type({}.items()),
+                                    type(OrderedDict().keys()), type(OrderedDict().values()),
+                                    type(OrderedDict().items())})  # fmt: skip
+SIZED = CONTAINERS | VIEWS | {str, bytes}
+# Whole numbers beyond have the hash of another one.
+_UNIQUE = 2**61 - 1
+
+
+class NotAllowed(ProgramError):
+    """A graph's code uses what it may not."""
+
+
+class Run:
+    """The state of one run. modules: values of the code's own names."""
+
+    __slots__ = ("depth", "globals", "handled", "kept", "left", "nested", "patterns")
+
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
+        self.depth = 0
+        self.globals: list[Any] = []
+        self.handled: list[BaseException] = []
+        self.kept: list[Any] = []
+        self.nested: dict[int, tuple[Any, int]] = {}
+        self.patterns: set[tuple[str, int]] = set()
+
+    def charge(self, n: int) -> None:
+        """Takes steps; raises LimitExceeded."""
+        self.left -= n
+        if self.left < 0:
+            raise spent()
+
+    def pay(self, item: Any) -> Any:
+        """Takes a step for an item that C takes."""
+        self.left -= 1
+        if self.left < 0:
+            raise spent()
+        return item
+
+    def enter_step(self) -> None:
+        """Begins a step of a generator, which counts as a call; raises LimitExceeded."""
+        self.depth += 1
+        self.left -= 2
+        if self.left < 0:
+            self.depth -= 1
+            raise spent()
+        if self.depth > MAX_CALLS:
+            self.depth -= 1
+            raise LimitExceeded(f"calls are nested more than {MAX_CALLS} deep")
+
+
+class _Here(threading.local):
+    run: Run | None = None
+
+
+here = _Here()
+
+
+def current() -> Run:
+    """The run of this thread."""
+    run = here.run
+    if run is None:
+        raise NotAllowed("a function of a graph's code is called after its run")
+    return run
+
+
+def charge(n: int) -> None:
+    """Takes steps of this thread's run."""
+    run = here.run
+    if run is None:
+        raise NotAllowed("a function of a graph's code is called after its run")
+    run.left -= n
+    if run.left < 0:
+        raise spent()
+
+
+def spent() -> LimitExceeded:
+    return LimitExceeded(
+        f"a graph's code takes more than {MAX_STEPS} steps",
+        hint="give it less to do, or move it out of the program",
+    )
+
+
+def text_cost(text: str | bytes) -> int:
+    """The steps of making a text."""
+    return len(text) >> (6 if isinstance(text, bytes) or text.isascii() else 4)
+
+
+def measure(value: Any) -> int:
+    """Charges a walk through a value, as comparing or printing does; returns its characters.
+
+    What is held twice is counted twice, since C walks through it twice.
+    """
+    if type(value) in _TEXTS_AND_NUMBERS:
+        return _size(value)
+    total, left = 0, [(value, 0)]
+    while left:
+        value, depth = left.pop()
+        items = _items(type(value), value)
+        charge(6 + (len(items) >> 2))
+        if depth > MAX_VALUE_DEPTH:
+            raise LimitExceeded(f"values are nested more than {MAX_VALUE_DEPTH} deep")
+        kinds = set(map(type, items))
+        if kinds <= _TEXTS_AND_NUMBERS:
+            total += 4 + _size_of_all(items, kinds)
+            continue
+        for item in items:
+            if type(item) in _TEXTS_AND_NUMBERS:
+                total += _size(item) + 4
+            else:
+                total += 40
+                left.append((item, depth + 1))
+    return total
+
+
+_TEXTS_AND_NUMBERS = SMALL | {str}
+
+
+def _size(value: Any) -> int:
+    """The characters of a text or a number."""
+    kind = type(value)
+    if kind is str:
+        if len(value) > 512:
+            charge(len(value) >> 9)
+        return len(value) + 2
+    if kind is not int:
+        return 16
+    n_bits = value.bit_length()
+    if n_bits > 1000:
+        charge(n_bits * n_bits >> 17)  # to write it in tens is quadratic
+    return int(n_bits * 0.31) + 1
+
+
+def _size_of_all(items: Any, kinds: set[type]) -> int:
+    """The characters of texts or numbers, and what is between them."""
+    if kinds == {str}:
+        n_chars = sum(map(len, items))
+        charge(n_chars >> 9)
+        return n_chars + 4 * len(items)
+    if kinds == {int}:
+        return 3 * len(items) + sum(map(int.bit_length, items)) // 3
+    if str in kinds or int in kinds:
+        return sum(map(_size, items)) + 2 * len(items)
+    return 12 * len(items)
+
+
+def _items(kind: type, value: Any) -> list[Any] | tuple[Any, ...]:
+    if kind in MAPPINGS:
+        return [*value.keys(), *value.values()]
+    if kind in CONTAINERS or kind in VIEWS:
+        return value if kind is list or kind is tuple else list(value)
+    return value.args if isinstance(value, BaseException) else ()
+
+
+def check_key(key: Any, n_items: int) -> None:
+    """Charges for the hash of a key, and for keys that an author may have chosen to collide."""
+    kind = type(key)
+    if kind is str:
+        return
+    if kind is int:
+        if not -_UNIQUE < key < _UNIQUE:
+            charge(1 + (n_items >> 4))
+        return
+    if kind is tuple:
+        measure(key)
+        if len(key) > 4 or not all(map(_is_plain_key, key)):
+            charge(n_items >> 3)
+    elif kind not in SMALL:
+        measure(key)
+        charge(1 + (n_items >> 4))
+
+
+def _is_plain_key(item: Any) -> bool:
+    kind = type(item)
+    return kind is str or kind is bool or item is None or (kind is int and -(2**31) < item < 2**31)
+
+
+def check_keys(keys: Iterable[Any], n_items: int) -> None:
+    """`check_key` of many; keys: a sized collection."""
+    n_items += len(keys)  # type: ignore[arg-type]
+    charge(len(keys) >> 1)  # type: ignore[arg-type]
+    kinds = set(map(type, keys))
+    if kinds <= {str, bool, float, type(None)}:
+        return
+    for key in keys:
+        check_key(key, n_items)
+
+
+def checked(value: Any) -> Any:
+    """A value just made, if it is within the limits; charges for its memory."""
+    kind = type(value)
+    if kind is int:
+        check_bits(value.bit_length())
+        charge((value.bit_length() >> 6) + 1)
+    elif kind is str or kind is bytes:
+        check_length(len(value))
+        charge(text_cost(value))
+    elif kind in CONTAINERS:
+        check_items(len(value))
+        charge(len(value) if kind not in (list, tuple) else len(value) >> 2)
+        if kind in _KEPT:
+            current().kept.append(value)
+    else:
+        _check_number(value)
+    return value
+
+
+# Python frees these by recursion: a run keeps all of them until it empties each.
+_KEPT: frozenset[type] = frozenset({deque, defaultdict})
+# Set where decimals and fractions are known: importing them takes time.
+number_checks: dict[type, Any] = {}
+
+
+def _check_number(value: Any) -> None:
+    check = number_checks.get(type(value))
+    if check is not None:
+        check(value)
+
+
+def check_power(base: int, exponent: int) -> None:
+    """Raises LimitExceeded where a power would be too large."""
+    if abs(base) > 1 and exponent > 0:
+        check_bits((abs(base).bit_length() - 1) * exponent)

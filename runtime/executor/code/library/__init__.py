@@ -1,0 +1,71 @@
+"""The values of the names of modules that a graph's code may import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgc.runtime.executor.code.library.collections_names import COLLECTIONS
+from sgc.runtime.executor.code.library.functions_names import (
+    BISECT,
+    COPY,
+    FUNCTOOLS,
+    HEAPQ,
+    OPERATOR,
+)
+from sgc.runtime.executor.code.library.itertools_names import ITERTOOLS
+from sgc.runtime.executor.code.library.json_names import JSON
+from sgc.runtime.executor.code.library.math_names import MATH
+from sgc.runtime.executor.code.library.number_names import (
+    DECIMAL,
+    FRACTIONS,
+    RANDOM,
+    STATISTICS,
+)
+from sgc.runtime.executor.code.library.re_names import RE
+from sgc.runtime.executor.code.library.record_names import AST, CSV, DATETIME, IO
+from sgc.runtime.executor.code.library.text_names import (
+    BASE64,
+    DIFFLIB,
+    HASHLIB,
+    HTML,
+    STRING,
+    TEXTWRAP,
+    UNICODEDATA,
+    URLLIB_PARSE,
+)
+
+TABLES: dict[str, dict[str, Any]] = {
+    "ast": AST,
+    "base64": BASE64,
+    "bisect": BISECT,
+    "collections": COLLECTIONS,
+    "copy": COPY,
+    "csv": CSV,
+    "datetime": DATETIME,
+    "decimal": DECIMAL,
+    "difflib": DIFFLIB,
+    "fractions": FRACTIONS,
+    "functools": FUNCTOOLS,
+    "hashlib": HASHLIB,
+    "heapq": HEAPQ,
+    "html": HTML,
+    "io": IO,
+    "itertools": ITERTOOLS,
+    "json": JSON,
+    "math": MATH,
+    "operator": OPERATOR,
+    "random": RANDOM,
+    "re": RE,
+    "statistics": STATISTICS,
+    "string": STRING,
+    "textwrap": TEXTWRAP,
+    "typing": {},
+    "unicodedata": UNICODEDATA,
+    "urllib": {},
+    "urllib.parse": URLLIB_PARSE,
+}
+
+
+def library_value(module: str, name: str) -> Any:
+    """The value of a name of a module."""
+    return TABLES[module][name]

@@ -1,0 +1,185 @@
+"""Names of `functools`, `operator`, `bisect`, `heapq` and `copy`."""
+
+from __future__ import annotations
+
+import bisect
+import copy
+import functools
+import heapq
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from sgc.runtime.executor.code.fuel import CONTAINERS, NotAllowed, charge, measure
+from sgc.runtime.executor.code.iterators import drained, is_iterable, metered
+from sgc.runtime.executor.code.methods.attributes import guarded
+from sgc.runtime.executor.code.methods.comparing import COMPARED, contains
+from sgc.runtime.executor.code.methods.container_methods import charge_sort
+from sgc.runtime.executor.code.methods.operators import BINARY, UNARY, subscript
+from sgc.runtime.executor.code.values import copied
+from sgc.runtime.executor.interface.value_limits import check_items
+
+
+def _reduce(*args: Any) -> Any:
+    if len(args) < 2 or not is_iterable(args[1]):
+        return functools.reduce(*args)
+    return functools.reduce(guarded(args[0]), metered(iter(args[1])), *args[2:])
+
+
+def _partial(*args: Any, **kwargs: Any) -> Any:
+    charge(4 + len(args))
+    given: Any = (*map(guarded, args[:1]), *args[1:])
+    return functools.partial(*given, **kwargs)
+
+
+class _Key:
+    """An item that compares by a function."""
+
+    __slots__ = ("_compare", "_item")
+
+    def __init__(self, compare: Callable[[Any, Any], Any], item: Any) -> None:
+        self._compare, self._item = compare, item
+
+    def __lt__(self, other: _Key) -> bool:
+        return bool(self._compare(self._item, other._item) < 0)
+
+    def __gt__(self, other: _Key) -> bool:
+        return bool(self._compare(self._item, other._item) > 0)
+
+
+def _cmp_to_key(mycmp: Any) -> Any:
+    compare = guarded(mycmp)
+
+    def key(item: Any) -> _Key:
+        charge(2)
+        return _Key(compare, item)
+
+    return key
+
+
+FUNCTOOLS: dict[str, Any] = {
+    "cmp_to_key": _cmp_to_key,
+    "partial": _partial,
+    "reduce": _reduce,
+}
+
+
+def _itemgetter(*keys: Any) -> Any:
+    if not keys:
+        raise TypeError("itemgetter expected 1 argument, got 0")
+    if len(keys) == 1:
+        (key,) = keys
+        return lambda items: subscript(items, key)
+    return lambda items: tuple([subscript(items, key) for key in keys])
+
+
+def _operation(name: str, row: Callable[..., Any], n_args: int) -> Callable[..., Any]:
+    real = getattr(operator, name)
+
+    def function(*args: Any) -> Any:
+        charge(1)
+        return row(*args) if len(args) == n_args else real(*args)
+
+    return function
+
+
+def _concat(a: Any, b: Any) -> Any:
+    if not hasattr(type(a), "__getitem__"):
+        raise TypeError(f"{type(a).__name__!r} object can't be concatenated")
+    return BINARY["Add"](a, b)
+
+
+_BINARY = {
+    "add": "Add", "sub": "Sub", "mul": "Mult", "truediv": "Div", "floordiv": "FloorDiv",
+    "mod": "Mod", "pow": "Pow", "and_": "BitAnd", "or_": "BitOr", "xor": "BitXor",
+}  # fmt: skip
+_COMPARED = {"lt": "Lt", "le": "LtE", "eq": "Eq", "ne": "NotEq", "gt": "Gt", "ge": "GtE"}
+OPERATOR: dict[str, Any] = {
+    **{name: _operation(name, BINARY[row], 2) for name, row in _BINARY.items()},
+    **{name: _operation(name, COMPARED[row], 2) for name, row in _COMPARED.items()},
+    **{name: getattr(operator, name) for name in ("abs", "is_", "is_not", "not_", "truth")},
+    "concat": _operation("concat", _concat, 2),
+    "contains": _operation("contains", lambda items, item: contains(item, items), 2),
+    "getitem": _operation("getitem", subscript, 2),
+    "itemgetter": _itemgetter,
+    "neg": _operation("neg", UNARY["USub"], 1),
+    "pos": _operation("pos", UNARY["UAdd"], 1),
+}
+
+
+def _bisecting(name: str) -> Callable[..., Any]:
+    real = getattr(bisect, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        for items in args[:1]:
+            charge(32 + (len(items) >> 8 if name.startswith("insort") else 0))
+            if type(items) is list:
+                check_items(len(items) + 1)
+        for item in args[1:2]:
+            charge((measure(item) >> 4) + 1)
+        if kwargs.get("key") is not None:
+            kwargs["key"] = guarded(kwargs["key"])
+        return real(*args, **kwargs)
+
+    return function
+
+
+BISECT: dict[str, Any] = {
+    name: _bisecting(name)
+    for name in ("bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right")
+}
+
+
+def _heaped(name: str) -> Callable[..., Any]:
+    real = getattr(heapq, name)
+
+    def function(*args: Any) -> Any:
+        for items in args[:1]:
+            if type(items) is list:
+                check_items(len(items) + 1)
+                charge(8 + (len(items) if name == "heapify" else 0))
+                # What is compared lies on a path of the heap: the items there are walked through.
+                for item in [*args[1:], *items[:1]]:
+                    charge((measure(item) >> 3) + 1 if type(item) in CONTAINERS else 1)
+        return real(*args)
+
+    return function
+
+
+def _extremes(name: str) -> Callable[..., Any]:
+    real = getattr(heapq, name)
+
+    def function(n: Any, iterable: Any, key: Any = None) -> Any:
+        items = drained(iterable)
+        charge_sort(items)
+        charge(len(items))
+        return real(n, items, key=guarded(key))
+
+    return function
+
+
+HEAPQ: dict[str, Any] = {
+    **{
+        name: _heaped(name)
+        for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")
+    },
+    **{name: _extremes(name) for name in ("nlargest", "nsmallest")},
+}
+
+
+def _copy(value: Any) -> Any:
+    if type(value) in CONTAINERS:
+        charge(4 + len(value))
+        return copy.copy(value)
+    return copied(value)
+
+
+def _deepcopy(value: Any) -> Any:
+    try:
+        charge(4 + 2 * (measure(value) >> 1))
+        return copied(value)
+    except RecursionError as error:
+        raise NotAllowed("the value is nested too deeply to be copied") from error
+
+
+COPY: dict[str, Any] = {"copy": _copy, "deepcopy": _deepcopy}

@@ -1,0 +1,197 @@
+"""Names of `datetime`, `csv`, `io` and `ast`."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import datetime
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sgc.runtime.executor.code.fuel import NotAllowed, charge, checked, measure
+from sgc.runtime.executor.code.iterators import drained, is_iterable, nested, source
+from sgc.runtime.executor.code.methods.attributes import (
+    DATA,
+    GUARDS,
+    METHODS,
+    OF_TYPES,
+    bounded_method,
+)
+from sgc.runtime.executor.code.methods.operators import check_shown
+from sgc.runtime.executor.interface.value_limits import LimitExceeded, check_length
+
+_DATE = [
+    "ctime",
+    "isocalendar",
+    "isoformat",
+    "isoweekday",
+    "replace",
+    "strftime",
+    "toordinal",
+    "weekday",
+]
+_TIME = ["dst", "isoformat", "replace", "strftime", "tzname", "utcoffset"]
+_CLASSES: dict[Any, tuple[list[str], str, list[str]]] = {
+    datetime.date: (_DATE, "day month year", ["fromisocalendar", "fromisoformat", "fromordinal"]),
+    datetime.datetime: (
+        [*_DATE, *_TIME, "date", "time"],
+        "day fold hour microsecond minute month second tzinfo year",
+        ["combine", "fromisocalendar", "fromisoformat", "fromordinal", "strptime"],
+    ),
+    datetime.time: (_TIME, "fold hour microsecond minute second tzinfo", ["fromisoformat"]),
+    datetime.timedelta: (["total_seconds"], "days microseconds seconds", []),
+    datetime.timezone: (["tzname", "utcoffset"], "", []),
+}
+
+
+def _pays(*args: Any, **kwargs: Any) -> None:
+    for each in (*args[1:], *kwargs.values()):
+        if isinstance(each, str):
+            check_length(len(each) << 8)
+            charge(16 + (len(each) << 2))
+
+
+def _strptime(kind: Any) -> Callable[..., Any]:
+    def strptime(*args: Any) -> Any:
+        for each in args:
+            if isinstance(each, str) and len(each) > 80:
+                raise LimitExceeded("strptime takes texts of at most 80 characters")
+        charge(20_000)
+        return kind.strptime(*args)
+
+    return strptime
+
+
+for _kind, (_methods, _data, _made) in _CLASSES.items():
+    METHODS[_kind] = {name: bounded_method(_kind, name, _pays) for name in _methods}
+    DATA[_kind] = frozenset(_data.split())
+    OF_TYPES[_kind] = {name: getattr(_kind, name) for name in [*_made, "min", "max"]}
+OF_TYPES[datetime.datetime]["strptime"] = _strptime(datetime.datetime)
+OF_TYPES[datetime.timezone]["utc"] = datetime.UTC
+DATA[type(datetime.date(1, 1, 1).isocalendar())] = frozenset({"week", "weekday", "year"})
+DATETIME: dict[str, Any] = {
+    name: getattr(datetime, name) for name in ("date", "datetime", "time", "timedelta", "timezone")
+}
+
+
+def _string_io(*args: Any, **kwargs: Any) -> io.StringIO:
+    for each in args:
+        charge(16 + (len(each) >> 4 if isinstance(each, str) else 0))
+    return io.StringIO(*args, **kwargs)
+
+
+def _writes(file: Any, text: Any = "", *args: Any) -> None:
+    if isinstance(text, str):
+        check_length(file.tell() + len(text))
+        charge(1 + (len(text) >> 4))
+
+
+def _reads(file: Any, *args: Any) -> None:
+    charge(4)
+
+
+def _sum_of(value: Any) -> Any:
+    for each in value if isinstance(value, list) else [value]:
+        checked(each)
+    return value
+
+
+METHODS[io.StringIO] = {
+    **{name: bounded_method(io.StringIO, name, _reads, _sum_of)
+       for name in ("getvalue", "read", "readline", "readlines")},
+    "write": bounded_method(io.StringIO, "write", _writes),
+}  # fmt: skip
+GUARDS[io.StringIO] = _string_io
+IO: dict[str, Any] = {"StringIO": io.StringIO}
+
+
+def _paid(line: Any) -> Any:
+    charge(4 + (len(line) if isinstance(line, str) else 0))
+    return line
+
+
+def _lines(items: Any) -> Iterator[Any]:
+    return map(_paid, items)
+
+
+def _options(kwargs: dict[str, Any]) -> None:
+    for name, value in kwargs.items():
+        if not isinstance(value, (str, int, type(None))):
+            raise NotAllowed(f"csv with {name} that is no text is not allowed in a graph's code")
+
+
+def _reader(lines: Any, **kwargs: Any) -> Any:
+    _options(kwargs)
+    return nested(csv.reader(nested(_lines(source(lines)), lines), **kwargs), lines)
+
+
+def _dict_reader(lines: Any, fieldnames: Any = None, **kwargs: Any) -> Any:
+    _options(kwargs)
+    names = None if fieldnames is None else list(drained(fieldnames))
+    made = csv.DictReader(nested(_lines(source(lines)), lines), names, **kwargs)
+    return nested(made, lines)
+
+
+def _writer(file: Any, **kwargs: Any) -> Any:
+    _options(kwargs)
+    if type(file) is not io.StringIO:
+        raise NotAllowed("csv.writer takes a StringIO in a graph's code")
+    charge(16)
+    return csv.writer(file, **kwargs)
+
+
+_WRITER = type(csv.writer(io.StringIO()))
+
+
+def _row(row: Any) -> Any:
+    if not is_iterable(row):
+        return row
+    found = drained(row)
+    check_length(measure(found))
+    check_shown(found)
+    return found
+
+
+def _writerow(*args: Any) -> Any:
+    n_chars = _WRITER.writerow(args[0], *map(_row, args[1:]))
+    charge(4 + (n_chars >> 3))
+    return n_chars
+
+
+def _writerows(*args: Any) -> None:
+    for rows in args[1:2]:
+        for row in drained(rows):
+            _writerow(args[0], row)
+
+
+METHODS[_WRITER] = {"writerow": _writerow, "writerows": _writerows}
+DATA[csv.DictReader] = frozenset({"fieldnames", "line_num"})
+DATA[type(csv.reader([]))] = frozenset({"line_num"})
+CSV: dict[str, Any] = {"DictReader": _dict_reader, "reader": _reader, "writer": _writer}
+
+_SHORT = 1000
+_TEXTS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""", re.DOTALL)
+# What nests trees deeply without brackets: operators, calls, items, other names.
+_DEEP = re.compile(
+    r"[^\w\s\[\](){},:.+-]|[\])}]\s*[\[(.]|[-+]\s*[-+]|[\w\])}]\s*[-+]|\w\s*[\[(]|[a-zA-Z_]\s*\."
+)
+
+
+def _literal_eval(text: Any) -> Any:
+    """`ast.literal_eval` of a text: its tree cannot be deeper than its brackets nest."""
+    if not isinstance(text, str):
+        raise ValueError(f"malformed node or string: {text!r}")
+    check_length(50 * len(text))
+    charge(20 + 2 * len(text))
+    if len(text) > _SHORT and _DEEP.search(_TEXTS.sub("''", text)):
+        raise LimitExceeded("a long literal may hold texts, numbers and brackets alone")
+    try:
+        return checked(ast.literal_eval(text))
+    except ValueError as error:
+        # Python's text holds an address.
+        raise ValueError(str(error).partition(" object at 0x")[0]) from None
+
+
+AST: dict[str, Any] = {"literal_eval": _literal_eval}

@@ -1,0 +1,96 @@
+"""The attributes that values have for a graph's code: a table for each type, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sgc.runtime.executor.code.fuel import NotAllowed, charge
+
+# Methods as functions that take their object first; data; what a type itself gives.
+METHODS: dict[type, dict[str, Callable[..., Any]]] = {}
+DATA: dict[type, frozenset[str]] = {}
+OF_TYPES: dict[Any, dict[str, Any]] = {}
+# What is called in place of a type or function, since it checks what it makes.
+GUARDS: dict[Any, Callable[..., Any]] = {}
+_ERROR_DATA = frozenset(
+    {"args", "colno", "doc", "end", "lineno", "msg", "name", "obj", "pos", "reason", "start",
+     "value"}
+)  # fmt: skip
+_PLAIN_DATA = (str, bytes, int, tuple, type(None))
+
+
+def attribute(of: Any, name: str) -> Any:
+    """`of.name`, where the tables have it."""
+    table = METHODS.get(type(of))
+    if table is not None and name in table:
+        return table[name].__get__(of)
+    if name in DATA.get(type(of), ()):
+        return getattr(of, name)
+    if isinstance(of, BaseException) and name in _ERROR_DATA:
+        return _of_error(of, name)
+    try:
+        own = OF_TYPES.get(of)
+    except TypeError:
+        own = None
+    if own is not None and name in own:
+        return own[name]
+    if isinstance(of, type) and name in METHODS.get(of, ()):
+        return METHODS[of][name]
+    return _missing(of, name)
+
+
+def _of_error(of: BaseException, name: str) -> Any:
+    value = getattr(of, name)
+    if not isinstance(value, _PLAIN_DATA):
+        raise NotAllowed(f"{type(of).__name__}.{name} is not allowed in a graph's code")
+    return value
+
+
+def _missing(of: Any, name: str) -> Any:
+    kind = of if isinstance(of, type) else type(of)
+    if not hasattr(kind, name):
+        # Raises AttributeError as Python says it: no such name, so nothing is read.
+        try:
+            getattr(of, name)
+        except AttributeError as error:
+            # The error would hold on to the value.
+            raise AttributeError(str(error)) from None
+    raise NotAllowed(f"{kind.__name__}.{name} is not allowed in a graph's code")
+
+
+def method(of: Any, name: str) -> Callable[..., Any]:
+    """The method that `of.name(...)` calls, as a function that takes the object first."""
+    table = METHODS.get(type(of))
+    found = table.get(name) if table is not None else None
+    if found is not None:
+        return found
+    value = guarded(attribute(of, name))
+    return lambda _of, /, *args, **kwargs: value(*args, **kwargs)
+
+
+def guarded(function: Any) -> Any:
+    """What C may call in place of a function that the code gives it."""
+    try:
+        return GUARDS.get(function, function)
+    except TypeError:
+        return function
+
+
+def bounded_method(
+    kind: type,
+    name: str,
+    before: Callable[..., Any] | None = None,
+    after: Callable[[Any], Any] | None = None,
+) -> Callable[..., Any]:
+    """A method that pays before and after. before: takes what the method does."""
+    real = getattr(kind, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        charge(1)
+        if before is not None and args and isinstance(args[0], kind):
+            before(*args, **kwargs)
+        result = real(*args, **kwargs)
+        return result if after is None else after(result)
+
+    return call

@@ -1,0 +1,251 @@
+"""Python's builtins, where what they do and make is paid for before."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from sgc.ir.code_names import EXCEPTIONS
+from sgc.runtime.executor.code.fuel import (
+    CONTAINERS,
+    MAPPINGS,
+    SMALL,
+    NotAllowed,
+    charge,
+    check_keys,
+    check_power,
+    checked,
+    measure,
+)
+from sgc.runtime.executor.code.iterators import drained, is_iterable, nested, pairs_of, source
+from sgc.runtime.executor.code.methods.attributes import GUARDS, guarded
+from sgc.runtime.executor.code.methods.container_methods import charge_sort
+from sgc.runtime.executor.code.methods.formatting import check_encoding, format_value, show, to_text
+from sgc.runtime.executor.code.methods.operators import add, power
+from sgc.runtime.executor.code.methods.text_methods import text_to_int
+from sgc.runtime.executor.interface.value_limits import check_bits, check_length
+
+
+def _made(kind: type) -> Callable[..., Any]:
+    """A list, tuple or set of the items of anything."""
+    is_hashed = kind in (set, frozenset)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        charge(4 if is_hashed else 1)
+        if len(args) != 1 or kwargs or not is_iterable(args[0]):
+            return kind(*args, **kwargs)
+        items = drained(args[0])
+        if is_hashed and type(items) is not str:
+            check_keys(items, 0)
+        return checked(kind(items))
+
+    return make
+
+
+def _dict(*args: Any, **kwargs: Any) -> Any:
+    charge(4)
+    if len(args) == 1 and is_iterable(args[0]):
+        items = drained(args[0])
+        if type(items) in MAPPINGS:
+            check_keys(items, 0)
+        elif type(items) in CONTAINERS:
+            items = pairs_of(items)
+        args = (items,)
+    return checked(dict(*args, **kwargs))
+
+
+def _consumed(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of all items of its first argument."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if args and is_iterable(args[0]):
+            args = (source(args[0]), *args[1:])
+        return real(*args, **kwargs)
+
+    return function
+
+
+def _extreme(real: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        charge(3)
+        if kwargs.get("key") is not None:
+            kwargs["key"] = guarded(kwargs["key"])
+        if len(args) == 1 and is_iterable(args[0]):
+            args = (drained(args[0]),)
+            if type(args[0]) in CONTAINERS:
+                measure(args[0])
+        elif len(args) > 1:
+            for each in args:
+                if type(each) not in SMALL:
+                    measure(each)
+        return real(*args, **kwargs)
+
+    return function
+
+
+def _sum(*args: Any, **kwargs: Any) -> Any:
+    if not args or not is_iterable(args[0]):
+        return sum(*args, **kwargs)
+    items = drained(args[0])
+    start = [*args[1:], *kwargs.values()]
+    kinds = set(map(type, items)) if type(items) is not range else {int}
+    if kinds <= SMALL and all(type(each) in SMALL for each in start):
+        return checked(sum(items, *args[1:], **kwargs))
+    sum([], *args[1:], **kwargs)
+    total = start[0] if start else 0
+    for item in items:
+        charge(2)
+        total = add(total, item)
+    return total
+
+
+def _sorted(*args: Any, **kwargs: Any) -> Any:
+    if len(args) != 1 or not is_iterable(args[0]):
+        return sorted(*args, **kwargs)
+    items = drained(args[0])
+    if type(items) is not range:
+        charge_sort(items)
+    charge(len(items) >> 2)
+    if kwargs.get("key") is not None:
+        kwargs["key"] = guarded(kwargs["key"])
+    return sorted(items, **kwargs)
+
+
+def _map(*args: Any) -> Any:
+    sources = args[1:]
+    if not sources:
+        return map(*args)
+    return nested(map(guarded(args[0]), *sources), *sources)
+
+
+def _filter(*args: Any) -> Any:
+    if len(args) != 2:
+        return filter(*args)
+    return nested(filter(guarded(args[0]), source(args[1])), args[1])
+
+
+def _zip(*args: Any, **kwargs: Any) -> Any:
+    return nested(zip(*args, **kwargs), *args)  # noqa: B905
+
+
+def _enumerate(*args: Any, **kwargs: Any) -> Any:
+    return nested(enumerate(*args, **kwargs), *args[:1])
+
+
+def _iter(*args: Any) -> Any:
+    if len(args) == 2:
+        return nested(iter(guarded(args[0]), args[1]), args[1])
+    return iter(*args)
+
+
+def _pow(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 2 and not kwargs:
+        return power(*args)
+    for each in args:
+        if type(each) is int:
+            check_bits(each.bit_length())
+            charge(each.bit_length() >> 4)
+    if len(args) == 3 and all(type(each) is int for each in args):
+        # One step multiplies numbers of the modulus.
+        charge(args[1].bit_length() * (args[2].bit_length() >> 6) ** 2 >> 6)
+    elif len(args) != 3:
+        check_power(2, 2)
+        return (
+            power(*args, **kwargs)
+            if not kwargs
+            else power(kwargs.get("base", *args[:1]), kwargs["exp"])
+        )
+    return checked(pow(*args, **kwargs))
+
+
+def _round(*args: Any, **kwargs: Any) -> Any:
+    digits = kwargs.get("ndigits", args[1] if len(args) > 1 else None)
+    if args and isinstance(args[0], int) and isinstance(digits, int) and digits < 0:
+        check_bits(-digits * 3.33)  # 10**-digits is made on the way
+    return checked(round(*args, **kwargs))
+
+
+def _divmod(*args: Any) -> Any:
+    for each in args:
+        if type(each) is int:
+            charge(each.bit_length() >> 6)
+    result = divmod(*args)  # type: ignore[misc]
+    for each in result if type(result) is tuple else ():
+        checked(each)
+    return result
+
+
+def _slice(*args: Any) -> slice:
+    if any(type(each) not in SMALL for each in args):
+        raise NotAllowed("a slice takes whole numbers in a graph's code")
+    return slice(*args)
+
+
+def _error(kind: Any) -> Callable[..., Any]:
+    """Makes an exception; of some, Python frees what they hold by recursion."""
+    is_plain = kind.__basicsize__ == Exception.__basicsize__
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        charge(6)
+        if not is_plain and any(type(each) not in SMALL and type(each) is not str for each in args):
+            raise NotAllowed(f"{kind.__name__} takes texts and numbers in a graph's code")
+        if kwargs:
+            raise NotAllowed(f"{kind.__name__} takes no names in a graph's code")
+        return kind(*args)
+
+    return make
+
+
+def _bytes(*args: Any, **kwargs: Any) -> bytes:
+    if args and isinstance(args[0], str):
+        for encoding in (*args[1:2], kwargs.get("encoding", "utf-8")):
+            check_encoding(encoding)
+        charge(len(args[0]) >> 4)
+    elif len(args) == 1 and isinstance(args[0], int):
+        check_length(args[0])
+    elif len(args) == 1 and is_iterable(args[0]):
+        args = (drained(args[0]),)
+    result: bytes = checked(bytes(*args, **kwargs))
+    return result
+
+
+def _reversed(*args: Any) -> Any:
+    return nested(reversed(*args))
+
+
+def _shown(convert: Callable[[Any], str]) -> Callable[..., str]:
+    def function(*args: Any) -> str:
+        return show(convert, args[0]) if len(args) == 1 else convert(*args)
+
+    return function
+
+
+def _format(*args: Any) -> str:
+    return format_value(*args) if 0 < len(args) < 3 else format(*args)
+
+
+def _float(*args: Any) -> float:
+    charge(1)
+    if args and isinstance(args[0], str):
+        charge(len(args[0]) >> 4)
+    return float(*args)
+
+
+_GUARDED: dict[str, Callable[..., Any]] = {
+    "all": _consumed(all), "any": _consumed(any), "ascii": _shown(ascii), "bytes": _bytes,
+    "dict": _dict, "divmod": _divmod, "enumerate": _enumerate, "filter": _filter,
+    "float": _float, "format": _format, "frozenset": _made(frozenset), "int": text_to_int,
+    "iter": _iter, "list": _made(list), "map": _map, "max": _extreme(max), "min": _extreme(min),
+    "pow": _pow, "repr": _shown(repr), "reversed": _reversed, "round": _round,
+    "set": _made(set), "slice": _slice, "sorted": _sorted, "str": to_text, "sum": _sum,
+    "tuple": _made(tuple),
+    "zip": _zip,
+}  # fmt: skip
+_PLAIN = ("abs", "bin", "bool", "callable", "chr", "hex", "isinstance", "len", "next", "oct", "ord",
+          "range")  # fmt: skip
+BUILTIN_VALUES: dict[str, Any] = {
+    name: getattr(builtins, name) for name in (*_PLAIN, *_GUARDED, *EXCEPTIONS)
+}
+GUARDS.update({BUILTIN_VALUES[name]: guard for name, guard in _GUARDED.items()})
+GUARDS.update({BUILTIN_VALUES[name]: _error(BUILTIN_VALUES[name]) for name in EXCEPTIONS})

@@ -1,0 +1,95 @@
+"""Comparisons and membership: what C walks through is paid for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from sgc.runtime.executor.code.fuel import (
+    CONTAINERS,
+    MAPPINGS,
+    SMALL,
+    charge,
+    check_key,
+    check_keys,
+    measure,
+)
+from sgc.runtime.executor.code.iterators import metered
+
+_SETS = frozenset({set, frozenset})
+
+
+def _compared(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def function(a: Any, b: Any) -> Any:
+        kind = type(a)
+        if kind in SMALL:
+            return operation(a, b)
+        if kind is str:
+            if len(a) > 4096:
+                charge(len(a) >> 11)
+        elif type(b) not in SMALL:
+            measure(a)
+            if kind is not type(b):
+                measure(b)
+            if kind in _SETS or kind in MAPPINGS:
+                check_keys(a, 0)
+        return operation(a, b)
+
+    return function
+
+
+def contains(a: Any, b: Any) -> bool:
+    """`a in b`."""
+    kind = type(b)
+    if kind is str:
+        if type(a) is str:
+            charge(find_cost(len(b), len(a)))
+    elif kind in MAPPINGS or kind in _SETS:
+        check_key(a, len(b))
+    elif kind in CONTAINERS or (kind is range and type(a) not in (int, bool)):
+        charge_search(b, a)
+    elif hasattr(kind, "__next__"):
+        measure(a)
+        return a in metered(b)
+    elif kind not in SMALL:
+        measure(a)
+        charge(len(b) >> 2 if hasattr(kind, "__len__") else 1)
+    return a in b
+
+
+def charge_search(items: Any, item: Any) -> None:
+    """Charges for a comparison with each item."""
+    kind = type(item)
+    n_items = min(len(items), 2**62) if type(items) is not range else range_length(items)
+    charge(n_items >> 3)
+    if kind is str:
+        charge(n_items * (len(item) >> 9))
+    elif kind not in SMALL:
+        charge(n_items * ((measure(item) >> 4) + 1))
+
+
+def range_length(items: range) -> int:
+    return max(0, -((items.start - items.stop) // items.step))
+
+
+def find_cost(n_chars: int, n_sought: int, backward: bool = False) -> int:
+    """The steps of a search for a text; backward, and in short ones, C's is quadratic."""
+    cost = n_chars >> 8
+    if n_sought > 5 and (backward or n_chars < 30_000):
+        cost += max(0, n_chars - n_sought) * n_sought >> 9
+    return cost
+
+
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": _compared(operator.eq),
+    "NotEq": _compared(operator.ne),
+    "Lt": _compared(operator.lt),
+    "LtE": _compared(operator.le),
+    "Gt": _compared(operator.gt),
+    "GtE": _compared(operator.ge),
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": contains,
+    "NotIn": lambda a, b: not contains(a, b),
+}

@@ -1,0 +1,136 @@
+"""Runs a graph's code: its tree becomes closures once, which each run calls."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sgc.ir.code import Code, parse_code
+from sgc.runtime.executor.code.fuel import Run, here
+from sgc.runtime.executor.code.library import library_value
+from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
+from sgc.runtime.executor.code.mutation import may_change
+from sgc.runtime.executor.code.tree import (
+    calls,
+    displays,
+    expressions,
+    fstrings,
+    statements,
+    trying,
+)
+from sgc.runtime.executor.code.tree.compiling import (
+    Context,
+    Do,
+    Names,
+    compile_statement,
+    head_weight,
+)
+from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
+from sgc.runtime.executor.code.values import check_arguments, check_result, copied, held_by
+from sgc.runtime.executor.interface.value_limits import LimitExceeded
+
+ROOMS = (calls, displays, expressions, fstrings, statements, trying)
+# Frames of Python's that a run may add to its caller's: a call inside a call takes some ten.
+_MAX_FRAMES = 6000
+
+
+def run_code(source: str, args: Sequence[Any]) -> Any:
+    """Calls the last function of a code with arguments, which it does not change.
+
+    Raises what the code raises, LimitExceeded, NotAllowed, or CodeError.
+    """
+    program = _program(source)
+    run = Run()
+    kept: set[int] = set()
+    outer, here.run = here.run, run
+    try:
+        with _room():
+            given = args
+            if program.may_change or not check_arguments(args):
+                given = [copied(each) for each in args]
+            result = program.call(run, given)
+            kept = check_result(result)
+            return result
+    except Exception as error:
+        kept = held_by(error)
+        if not isinstance(error, (RecursionError, MemoryError)):
+            raise
+        raise LimitExceeded("a graph's code nests too deeply, or needs too much") from error
+    finally:
+        run.left = -1
+        here.run = outer
+        for each in run.kept:
+            if id(each) not in kept:
+                each.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """Compiled code. call: runs the module, and calls its last function."""
+
+    call: Callable[[Run, Sequence[Any]], Any]
+    may_change: bool
+
+
+@lru_cache(maxsize=128)
+def _program(source: str) -> _Program:
+    code = parse_code(source)
+    with _room():
+        return _Program(_compiled(code), may_change(code))
+
+
+def _compiled(code: Code) -> Callable[[Run, Sequence[Any]], Any]:
+    scope = Scope(None)
+    body: list[ast.AST] = list(code.body)
+    for name in bound_names(body):
+        scope.add(name, False)
+    at = Context(scope, Names(code.imports, _value))
+    steps: list[Do] = [compile_statement(each, at) for each in code.body]
+    cost = sum(head_weight(each) for each in code.body)
+    entry = scope.places[code.entry.name].slot
+
+    def call(run: Run, args: Sequence[Any]) -> Any:
+        frame: Frame = [UNSET] * scope.n_slots
+        frame[0], run.globals = run, frame
+        run.charge(cost)
+        for step in steps:
+            step(frame)
+        return frame[entry](*args)
+
+    return call
+
+
+def _value(module: str | None, name: str) -> Any:
+    return library_value(module, name) if module else BUILTIN_VALUES.get(name, UNSET)
+
+
+class _Depth:
+    """The recursion limit, raised while any run is at work."""
+
+    lock = threading.Lock()
+    n_runs = 0
+    before = 0
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Makes room for the frames of a run."""
+    with _Depth.lock:
+        if _Depth.n_runs == 0:
+            _Depth.before = sys.getrecursionlimit()
+        _Depth.n_runs += 1
+        if sys.getrecursionlimit() < _Depth.before + _MAX_FRAMES:
+            sys.setrecursionlimit(_Depth.before + _MAX_FRAMES)
+    try:
+        yield
+    finally:
+        with _Depth.lock:
+            _Depth.n_runs -= 1
+            if _Depth.n_runs == 0:
+                sys.setrecursionlimit(_Depth.before)

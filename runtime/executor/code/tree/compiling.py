@@ -1,0 +1,119 @@
+"""The tables of what makes closures of nodes; each module of this room adds its rows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from sgc.ir.code import Import
+from sgc.runtime.executor.code.fuel import NotAllowed
+from sgc.runtime.executor.code.tree.scopes import Frame, Scope
+
+Ev = Callable[[Frame], Any]
+# What a statement gives: nothing, `BREAK`, `CONTINUE`, or a tuple with what is returned.
+Do = Callable[[Frame], Any]
+BREAK, CONTINUE = object(), object()
+Row = TypeVar("Row", bound=Callable[..., Any])
+
+_EXPRESSIONS: dict[type[ast.AST], Callable[..., Ev]] = {}
+_STATEMENTS: dict[type[ast.AST], Callable[..., Do]] = {}
+_WEIGHTS: dict[type[ast.AST], int] = {
+    ast.Call: 4, ast.Lambda: 40, ast.FunctionDef: 40, ast.GeneratorExp: 16, ast.List: 2,
+    ast.Dict: 4, ast.Set: 5, ast.ListComp: 3, ast.SetComp: 6, ast.DictComp: 4, ast.Tuple: 2,
+    ast.Subscript: 2, ast.FormattedValue: 3, ast.Try: 2, ast.Raise: 6, ast.Load: 0, ast.Store: 0,
+    ast.Del: 0,
+}  # fmt: skip
+# Their bodies are paid for when they run.
+_DEFERRED = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp)
+
+
+class Names:
+    """What a code's free names mean. imports: its own; values: of the evaluator's tables."""
+
+    def __init__(
+        self, imports: dict[str, Import], values: Callable[[str | None, str], Any]
+    ) -> None:
+        self.imports, self.values = imports, values
+
+
+class Context:
+    """A place in the code that is being compiled."""
+
+    __slots__ = ("names", "scope")
+
+    def __init__(self, scope: Scope, names: Names) -> None:
+        self.scope, self.names = scope, names
+
+
+def on_expression(*kinds: type[ast.AST]) -> Callable[[Row], Row]:
+    """Adds a function that compiles expressions."""
+
+    def add(function: Row) -> Row:
+        _EXPRESSIONS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return add
+
+
+def on_statement(*kinds: type[ast.AST]) -> Callable[[Row], Row]:
+    """Adds a function that compiles statements."""
+
+    def add(function: Row) -> Row:
+        _STATEMENTS.update(dict.fromkeys(kinds, function))
+        return function
+
+    return add
+
+
+def compile_expression(node: ast.AST, at: Context) -> Ev:
+    found = _EXPRESSIONS.get(type(node))
+    if found is None:
+        raise NotAllowed(f"{type(node).__name__} is not allowed here in a graph's code")
+    return found(node, at)
+
+
+def compile_statement(node: ast.AST, at: Context) -> Do:
+    return _STATEMENTS[type(node)](node, at)
+
+
+def has_yield(node: ast.AST) -> bool:
+    """Whether evaluating a node yields."""
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in _own(node))
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    if isinstance(node, _DEFERRED):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _own(child)
+
+
+def weight_of(*nodes: ast.AST | None) -> int:
+    """The steps of evaluating nodes once."""
+    return sum(_weight(node) for node in nodes if node is not None)
+
+
+def _weight(node: ast.AST) -> int:
+    own = _WEIGHTS.get(type(node), 1)
+    if isinstance(node, _DEFERRED):
+        return own
+    return own + sum(_weight(child) for child in ast.iter_child_nodes(node))
+
+
+_HEADS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.If: ("test",),
+    ast.While: (),
+    ast.For: ("iter",),
+    ast.Try: (),
+    ast.Match: ("subject",),
+}
+
+
+def head_weight(node: ast.stmt) -> int:
+    """The steps of a statement, without those of the blocks inside it."""
+    heads = _HEADS.get(type(node))
+    if heads is None:
+        return weight_of(node)
+    return 2 + weight_of(*(getattr(node, head) for head in heads))

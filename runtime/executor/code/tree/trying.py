@@ -1,0 +1,101 @@
+"""`raise` and `try` as closures over a frame."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from sgc.runtime.executor.code.tree.blocks import compile_block
+from sgc.runtime.executor.code.tree.compiling import Context, Do, compile_expression, on_statement
+from sgc.runtime.executor.code.tree.handling import (
+    UNCATCHABLE,
+    Handler,
+    compile_handlers,
+    handler_of,
+)
+from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
+
+
+@on_statement(ast.Raise)
+def _raise(node: ast.Raise, at: Context) -> Do:
+    if node.exc is None:
+        return _raise_again
+    error = compile_expression(node.exc, at)
+    cause = compile_expression(node.cause, at) if node.cause else None
+
+    def do(f: Frame) -> None:
+        raised = error(f)
+        is_error = isinstance(raised, type) and issubclass(raised, BaseException)
+        if not is_error and not isinstance(raised, BaseException):
+            raise TypeError("exceptions must derive from BaseException")
+        if cause is None:
+            raise raised
+        raise raised from cause(f)
+
+    return do
+
+
+# Every exception that a handler is at work on: `raise` raises the last again.
+def _raise_again(f: Frame) -> None:
+    handled = f[0].handled
+    if not handled:
+        raise RuntimeError("No active exception to reraise")
+    raise handled[-1]
+
+
+@on_statement(ast.Try)
+def _try(node: ast.Try, at: Context) -> Do:
+    body = compile_block(node.body, at)
+    handlers = compile_handlers(node, at, compile_block)
+    orelse = compile_block(node.orelse, at) if node.orelse else None
+    handling = _handling(body, handlers, orelse)
+    return _finally(handling, compile_block(node.finalbody, at)) if node.finalbody else handling
+
+
+def _handling(body: Do, handlers: list[Handler], orelse: Do | None) -> Do:
+    def do(f: Frame) -> Any:
+        try:
+            result = body(f)
+        except Exception as error:
+            handler = handler_of(handlers, error, f)
+            if handler is None:
+                raise
+            return _handle(handler, error, f)
+        if result is None and orelse is not None:
+            return orelse(f)
+        return result
+
+    return do
+
+
+def _handle(handler: Handler, error: Exception, f: Frame) -> Any:
+    _, store, body = handler
+    error.__traceback__ = None  # it holds on to many frames
+    handled = f[0].handled
+    handled.append(error)
+    if store is not None:
+        store(f, error)
+    try:
+        return body(f)
+    finally:
+        handled.pop()
+        if store is not None:
+            store(f, UNSET)
+
+
+def _finally(body: Do, last: Do) -> Do:
+    def do(f: Frame) -> Any:
+        try:
+            result = body(f)
+        except BaseException as error:
+            if isinstance(error, UNCATCHABLE) or f[0].left < 0:
+                raise
+            # What it returns, or a break in it, drops the error.
+            found = last(f)
+            if found is None:
+                raise
+            return found
+        found = last(f)
+        return result if found is None else found
+
+    return do

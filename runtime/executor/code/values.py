@@ -1,0 +1,141 @@
+"""What comes into a run and out of it: data, which a run never shares with its caller."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from contextlib import suppress
+from io import StringIO
+from random import Random
+from typing import Any
+
+from sgc.errors import ProgramError
+from sgc.runtime.executor.code.fuel import (
+    CONTAINERS,
+    MAPPINGS,
+    MAX_VALUE_DEPTH,
+    NotAllowed,
+    current,
+)
+from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
+from sgc.runtime.executor.functions.own_texts import as_value
+from sgc.runtime.executor.interface.value_limits import LimitExceeded
+
+# Factories of defaultdicts that a run has in place of Python's own.
+FACTORIES: dict[Any, Any] = {}
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of an argument; what is shared inside stays shared."""
+    return _copied(value, {}, 0)
+
+
+def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind not in CONTAINERS:
+        return _other(value, memo, depth)
+    if id(value) in memo:
+        return memo[id(value)]
+    if depth > MAX_VALUE_DEPTH:
+        raise LimitExceeded(f"an argument is nested more than {MAX_VALUE_DEPTH} deep")
+    made = _copy(value, kind, memo, depth + 1)
+    if kind in (deque, defaultdict):
+        current().kept.append(made)
+    memo[id(value)] = made
+    return made
+
+
+def _copy(value: Any, kind: type, memo: dict[int, Any], depth: int) -> Any:
+    if kind not in MAPPINGS:
+        if set(map(type, value)) <= _ATOMS:
+            return kind(value) if kind is not deque else value.copy()
+        items = [_copied(item, memo, depth) for item in value]
+        return deque(items, value.maxlen) if kind is deque else kind(items)
+    pairs = [(_copied(key, memo, depth), _copied(item, memo, depth)) for key, item in value.items()]
+    if kind is defaultdict:
+        return defaultdict(value.default_factory, pairs)
+    made = kind()
+    for key, item in pairs:
+        dict.__setitem__(made, key, item) if kind is Counter else made.__setitem__(key, item)
+    return made
+
+
+def _other(value: Any, memo: dict[int, Any], depth: int) -> Any:
+    kind = type(value)
+    if isinstance(value, str):
+        return as_value(value) if type(as_value(value)) is str else str.__str__(value)
+    if kind is Random:
+        made = Random(0)
+        made.setstate(value.getstate())
+        return made
+    if kind is StringIO or hasattr(kind, "__next__"):
+        raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")
+    if kind is range or kind in METHODS or kind in DATA or isinstance(value, Exception):
+        return value
+    raise NotAllowed(f"a {kind.__name__} is no value of a graph's code")
+
+
+def check_arguments(args: Any) -> bool:
+    """Whether arguments are data without a copy: texts, numbers, and containers of them."""
+    return all(_is_plain(each, 0) for each in args)
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind in _ATOMS:
+        return True
+    if kind not in CONTAINERS or depth > MAX_VALUE_DEPTH or kind is defaultdict:
+        return False
+    items = [*value.keys(), *value.values()] if kind in MAPPINGS else value
+    kinds = set(map(type, items))
+    return kinds <= _ATOMS or all(_is_plain(item, depth + 1) for item in items)
+
+
+def check_result(value: Any) -> set[int]:
+    """Raises NotAllowed for a result that is no data, such as a generator.
+
+    Returns the containers in it, by their ids.
+    """
+    seen: set[int] = set()
+    _check(value, seen, 0)
+    return seen
+
+
+def _check(value: Any, seen: set[int], depth: int) -> None:
+    kind = type(value)
+    if kind in _ATOMS or id(value) in seen:
+        return
+    if depth > MAX_VALUE_DEPTH:
+        raise LimitExceeded(f"a result is nested more than {MAX_VALUE_DEPTH} deep")
+    if kind not in CONTAINERS:
+        _check_other(value, kind)
+        return
+    seen.add(id(value))
+    if kind is defaultdict:
+        value.default_factory = FACTORIES.get(value.default_factory, value.default_factory)
+    if kind is defaultdict and not isinstance(value.default_factory, (type, type(None))):
+        raise NotAllowed("code gives a defaultdict with a function of its own", hint=_HINT)
+    items = [*value.keys(), *value.values()] if kind in MAPPINGS else value
+    if not set(map(type, items)) <= _ATOMS:
+        for item in items:
+            _check(item, seen, depth + 1)
+
+
+_HINT = "give a list, a dict or another value that is data"
+
+
+def _check_other(value: Any, kind: type) -> None:
+    is_data = kind is range or kind in METHODS or kind in DATA or isinstance(value, Exception)
+    if not is_data or hasattr(kind, "__next__") or isinstance(value, type):
+        raise NotAllowed(f"code gives a {kind.__name__}", hint=_HINT)
+
+
+def held_by(error: BaseException) -> set[int]:
+    """The containers in an error that leaves a run, by their ids."""
+    seen: set[int] = set()
+    for each in error.args:
+        with suppress(ProgramError):
+            _check(each, seen, 0)
+    return seen

@@ -1,0 +1,113 @@
+"""Puts pieces of a program, where what they are given is known only at run time, into the graph."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Set
+from typing import TypeVar
+
+from sgc.tracing.code.operator_names import IS_RUN_TIME, PIECE
+from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.trees import position
+
+
+def with_pieces(tree: ast.Module, pieces: Set[Piece]) -> ast.Module:
+    """The tree with its pieces as calls of an operator, in place."""
+    if not pieces:
+        return tree
+    return _Pieces(pieces).visit(tree)  # type: ignore[return-value]
+
+
+class _Pieces(ast.NodeTransformer):
+    def __init__(self, pieces: Set[Piece]) -> None:
+        self._by_place = {(each.place, type(each.node)): each for each in pieces}
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        place = position(node)
+        found = None if place is None else self._by_place.get((place, type(node)))  # type: ignore[arg-type]
+        if found is None:
+            return self.generic_visit(node)
+        if isinstance(node, ast.stmt):
+            return _statement(found, node)
+        assert isinstance(node, ast.expr)
+        given = [ast.Constant(found.key), *_loads(found)]
+        made = ast.IfExp(_call(IS_RUN_TIME, _loads(found)), _call(PIECE, given), node)
+        return _placed(made, node)
+
+
+def _statement(found: Piece, node: ast.stmt) -> ast.stmt:
+    """A statement and, before it, what is evaluated before; both arms have that under a name."""
+    call = _call(PIECE, [ast.Constant(found.key), *_loads(found)])
+    targets = [_target(found, name) for name in found.targets]
+    done: ast.stmt = ast.Expr(call)
+    if len(targets) == 1:
+        done = ast.Assign(targets, call)
+    elif targets:
+        done = ast.Assign([ast.Tuple(targets, ast.Store())], call)
+    test = _call(IS_RUN_TIME, [_first(found, name) for name in found.inputs])
+    return _placed(
+        ast.If(
+            test,
+            [done],
+            [_Hoisting(found).visit(node)],  # type: ignore[list-item]
+        ),
+        node,
+    )
+
+
+def _first(found: Piece, name: str) -> ast.expr:
+    if name not in found.hoisted:
+        return _load(found, name)
+    return ast.NamedExpr(ast.Name(_own(name), ast.Store()), found.hoisted[name])
+
+
+class _Hoisting(ast.NodeTransformer):
+    """Names in place of what was evaluated before."""
+
+    def __init__(self, found: Piece) -> None:
+        self._names = {
+            (position(node), type(node)): _own(name) for name, node in found.hoisted.items()
+        }
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        name = self._names.get((position(node), type(node)))  # type: ignore[arg-type]
+        if name is None:
+            return self.generic_visit(node)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)  # type: ignore[type-var]
+
+
+def _own(name: str) -> str:
+    return f"__sgc_{name}__"
+
+
+def _loads(found: Piece) -> list[ast.expr]:
+    return [_load(found, name) for name in found.inputs]
+
+
+def _load(found: Piece, name: str) -> ast.expr:
+    if name in found.given:
+        return copy.deepcopy(found.given[name])
+    return ast.Name(_own(name) if name in found.hoisted else name, ast.Load())
+
+
+def _target(found: Piece, name: str) -> ast.expr:
+    of = found.given.get(name)
+    if isinstance(of, ast.Attribute):
+        return ast.Attribute(copy.deepcopy(of.value), of.attr, ast.Store())
+    return ast.Name(name, ast.Store())
+
+
+def _call(name: str, args: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), args, [])
+
+
+_Made = TypeVar("_Made", bound=ast.AST)
+
+
+def _placed(made: _Made, at: ast.stmt | ast.expr) -> _Made:
+    """New nodes are where the piece is; the piece itself stays where it was."""
+    for node in ast.walk(made):
+        if isinstance(node, (ast.expr, ast.stmt)) and not hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+    return made

@@ -1,0 +1,136 @@
+"""What converted code calls in place of a piece of the program that is put into the graph."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
+from sgc.core.session import current_session
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.code import CodeError, parse_code
+from sgc.ir.graph import Lit
+from sgc.ir.op_specs import TEXTUAL
+from sgc.ir.types import Kind, Type
+from sgc.tracing.pieces.infer import output_types, result_type
+from sgc.tracing.pieces.made import Made, Pieced, made
+from sgc.tracing.pieces.module_text import NotData
+from sgc.tracing.pieces.owned import is_changeable, is_owned, refuse_unowned
+from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.values.abstract import (
+    AbstractJson,
+    AbstractList,
+    AbstractObject,
+    abstract,
+    is_abstract,
+)
+from sgc.tracing.values.computing import computed
+from sgc.tracing.values.row_types import OBJECT
+
+MAX_DEPTH = 20
+
+
+def is_run_time(*values: Any) -> bool:
+    """Whether something that a piece is given is known only at run time."""
+    session = current_session()
+    return session is not None and session.is_tracing and _holds(values)
+
+
+def _holds(values: Iterable[Any], depth: int = MAX_DEPTH) -> bool:
+    return any(is_abstract(value) or _is_part_held(value, depth) for value in values)
+
+
+def _is_part_held(value: Any, depth: int) -> bool:
+    if not depth or not isinstance(value, (dict, list, tuple, set, frozenset, deque)):
+        return False
+    parts = (*value, *value.values()) if isinstance(value, dict) else value
+    return _holds(parts, depth - 1)
+
+
+def piece(key: str, *values: Any) -> Any:
+    """The value of a piece, or those of the variables that it sets, known when it runs."""
+    session: Any = current_session()
+    found: Piece = session.sites.pieces[key]
+    frame = sys._getframe(1)
+    held = [name in found.given for name in found.inputs]
+    owned = [*map(is_owned, values, held, repeat(frame))] if found.changes else []
+    try:
+        code = made(session.originals, found, values, frame.f_globals)
+    except (NotData, CodeError) as error:
+        del session.sites.pieces[key]
+        session.sites.refused.add(key)
+        session.end(Pieced(str(error)))
+    given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))
+    for name in found.changes:
+        refuse_unowned(session, *given[name], is_rebound=name in found.rebound)
+    return _outputs(session, found, code, {name: value for name, (value, _) in given.items()})
+
+
+def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
+    parsed = parse_code(code.code)
+    types_ = tuple(_type(session.type_of(session.operand(arg))) for arg in code.args)
+    changed = [
+        n for n, arg in enumerate(code.args)
+        if isinstance(arg, AbstractList) and any(arg is given[name] for name in found.changes)
+    ]  # fmt: skip
+    if found.is_statement and not found.targets:
+        _evaluated(session, code, OBJECT, changed)
+        return None
+    if not found.is_statement or len(found.targets) == 1:
+        name = found.targets[0] if found.is_statement else ""
+        type_ = _type_of(found, name, result_type(parsed, types_), given)
+        value = abstract(_evaluated(session, code, type_, changed), session)
+        return _taken(session, found, name, value, given)
+    symbol = _evaluated(session, code, types.list_of(OBJECT), changed, is_several=True)
+    whole, taken = abstract(symbol, session), []
+    for n, (name, type_) in enumerate(
+        zip(found.targets, output_types(parsed, types_), strict=True)
+    ):
+        type_ = _type_of(found, name, type_, given)
+        value = computed(session, "item", whole, n, type_=type_)
+        taken.append(_taken(session, found, name, value, given))
+    return tuple(taken)
+
+
+def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> Type:
+    """The type of a variable; of one that is changed where it is, its own."""
+    if name in found.changes - found.rebound and isinstance(given[name], AbstractList):
+        return OBJECT if isinstance(given[name], AbstractJson) else types.list_of(OBJECT)
+    return type_
+
+
+def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """The value of a variable that is set, or of one that is given and may be changed."""
+    if name in found.changes:
+        before = given[name]
+        if not is_changeable(before) and name not in found.writes:
+            return before
+        if name not in found.rebound and type(before) in (AbstractList, AbstractObject):
+            before.symbol = value.symbol  # wherever the program has it
+            return before
+    return session.seen(value)
+
+
+def _evaluated(
+    session: Any, code: Made, type_: Type, changed: list[int], is_several: bool = False
+) -> Symbol:
+    fields: dict[str, Any] = {"args": tuple(map(session.operand, code.args))}
+    if changed:
+        fields["changed"] = tuple(map(Lit, changed))
+    if is_several:
+        fields["is_several"] = Lit(True)
+    (value,) = session.emit("evaluate", [("v", type_)], code=Lit(code.code), **fields)
+    session.raise_failed(value)
+    return value  # type: ignore[no-any-return]
+
+
+def _type(of: Type) -> Type:
+    """A value's type, as far as code is told."""
+    if of.kind in TEXTUAL:
+        return types.TEXT
+    if of.kind is Kind.LIST:
+        return types.list_of(OBJECT if of.item is None else _type(of.item))
+    return of if of in (types.INT, types.FLOAT, types.BOOL) else OBJECT

@@ -1,0 +1,119 @@
+"""What code may change: which of the lists, dicts and other objects that it is given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from sgc.tracing.pieces.names import names_of, parameters
+
+# Methods of Python's own types that change what they are called on.
+CHANGING = frozenset({
+    "add", "append", "appendleft", "choice", "choices", "clear", "difference_update", "discard",
+    "extend", "extendleft", "gauss", "insert", "intersection_update", "move_to_end",
+    "normalvariate", "pop", "popitem", "popleft", "randbytes", "randint", "random", "randrange",
+    "read", "readline", "remove", "reverse", "rotate", "sample", "seed", "seek", "setdefault",
+    "shuffle", "sort", "subtract", "symmetric_difference_update", "truncate", "uniform", "update",
+    "write", "writerow", "writerows",
+})  # fmt: skip
+# Functions that change their first argument.
+CHANGERS = frozenset({
+    "heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort", "insort_left",
+    "insort_right", "next",
+})  # fmt: skip
+
+
+def may_change(node: ast.AST) -> bool:
+    """Whether code may change something that it has not made."""
+    return any(True for _ in _changed(node))
+
+
+def changed_names(node: ast.AST, given: Collection[str]) -> frozenset[str]:
+    """The names among those given whose values code may change; where that is not clear, all."""
+    roots = [_root(each) for each in _changed(node)]
+    if all(root in given for root in roots):
+        return frozenset(root for root in roots if root is not None)
+    return frozenset(given)
+
+
+def changes_outside(function: ast.FunctionDef, is_entry: bool) -> bool:
+    """Whether a function may change what it has from elsewhere than its arguments, or, one that
+    others call, these.
+    """
+    own = made_inside(function) | (parameters(function.args) if is_entry else set())
+    return any(_root(each) not in own for each in _changed(function))
+
+
+def _changed(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions whose values are changed."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call):
+            yield from _by_call(each)
+        elif isinstance(each, ast.AugAssign):
+            yield each.target
+        elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
+            yield each.value
+
+
+def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _by_call(node: ast.Call) -> Iterator[ast.expr]:
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(function, ast.Attribute) and name in CHANGING:
+        yield function.value
+    elif name in CHANGERS and node.args:
+        yield node.args[0]
+
+
+def _root(node: ast.expr) -> str | None:
+    """The variable that an expression is a part of, or a method's result of."""
+    while True:
+        if isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return node.id if isinstance(node, ast.Name) else None
+
+
+def made_inside(node: ast.AST) -> set[str]:
+    """The variables that a piece sets to nothing but what it has made itself."""
+    made: set[str] = set()
+    others: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Assign) and all(isinstance(t, ast.Name) for t in each.targets):
+            names = {target.id for target in each.targets if isinstance(target, ast.Name)}
+            (made if _is_fresh(each.value) else others).update(names)
+        elif not isinstance(each, ast.AugAssign):
+            others |= _bound_by(each)
+    return made - others
+
+
+def _bound_by(node: ast.AST) -> set[str]:
+    """The names that a node binds otherwise than by an assignment."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.For, ast.comprehension, ast.NamedExpr)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return names_of(targets).writes
+    if isinstance(node, (ast.MatchAs, ast.MatchStar, ast.MatchMapping)):
+        return names_of([node]).writes
+    return set()
+
+
+def _is_fresh(node: ast.expr) -> bool:
+    """Whether an expression makes a new object that holds nothing else that can be changed."""
+    is_display = isinstance(node, (ast.List, ast.Set, ast.Dict, ast.Tuple))
+    if is_display and all(
+        isinstance(each, (ast.Constant, ast.expr_context)) for each in ast.iter_child_nodes(node)
+    ):
+        return True
+    if isinstance(node, (ast.Constant, ast.JoinedStr)):
+        return True
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    return node.func.id in _MAKING and not node.args
+
+
+_MAKING = frozenset({"list", "dict", "set", "Counter", "defaultdict", "deque", "OrderedDict"})

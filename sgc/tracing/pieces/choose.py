@@ -1,0 +1,182 @@
+"""Which piece of a program a trace that has stopped would rather have as code that is data."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from sgc.core.places import is_users
+from sgc.core.session import Stream
+from sgc.core.stops import TraceStop
+from sgc.ir.code import CodeError
+from sgc.tracing.paths.objects import is_programs
+from sgc.tracing.pieces.holes import Outer
+from sgc.tracing.pieces.made import made
+from sgc.tracing.pieces.module_text import NotData
+from sgc.tracing.pieces.piece import Piece, piece_of
+from sgc.tracing.pieces.trees import (
+    Function,
+    Position,
+    Tree,
+    at,
+    covers,
+    function_of,
+    place_of,
+    tree_of,
+)
+from sgc.tracing.values.abstract import is_abstract
+
+if TYPE_CHECKING:
+    from sgc.tracing.session import TraceSession
+
+_NO_PIECE = (
+    ast.Slice,
+    ast.Starred,
+    ast.FormattedValue,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.GeneratorExp,
+)
+_LOAD = ast.Load()
+_LAZY = frozenset({"zip", "map", "filter", "enumerate", "reversed", "iter", "range"})
+_SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+
+
+Places = Iterable[tuple[FrameType, int]]  # frames, the outermost first, and where each is
+
+
+def stopped_at(traceback: TracebackType | None) -> Places:
+    """The places of an error."""
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lasti
+        traceback = traceback.tb_next
+
+
+def now_at(root: FrameType | None) -> Places:
+    """The places of what is running, above a frame."""
+    found: list[tuple[FrameType, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not root:
+        found.append((frame, frame.f_lasti))
+        frame = frame.f_back
+    return reversed(found)
+
+
+def chosen(session: TraceSession, places: Places) -> Piece | None:
+    """The largest piece around a place, in the outermost function that has one."""
+    for frame, offset in places:
+        if is_users(frame):
+            found = _in_frame(session, frame, offset)
+            if found is not None:
+                return found
+    return None
+
+
+def _in_frame(session: TraceSession, frame: FrameType, offset: int) -> Piece | None:
+    code = frame.f_code
+    tree = tree_of(code.co_filename)
+    function = None if tree is None else function_of(code, tree)
+    place = place_of(code, offset)
+    if tree is None or function is None or place is None:
+        return None
+    values = frame.f_locals
+    streams = frozenset(name for name, value in values.items() if isinstance(value, Stream))
+    attributes = {name: data_of(value) for name, value in values.items()}
+    outer = Outer(frozenset(code.co_freevars), streams, attributes)
+    found: Piece | None = None
+    is_joined = False  # into a text: what is known of it is to stay known
+    for node in _around(at(place, tree), function, tree):
+        is_joined = is_joined or _joins(node)
+        if is_joined and not isinstance(node, ast.stmt):
+            continue
+        for is_hoisting in (False, True):
+            piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
+            if piece is not None and _is_possible(session, piece, frame, place):
+                found = piece
+                break
+    taken = session.sites.pieces.keys() | session.sites.refused
+    return None if found is None or found.key in taken else found
+
+
+def _is_no_piece(node: ast.AST) -> bool:
+    """What has no value, or one that is no data: what is done later, item by item."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in _LAZY
+    return isinstance(node, _NO_PIECE)
+
+
+def _joins(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+    )
+
+
+def _around(node: ast.AST | None, function: Function, tree: Tree) -> Iterator[ast.stmt | ast.expr]:
+    """What a node lies in within its function, the nearest first; of a comprehension, the whole."""
+    while node is not None and node is not function:
+        inside = [each for each in _within(node, function, tree) if isinstance(each, _SCOPES)]
+        if inside:
+            node = inside[-1]
+        is_part = isinstance(node, (ast.stmt, ast.expr)) and not _is_no_piece(node)
+        if is_part and isinstance(getattr(node, "ctx", _LOAD), ast.Load):
+            yield node  # type: ignore[misc]
+        node = tree.parents.get(node)
+
+
+def _within(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:
+    return itertools.takewhile(lambda each: each is not function, tree.above(node))
+
+
+def _is_possible(session: TraceSession, piece: Piece, frame: FrameType, place: Position) -> bool:
+    if any(covers(node, place) for node in piece.hoisted.values()):
+        return False
+    try:
+        given = [_value(piece, name, frame.f_locals) for name in piece.inputs]
+        made(session.originals, piece, given, frame.f_globals)
+    except (NotData, CodeError, TraceStop, KeyError):
+        return False
+    return True
+
+
+def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
+    """What a piece is given under a name, as far as that is known before it."""
+    if name in piece.hoisted:
+        return ""  # some text, say
+    node = piece.given.get(name)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return vars(values[node.value.id])[node.attr]
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        assert isinstance(node.slice, ast.Constant)
+        return values[node.value.id][node.slice.value]
+    return values[name]
+
+
+def data_of(value: Any) -> frozenset[str]:
+    """The attributes of an object of the user's that Python reads and sets without asking it."""
+    kind = type(value)
+    if isinstance(value, Stream) or is_abstract(value) or not is_programs(kind):
+        return frozenset()
+    if any(getattr(kind, name) is not getattr(object, name) for name in _ASKED):
+        return frozenset()
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return frozenset()
+    return frozenset(name for name in own if not hasattr(kind, name) or name in _plain_of(kind))
+
+
+_ASKED = ("__setattr__", "__getattribute__")
+
+
+def _plain_of(kind: type) -> Collection[str]:
+    """Class attributes that are data: defaults of fields, say."""
+    return [
+        name
+        for each in kind.__mro__
+        for name, value in vars(each).items()
+        if not hasattr(type(value), "__get__")
+    ]

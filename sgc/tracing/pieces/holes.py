@@ -1,0 +1,146 @@
+"""What a piece is given otherwise than in variables: variables of streams, attributes of objects,
+and what a statement puts into something.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What is known of a piece's function where it runs. free: variables of functions around it;
+    streams: variables that are streams; attributes: of variables that are objects of the user's,
+    with those that hold data.
+    """
+
+    free: frozenset[str]
+    streams: frozenset[str]
+    attributes: Mapping[str, frozenset[str]]
+
+
+class Holes(ast.NodeTransformer):
+    """Puts names in their places. given: what each name stands for; hoisted: what is evaluated
+    first, once.
+    """
+
+    def __init__(self, outer: Outer, hoisted: list[ast.expr]) -> None:
+        self._outer = outer
+        self._hoisted = {id(node): n for n, node in enumerate(hoisted)}
+        self.n_hoisted = len(hoisted)
+        self.given: dict[str, ast.expr] = {}
+        self.hoisted: dict[str, ast.expr] = {}
+        self._attributes: dict[str, str] = {}  # the variables that they are of
+
+    def filled(self, node: ast.stmt | ast.expr) -> ast.AST:
+        """A copy of a node with names in the places."""
+        memo: dict[int, Any] = {}
+        copied = copy.deepcopy(node, memo)
+        self._hoisted = {id(memo[key]): n for key, n in self._hoisted.items() if key in memo}
+        filled: ast.AST = self.visit(copied)
+        return filled
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.given, *self.hoisted}
+
+    def sure(self, node: ast.AST) -> set[str]:
+        """The names that may be read before the piece."""
+        read = {
+            read_name(each) for each in surely(node) if is_stream_read(each, self._outer.streams)
+        }
+        return read | self.hoisted.keys() | self._attributes.keys()
+
+    def is_writable(self, names: Collection[str]) -> bool:
+        """Whether what these stand for can be set: variables, and attributes of one object."""
+        holes = self.names & set(names)
+        if not holes:
+            return True
+        return holes <= self._attributes.keys() and len(set(self._attributes.values())) == 1
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        number = self._hoisted.get(id(node))
+        if number is None:
+            visited: ast.AST = super().visit(node)
+            return visited
+        name = f"value_{number}_"
+        assert isinstance(node, ast.expr)
+        self.hoisted[name] = node
+        return _named(name, node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if is_stream_read(node, self._outer.streams):
+            name = read_name(node)
+            self.given[name] = copy.deepcopy(node)
+            return _named(name, node)
+        self.generic_visit(node)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        of = node.value.id if isinstance(node.value, ast.Name) else ""
+        if node.attr not in self._outer.attributes.get(of, ()):
+            self.generic_visit(node)
+            return node
+        name = f"{of}_{node.attr}_"
+        read = ast.Attribute(ast.Name(of, ast.Load()), node.attr, ast.Load())
+        self.given[name] = ast.copy_location(read, node)
+        self._attributes[name] = of
+        return ast.copy_location(ast.Name(name, node.ctx), node)
+
+
+def hoisted_of(node: ast.AST) -> list[ast.expr]:
+    """What a statement puts into a list or dict, and can be evaluated before the rest of it."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        return [] if len(node.targets) > 1 else [node.value]
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return []
+    if not isinstance(call.func.value, (ast.Name, ast.Attribute)):
+        return []
+    args = [*call.args, *(each.value for each in call.keywords)]
+    return [each for each in args if not isinstance(each, (ast.Constant, ast.Name, ast.Starred))]
+
+
+def is_stream_read(node: ast.AST, streams: Collection[str]) -> bool:
+    return (
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+        and isinstance(node.value, ast.Name) and node.value.id in streams
+        and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+    )  # fmt: skip
+
+
+def read_name(node: ast.AST) -> str:
+    """The name that a stream's variable has in a piece."""
+    return re.sub(r"\W", "_", ast.unparse(node)).strip("_") + "_"
+
+
+def _named(name: str, at: ast.expr) -> ast.Name:
+    return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+
+def surely(node: ast.AST) -> Iterator[ast.AST]:
+    """What is evaluated whenever a node is."""
+    yield node
+    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        yield from surely(node.test)
+    elif isinstance(node, ast.For):
+        yield from surely(node.iter)
+    elif isinstance(node, ast.BoolOp):
+        yield from surely(node.values[0])
+    elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+        yield from surely(node.left)
+        yield from surely(node.comparators[0])
+    elif isinstance(node, _COMPREHENSIONS):
+        yield from surely(node.generators[0].iter)
+    elif isinstance(node, ast.Match):
+        yield from surely(node.subject)
+    elif not isinstance(node, (ast.Lambda, ast.FunctionDef, ast.Try, ast.Assert)):
+        for each in ast.iter_child_nodes(node):
+            yield from surely(each)

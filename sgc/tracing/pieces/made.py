@@ -1,0 +1,170 @@
+"""A piece of a program as code that is data, for the values that it is given."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from sgc.core.markers import has_marker
+from sgc.ir.code import parse_code
+from sgc.tracing.pieces.changes import changes_outside
+from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
+from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
+
+MAX_DEPTH = 20
+_SCALARS = (str, int, float, bool, type(None))
+_CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
+_FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
+
+
+class Pieced(BaseException):
+    """Ends a trace that found pieces of the program to put into the graph as code."""
+
+
+@dataclass(slots=True)
+class Sites:
+    """The pieces of a program that are put into the graph as code, by their keys. waiting: those
+    that may be, should exploring it take too long; seen: places that were looked at for them;
+    refused: those that were given what is no data.
+    """
+
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    waiting: dict[str, Piece] = field(default_factory=dict)
+    seen: set[tuple[object, ...]] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    is_looking: bool | None = None  # None: not yet
+
+    def take_waiting(self) -> bool:
+        """From now on those that wait are code; if there are any, the trace is to begin anew."""
+        self.is_looking = False
+        self.pieces |= self.waiting
+        has_more = bool(self.waiting)
+        self.waiting.clear()
+        return has_more
+
+    def places(self, filename: str) -> frozenset[Piece]:
+        """Those of a file."""
+        return frozenset(each for each in self.pieces.values() if each.filename == filename)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """code: its text; args: what it is given."""
+
+    code: str
+    args: tuple[Any, ...]
+
+
+def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
+    """A piece as code. names: the globals of its function. Raises NotData, CodeError."""
+    maker = _Maker(ModuleText(originals))
+    given = dict(zip(piece.inputs, values, strict=True))
+    for name, value in given.items():
+        maker.take(name, value)
+    found = names_of([piece.plain])
+    own = originals(names)
+    for name in sorted(found.reads - found.writes - set(piece.inputs)):
+        maker.module.need(name, own)
+    code = maker.code(piece)
+    parse_code(code)
+    return Made(code, tuple(maker.args))
+
+
+class _Maker:
+    def __init__(self, module: ModuleText) -> None:
+        self.module = module
+        self.args: list[Any] = []
+        self._params: list[str] = []
+        self._before: list[str] = []
+        self._taken: set[str] = set()
+
+    def code(self, piece: Piece) -> str:
+        body = self.module.rewritten(piece.plain).body
+        if piece.is_statement:
+            one = len(piece.targets) == 1
+            result = piece.targets[0] if one else f"[{', '.join(piece.targets)}]"
+            returned = ast.parse(result, mode="eval").body
+            body = [*body, ast.Return(returned)]
+        else:
+            (expression,) = body
+            body = [ast.Return(expression.value)]
+        name = self.module.free_name("piece")
+        head = f"def {name}({', '.join(self._params)}):\n"
+        entry = ast.parse(head + "".join(f"    {line}\n" for line in [*self._before, "pass"]))
+        (function,) = entry.body
+        assert isinstance(function, ast.FunctionDef)
+        function.body[-1:] = body
+        is_changing = self.module.changes_outside or changes_outside(function, is_entry=True)
+        if self.module.has_changeable and is_changing:
+            raise NotData("it may change what is outside of it")
+        return self.module.text(ast.fix_missing_locations(function))
+
+    def take(self, name: str, value: Any) -> None:
+        """Hands over the value of a variable."""
+        self._taken.add(name)
+        if isinstance(value, _CALLED) and not is_abstract(value):
+            self.module.bind(name, value)
+        elif _is_operand(value):
+            self._params.append(name)
+            self.args.append(value)
+        else:
+            self._before.append(f"{name} = {self._written(value, name)}")
+
+    def _written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
+        """A value as an expression, with parameters for what of it the graph has."""
+        if _is_operand(value):
+            param = f"{name}_{len(self._params)}"
+            self._params.append(param)
+            self.args.append(value)
+            return param
+        kind = type(value)
+        if not depth:
+            raise NotData("it nests too deeply")
+        if kind in (list, tuple):
+            parts = "".join(f"{self._written(item, name, depth - 1)}, " for item in value)
+            return f"[{parts}]" if kind is list else f"({parts})"
+        if kind in (set, frozenset):
+            return f"{kind.__name__}({literal(set(value)) if value else ''})"
+        if kind is deque:
+            parts = self._written(list(value), name, depth - 1)
+            return f"{self._library(deque)}({parts}, {value.maxlen})"
+        if kind in (dict, Counter, defaultdict):
+            return self._mapping(value, name, depth)
+        raise NotData(f"a {kind.__name__} is no plain data")
+
+    def _mapping(self, value: Any, name: str, depth: int) -> str:
+        parts = ", ".join(
+            f"{literal(key)}: {self._written(item, name, depth - 1)}" for key, item in value.items()
+        )
+        if type(value) is defaultdict:
+            factory = _FACTORIES.get(value.default_factory)  # type: ignore[call-overload]
+            if factory is None:
+                raise NotData("a defaultdict of other things")
+            return f"{self._library(defaultdict)}({factory}, {{{parts}}})"
+        is_counter = type(value) is Counter
+        return f"{self._library(Counter)}({{{parts}}})" if is_counter else f"{{{parts}}}"
+
+    def _library(self, kind: type) -> str:
+        self.module.bind(kind.__name__, kind)
+        return kind.__name__
+
+
+def _is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether a value can be one of the graph's."""
+    if is_abstract(value):
+        return isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if not depth or kind not in (list, tuple, dict):
+        return False
+    if kind is dict and not all(type(key) is str and not has_marker(key) for key in value):
+        return False
+    items = value.values() if kind is dict else value
+    return all(_is_operand(item, depth - 1) for item in items)

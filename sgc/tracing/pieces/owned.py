@@ -1,0 +1,109 @@
+"""Whether code may change what a variable holds: nothing else may hold it, or see the change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import repeat
+from types import FrameType
+from typing import Any
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.values.abstract import AbstractJson, AbstractList
+
+_FIXED = (str, int, float, bool, type(None), bytes)
+
+
+def is_changeable(value: Any) -> bool:
+    """Whether a value, or a part of it, is an object that can be changed."""
+    if isinstance(value, AbstractList):
+        return True
+    if isinstance(value, (tuple, frozenset)):
+        return any(map(is_changeable, value))
+    return not isinstance(value, _FIXED) and not hasattr(value, "symbol")
+
+
+def is_owned(value: Any, is_attribute: bool, frame: FrameType) -> bool:
+    """Whether one variable of a frame, or one attribute, alone holds a value, and nothing but that
+    its parts.
+
+    value: what the caller was given as one of its `*values`, and no other name has; called by
+    `map`.
+    """
+    frame.f_locals  # noqa: B018  # a copy of the variables: one reference more, now or before
+    if not is_changeable(value):
+        return True
+    n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
+    return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value)
+
+
+def _are_parts_owned(value: Any) -> bool:
+    return all(_is_part_owned(sys.getrefcount(part), part) for part in _parts(value))
+
+
+def _is_part_owned(n_references: int, part: Any) -> bool:
+    if isinstance(part, AbstractList) or not is_changeable(part):
+        return True
+    return n_references <= _N_OF_PART and _are_parts_owned(part)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif not isinstance(value, AbstractList) and hasattr(type(value), "__iter__"):
+        yield from value
+
+
+def _counted() -> tuple[int, int, int]:
+    """The references to what one variable, one attribute, or one list alone holds, as the functions
+    above see them.
+    """
+
+    def of_value(value: Any, is_attribute: bool, frame: FrameType) -> int:
+        frame.f_locals  # noqa: B018
+        return sys.getrefcount(value)
+
+    def called(*values: Any) -> int:
+        return next(map(of_value, values, [False], repeat(sys._getframe(1))))
+
+    class Holder:
+        def __init__(self) -> None:
+            self.alone: list[Any] = []
+
+    def of_variable() -> int:
+        alone: list[Any] = []
+        return called(alone)
+
+    def of_attribute() -> int:
+        holder = Holder()
+        return called(holder.alone)
+
+    def of_part(whole: list[Any]) -> int:
+        return next(sys.getrefcount(part) for part in _parts(whole))
+
+    return of_variable(), of_attribute(), of_part([[]])
+
+
+_N_OF_VARIABLE, _N_OF_ATTRIBUTE, _N_OF_PART = _counted()
+
+
+def refuse_unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> None:
+    """Stops where others would see how a value is changed."""
+    if isinstance(value, AbstractList):
+        is_free = session.is_made(value.symbol) and (owned or not is_rebound)
+    else:
+        is_free = owned or not is_changeable(value)
+    if is_free:
+        return
+    stop(
+        _changed(session, value) + ", while what it becomes is known only at run time",
+        hint="change a copy of it that one variable has; or " + INTERPRET,
+    )
+
+
+def _changed(session: Any, value: Any) -> str:
+    if isinstance(value, AbstractJson):
+        return f"{session.name_of(value.symbol)}, a value out of JSON, is changed"
+    if isinstance(value, AbstractList):
+        return f"{session.name_of(value.symbol)}, a list of others, is changed"
+    return f"a {type(value).__name__} is changed that is held in several places"

@@ -1,0 +1,222 @@
+"""A piece of a program: a statement or an expression that computes with data alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sgc.tracing.pieces.changes import changed_names, made_inside
+from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of
+from sgc.tracing.pieces.names import names_of, parameters
+from sgc.tracing.pieces.trees import Function, Position, Tree, position
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece, by its place in its file. plain: the node with names for what it is given otherwise
+    than in variables; inputs: the names that it is given; given: what of them is no variable;
+    hoisted: what is evaluated before it, by name; writes: the names that it gives, in order;
+    changes: the inputs that it may change.
+    """
+
+    filename: str
+    place: Position
+    node: ast.stmt | ast.expr
+    plain: ast.AST
+    inputs: tuple[str, ...]
+    given: Mapping[str, ast.expr]
+    hoisted: Mapping[str, ast.expr]
+    writes: tuple[str, ...]
+    changes: frozenset[str]
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.inputs))
+
+    @property
+    def key(self) -> str:
+        """Names it in converted code."""
+        return f"{self.filename}:{':'.join(map(str, self.place))}"
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names that are set when it is done: those it may have changed among them."""
+        return (*self.writes, *sorted(self.changes - set(self.writes)))
+
+    @property
+    def rebound(self) -> frozenset[str]:
+        """The names that another object may be given to, and not the same one changed."""
+        stores = (node for node in ast.walk(self.plain) if not isinstance(node, ast.AugAssign))
+        return frozenset(
+            child.id
+            for node in stores
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+        )
+
+    @property
+    def is_statement(self) -> bool:
+        return isinstance(self.node, ast.stmt)
+
+
+def piece_of(
+    node: ast.stmt | ast.expr,
+    function: Function,
+    outer: Outer,
+    tree: Tree,
+    filename: str,
+    is_hoisting: bool = False,
+) -> Piece | None:
+    """The piece that a node is; None where what it reads or gives cannot be handed over.
+
+    is_hoisting: what a statement puts into something is evaluated before it.
+    """
+    holes = Holes(outer, hoisted_of(node) if is_hoisting else [])
+    if is_hoisting and not holes.n_hoisted:
+        return None
+    plain = holes.filled(node)
+    place, found = position(node), names_of([plain])
+    if place is None or found.outer or found.deletes or not _is_whole(plain):
+        return None
+    if not isinstance(node, ast.stmt) and found.writes:
+        return None  # by `:=`
+    made = holes.names
+    local = _variables(function) | outer.free | made
+    sure = set(_sure(node, function, tree)) | outer.free | holes.sure(node)
+    written = set(_written([plain]))
+    first = set(_read_first([plain], set())) & local
+    declared = names_of(function.body if isinstance(function.body, list) else []).outer
+    writes = found.writes & local
+    unsure = writes - sure - written
+    if first - sure or writes & (declared | outer.free) or unsure & made:
+        return None
+    if unsure & _read_elsewhere(node, function) or not holes.is_writable(writes):
+        return None
+    inputs = first | (writes & sure) - written
+    changes = changed_names(plain, {*inputs, *made_inside(plain)}) & inputs
+    if changes and (not isinstance(node, ast.stmt) or changes & outer.free):
+        return None
+    if not holes.is_writable(changes):
+        return None
+    return Piece(
+        filename, place, node, plain, tuple(sorted(inputs)), holes.given, holes.hoisted,
+        tuple(sorted(writes - unsure)), changes,
+    )  # fmt: skip
+
+
+def _is_whole(node: ast.AST) -> bool:
+    """Whether nothing in it leaves it: no return, no break of a loop around it, no await."""
+    return not _leaves(node, in_loop=False)
+
+
+def _leaves(node: ast.AST, in_loop: bool) -> bool:
+    if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)):
+        return True
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return not in_loop
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        return False
+    if isinstance(node, (ast.For, ast.While)):
+        head = [node.target, node.iter] if isinstance(node, ast.For) else [node.test]
+        return any(_leaves(each, True) for each in node.body) or any(
+            _leaves(each, in_loop) for each in (*head, *node.orelse)
+        )
+    return any(_leaves(each, in_loop) for each in ast.iter_child_nodes(node))
+
+
+# -- which names are set ------------------------------------------------------------------------
+
+
+def _sure(node: ast.AST, function: Function, tree: Tree) -> Iterator[str]:
+    """The variables that are set wherever a node is reached."""
+    yield from parameters(function.args)
+    inner = node
+    for outer in tree.above(node):
+        for statements in _lists_of(outer):
+            if inner in statements:
+                yield from _written(statements[: statements.index(inner)])  # type: ignore[arg-type]
+        if isinstance(outer, ast.For) and inner in outer.body:
+            yield from names_of([outer.target]).writes
+        if outer is function:
+            return
+        inner = outer
+
+
+def _lists_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        found = getattr(node, name, None)
+        if isinstance(found, list):
+            yield found
+
+
+def _written(statements: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
+    """The variables that some statements set, whichever way they go."""
+    for node in statements:
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.Import, ast.ImportFrom)) or (
+            isinstance(node, ast.AnnAssign) and node.value is not None
+        ):
+            yield from names_of([node]).writes
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.If):
+            yield from set(_written(node.body)) & set(_written(node.orelse))
+        elif isinstance(node, ast.With):
+            yield from names_of([each for each in map(_as_name, node.items) if each]).writes
+            yield from _written(node.body)
+
+
+def _as_name(item: ast.withitem) -> ast.expr | None:
+    return item.optional_vars
+
+
+def _read_first(nodes: Iterable[ast.AST], done: set[str]) -> Iterator[str]:
+    """The names that may be read before they are set; done: those that are set."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            yield from _reads([node.value, *node.targets]) - done
+        elif isinstance(node, ast.If):
+            yield from _reads([node.test]) - done
+            yield from _read_first(node.body, {*done})
+            yield from _read_first(node.orelse, {*done})
+        elif isinstance(node, (ast.For, ast.While)):
+            head = node.iter if isinstance(node, ast.For) else node.test
+            targets = [node.target] if isinstance(node, ast.For) else []
+            yield from _reads([head]) - done
+            inside = done | names_of(targets).writes
+            yield from _reads(targets) - done
+            yield from _read_first(node.body, {*inside})
+            yield from _read_first(node.orelse, {*done})
+        elif isinstance(node, ast.Try):
+            for part in (node.body, *(each.body for each in node.handlers), node.finalbody):
+                named = {each.name for each in node.handlers if each.name}
+                yield from _read_first(part, done | named)
+            yield from _read_first(node.orelse, done | set(_written(node.body)))
+            yield from _reads([each.type for each in node.handlers if each.type]) - done
+        elif isinstance(node, ast.Match):
+            yield from _reads([node.subject]) - done
+            for case in node.cases:
+                inside = done | names_of([case.pattern]).writes
+                yield from _reads([case.pattern, *([case.guard] if case.guard else [])]) - inside
+                yield from _read_first(case.body, {*inside})
+        else:
+            yield from _reads([node]) - done
+        if isinstance(node, ast.stmt):
+            done |= set(_written([node]))
+
+
+def _reads(nodes: Iterable[ast.AST]) -> set[str]:
+    return names_of(nodes).reads
+
+
+def _variables(function: Function) -> frozenset[str]:
+    body = function.body if isinstance(function.body, list) else [function.body]
+    return frozenset(names_of(body).writes | parameters(function.args))
+
+
+def _read_elsewhere(node: ast.AST, function: Function) -> set[str]:
+    inside = set(map(id, ast.walk(node)))
+    return {
+        each.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and id(each) not in inside
+    }

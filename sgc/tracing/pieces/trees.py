@@ -1,0 +1,93 @@
+"""The source of running code as a tree: the function of a code object, and the part at a place."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+
+Position = tuple[int, int, int, int]  # line, column, last line, last column
+Function = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A file as it is written, and what each node lies in."""
+
+    module: ast.Module
+    parents: dict[ast.AST, ast.AST]
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node lies in, the nearest first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+
+def tree_of(filename: str) -> Tree | None:
+    """A file's; None where it cannot be read."""
+    return _parsed("".join(linecache.getlines(filename)))
+
+
+@lru_cache(maxsize=64)
+def _parsed(source: str) -> Tree | None:
+    try:
+        module = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
+    return Tree(module, parents) if module.body else None
+
+
+def function_of(code: CodeType, tree: Tree) -> Function | None:
+    """The one function whose code this is, or was made from by conversion."""
+    found = [
+        node
+        for node in ast.walk(tree.module)
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and _begins(node) == code.co_firstlineno
+        and _name(node) == code.co_name
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
+
+
+def _begins(node: Function) -> int:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _name(node: Function) -> str:
+    return node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+
+
+def position(node: ast.AST) -> Position | None:
+    line = getattr(node, "lineno", None)
+    if line is None:
+        return None
+    return line, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+
+
+def place_of(code: CodeType, offset: int) -> Position | None:
+    """Where in its file an instruction is from."""
+    positions = list(code.co_positions())
+    line, end_line, column, end_column = positions[offset // 2]
+    if line is None or end_line is None or column is None or end_column is None:
+        return None
+    return line, column, end_line, end_column
+
+
+def at(place: Position, tree: Tree) -> ast.AST | None:
+    """The innermost node that covers a place."""
+    covering = [node for node in ast.walk(tree.module) if covers(node, place)]
+    return max(covering, key=lambda node: _depth(node, tree), default=None)
+
+
+def covers(node: ast.AST, place: Position) -> bool:
+    its = position(node)
+    return its is not None and its[:2] <= place[:2] and place[2:] <= its[2:]
+
+
+def _depth(node: ast.AST, tree: Tree) -> int:
+    return sum(1 for _ in tree.above(node))

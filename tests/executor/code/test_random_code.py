@@ -1,0 +1,34 @@
+"""Random functions give what Python gives."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import pytest
+from executor.code.comparing import by_python, by_us
+from executor.code.random_code import Writer
+
+from sgc.errors import SgcError
+
+FIRST, END = map(int, os.environ.get("SEEDS", "0:400").split(":"))
+ARGUMENTS = ([1, "ab"], [[3, 1, 2], {"a": 1}], ["x y", None])
+
+
+@pytest.mark.parametrize("first", range(FIRST, END, 100))
+def test_random_functions_give_what_python_gives(first: int) -> None:
+    n_compared = 0
+    for seed in range(first, min(first + 100, END)):
+        source = Writer(seed).module()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for args in ARGUMENTS:
+                ours = by_us(source, args)
+                if ours[0] == "error" and issubclass(ours[1], SgcError):
+                    continue  # no value of a graph: an iterator, or one that is too large
+                python = by_python(source, args)
+                if "0x" in str(python):
+                    continue
+                assert ours == python, f"seed {seed}, {args}\n{source}"
+                n_compared += 1
+    assert n_compared > 60
