@@ -51,6 +51,10 @@ class Merging(MapRecorder):
     def end(self, error: BaseException) -> NoReturn:
         """Ends this run of the program; a handler of its own that swallows it changes nothing."""
 
+    @abstractmethod
+    def look_for_growing(self, frame: FrameType) -> None:
+        """Where exploring takes too long, what grows becomes code."""
+
     def at_statement(self, frames: list[FrameType]) -> None:
         """A statement begins: goes on alone, or ends where another run goes on."""
         if self.ended is not None or self.is_over or self.path is None or self.loops is None:
@@ -60,6 +64,7 @@ class Merging(MapRecorder):
         if self.is_testing:  # what the join has so far is in no frame of the user's
             return
         if self.path.is_fresh:
+            self.look_for_growing(frames[0])
             self.reach(frames, None, user_loc_of(frames[0]))
         elif self.loops.n_events in self.path.widened:
             widened = self.path.widened[self.loops.n_events]

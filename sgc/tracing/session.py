@@ -18,6 +18,7 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
+from sgc.ir.code import CodeError
 from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
@@ -42,8 +43,10 @@ from sgc.tracing.paths.explore import (
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
 from sgc.tracing.paths.tool_failures import raise_failed
-from sgc.tracing.pieces.choose import chosen, now_at
-from sgc.tracing.pieces.made import Pieced, Sites
+from sgc.tracing.pieces.choose import chosen, growing, now_at
+from sgc.tracing.pieces.made import DISPLAYED, Pieced, Sites, displayed
+from sgc.tracing.pieces.module_text import NotData
+from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import (
     INTERPRET,
     AbstractFlag,
@@ -427,15 +430,23 @@ class TraceSession(Merging):
             watch_now()
         return answer
 
+    def look_for_growing(self, frame: FrameType) -> None:
+        key = (frame.f_code, frame.f_lineno)
+        if self.sites.is_looking and key not in self.sites.seen:
+            self.sites.seen.add(key)
+            self._wait(growing(self, frame))
+
+    def _wait(self, piece: Piece | None) -> None:
+        if piece is not None:
+            self.sites.waiting[piece.key] = piece
+
     def _look_for_pieces(self) -> None:
         """Where exploring takes too long, data that is decided on becomes code, if it can."""
         places = [*now_at(self.root)]
         key = tuple((frame.f_code, offset) for frame, offset in places)
         if key not in self.sites.seen:
             self.sites.seen.add(key)
-            piece = chosen(self, places)
-            if piece is not None:
-                self.sites.waiting[piece.key] = piece
+            self._wait(chosen(self, places))
         is_over = self.path is not None and self.path.exploration.work > WORK_LOOKED
         if is_over and self.sites.take_waiting():
             self.end(Pieced())
@@ -511,6 +522,17 @@ class TraceSession(Merging):
 
     def _ref(self, number: int) -> Ref:
         return Ref(self.symbol_of(number).name)
+
+    def operand(self, value: Any) -> Operand:
+        if type(value) not in DISPLAYED or (type(value) is dict and all(map(_is_text, value))):
+            return super().operand(value)
+        try:
+            code = displayed(self.originals, value)
+        except (NotData, CodeError):
+            return super().operand(value)
+        operands = tuple(map(self.operand, code.args))
+        (symbol,) = self.emit("evaluate", [("v", types.JSON)], code=Lit(code.code), args=operands)
+        return Ref(symbol.name)
 
     def scalar(self, value: Any) -> Operand:
         if isinstance(value, (AbstractNumber, AbstractFlag, AbstractList)):
@@ -608,6 +630,10 @@ class TraceSession(Merging):
             operand = fields.get(name)
             if isinstance(operand, Ref):
                 self.retyped.setdefault(operand.name, type_)
+
+
+def _is_text(key: Any) -> bool:
+    return isinstance(key, str) and not marked(key)
 
 
 def _numeric_fields() -> dict[str, dict[str, types.Type]]:

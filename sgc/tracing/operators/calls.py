@@ -56,6 +56,8 @@ def callee(function: Any) -> Any:
         return _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
+    if kind is functools.partial:
+        return functools.partial(callee(function.func), *function.args, **function.keywords)
     if kind is FunctionType:
         return KNOWING.get(function) or session.entered(function)
     if kind is MethodType and type(function.__func__) is FunctionType:

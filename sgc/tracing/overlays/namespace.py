@@ -13,6 +13,7 @@ import dis
 import functools
 import os
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
@@ -128,6 +129,7 @@ class _Overlay:
         self._globals: dict[str, Any] = {}
         self._rebuilt: dict[int, Any] = {}
         self._keep: list[Any] = []  # ids are only unique among the living
+        self._codes: list[types.CodeType] = []
         self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
         self._copied: dict[int, Any] = {}
         self.objects: dict[int, Outside] = {}  # by identity
@@ -165,7 +167,7 @@ class _Overlay:
 
     def codes(self) -> list[types.CodeType]:
         """Of the functions that are run over it."""
-        return [each.__code__ for each in self._keep if isinstance(each, types.FunctionType)]
+        return self._codes
 
     def _rebuild(self, function: types.FunctionType) -> Any:
         if id(function) in self._rebuilt:
@@ -193,7 +195,8 @@ class _Overlay:
         copy.__kwdefaults__ = function.__kwdefaults__
         copy.__dict__.update(function.__dict__)
         self._rebuilt[id(function)] = copy
-        self._keep.append(function)
+        self._codes.append(function.__code__)
+        self._hold(function)
         self._met.append(function)
         for old, new in zip(closure or (), cells or (), strict=True):
             try:
@@ -207,6 +210,16 @@ class _Overlay:
             with contextlib.suppress(ValueError):  # an empty cell
                 new.cell_contents = self._copy(name, new.cell_contents)
         return copy
+
+    def _hold(self, function: types.FunctionType) -> None:
+        """Keeps a function; one that a function of the program has made, for as long as this does:
+        what its variables hold is nobody's when it is gone.
+        """
+        if not function.__closure__:
+            self._keep.append(function)
+            return
+        key, rebuilt = id(function), self._rebuilt
+        self._keep.append(weakref.ref(function, lambda _: rebuilt.pop(key, None)))
 
     def _copy(self, name: str, value: Any) -> Any:
         """A copy of plain data, so that what a trace does to it is undone, and seen."""

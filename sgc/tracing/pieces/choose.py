@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import sys
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from sgc.core.session import Stream
 from sgc.core.stops import TraceStop
 from sgc.ir.code import CodeError
 from sgc.tracing.paths.objects import is_programs
+from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.holes import Outer
 from sgc.tracing.pieces.made import made
 from sgc.tracing.pieces.module_text import NotData
@@ -26,6 +28,7 @@ from sgc.tracing.pieces.trees import (
     covers,
     function_of,
     place_of,
+    statement_at,
     tree_of,
 )
 from sgc.tracing.values.abstract import is_abstract
@@ -76,6 +79,26 @@ def chosen(session: TraceSession, places: Places) -> Piece | None:
     return None
 
 
+def growing(session: TraceSession, frame: FrameType) -> Piece | None:
+    """The statement that begins, if it changes a dict, set or the like: of one that is known it
+    makes another each time, so that no loop around it closes.
+    """
+    tree = tree_of(frame.f_code.co_filename)
+    function = None if tree is None else function_of(frame.f_code, tree)
+    node = None if tree is None or function is None else statement_at(frame.f_lineno, function)
+    if tree is None or function is None or node is None or not may_change(node):
+        return None
+    found = _possible(session, frame, node, function, tree, None)
+    if found is None:
+        return None
+    values = (_value(found, name, frame.f_locals) for name in found.changes)
+    is_grown = any(type(value) in _GROWN for value in values)
+    return found if is_grown and not _is_taken(session, found) else None
+
+
+_GROWN = (dict, set, deque, Counter, defaultdict, OrderedDict)
+
+
 def _in_frame(session: TraceSession, frame: FrameType, offset: int) -> Piece | None:
     code = frame.f_code
     tree = tree_of(code.co_filename)
@@ -83,23 +106,37 @@ def _in_frame(session: TraceSession, frame: FrameType, offset: int) -> Piece | N
     place = place_of(code, offset)
     if tree is None or function is None or place is None:
         return None
-    values = frame.f_locals
-    streams = frozenset(name for name, value in values.items() if isinstance(value, Stream))
-    attributes = {name: data_of(value) for name, value in values.items()}
-    outer = Outer(frozenset(code.co_freevars), streams, attributes)
     found: Piece | None = None
     is_joined = False  # into a text: what is known of it is to stay known
     for node in _around(at(place, tree), function, tree):
         is_joined = is_joined or _joins(node)
-        if is_joined and not isinstance(node, ast.stmt):
-            continue
-        for is_hoisting in (False, True):
-            piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
-            if piece is not None and _is_possible(session, piece, frame, place):
-                found = piece
-                break
-    taken = session.sites.pieces.keys() | session.sites.refused
-    return None if found is None or found.key in taken else found
+        if not is_joined or isinstance(node, ast.stmt):
+            found = _possible(session, frame, node, function, tree, place) or found
+    return None if found is None or _is_taken(session, found) else found
+
+
+def _is_taken(session: TraceSession, found: Piece) -> bool:
+    return found.key in session.sites.pieces or found.key in session.sites.refused
+
+
+def _possible(
+    session: TraceSession,
+    frame: FrameType,
+    node: ast.stmt | ast.expr,
+    function: Function,
+    tree: Tree,
+    place: Position | None,
+) -> Piece | None:
+    """The piece that a node can be; with what it puts somewhere, or without."""
+    code, values = frame.f_code, frame.f_locals
+    streams = frozenset(name for name, value in values.items() if isinstance(value, Stream))
+    attributes = {name: data_of(value) for name, value in values.items()}
+    outer = Outer(frozenset(code.co_freevars), streams, attributes)
+    for is_hoisting in (False, True):
+        piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
+        if piece is not None and _is_possible(session, piece, frame, place):
+            return piece
+    return None
 
 
 def _is_no_piece(node: ast.AST) -> bool:
@@ -131,8 +168,10 @@ def _within(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:
     return itertools.takewhile(lambda each: each is not function, tree.above(node))
 
 
-def _is_possible(session: TraceSession, piece: Piece, frame: FrameType, place: Position) -> bool:
-    if any(covers(node, place) for node in piece.hoisted.values()):
+def _is_possible(
+    session: TraceSession, piece: Piece, frame: FrameType, place: Position | None
+) -> bool:
+    if place is not None and any(covers(node, place) for node in piece.hoisted.values()):
         return False
     try:
         given = [_value(piece, name, frame.f_locals) for name in piece.inputs]
@@ -150,8 +189,8 @@ def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return vars(values[node.value.id])[node.attr]
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        assert isinstance(node.slice, ast.Constant)
-        return values[node.value.id][node.slice.value]
+        by = node.slice
+        return values[node.value.id][values[by.id] if isinstance(by, ast.Name) else by.value]  # type: ignore[attr-defined]
     return values[name]
 
 

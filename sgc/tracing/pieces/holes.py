@@ -112,8 +112,12 @@ def is_stream_read(node: ast.AST, streams: Collection[str]) -> bool:
     return (
         isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
         and isinstance(node.value, ast.Name) and node.value.id in streams
-        and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+        and (isinstance(node.slice, ast.Name) or _is_text(node.slice))
     )  # fmt: skip
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def read_name(node: ast.AST) -> str:

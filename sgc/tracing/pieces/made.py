@@ -20,6 +20,7 @@ from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumb
 MAX_DEPTH = 20
 _SCALARS = (str, int, float, bool, type(None))
 _CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
+DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict})
 _FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
 
 
@@ -76,11 +77,23 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
     return Made(code, tuple(maker.args))
 
 
+def displayed(originals: Originals, value: Any) -> Made:
+    """A value that no op gives, a set or a dict of numbers, as code. Raises NotData, CodeError."""
+    maker = _Maker(ModuleText(originals))
+    expression = maker.written(value, "value")
+    head = f"def piece({', '.join(maker.params)}):\n    return {expression}"
+    (entry,) = ast.parse(head).body
+    assert isinstance(entry, ast.FunctionDef)
+    code = maker.module.text(entry)
+    parse_code(code)
+    return Made(code, tuple(maker.args))
+
+
 class _Maker:
     def __init__(self, module: ModuleText) -> None:
         self.module = module
         self.args: list[Any] = []
-        self._params: list[str] = []
+        self.params: list[str] = []
         self._before: list[str] = []
         self._taken: set[str] = set()
 
@@ -95,7 +108,7 @@ class _Maker:
             (expression,) = body
             body = [ast.Return(expression.value)]
         name = self.module.free_name("piece")
-        head = f"def {name}({', '.join(self._params)}):\n"
+        head = f"def {name}({', '.join(self.params)}):\n"
         entry = ast.parse(head + "".join(f"    {line}\n" for line in [*self._before, "pass"]))
         (function,) = entry.body
         assert isinstance(function, ast.FunctionDef)
@@ -111,28 +124,28 @@ class _Maker:
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
         elif _is_operand(value):
-            self._params.append(name)
+            self.params.append(name)
             self.args.append(value)
         else:
-            self._before.append(f"{name} = {self._written(value, name)}")
+            self._before.append(f"{name} = {self.written(value, name)}")
 
-    def _written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
+    def written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
         """A value as an expression, with parameters for what of it the graph has."""
         if _is_operand(value):
-            param = f"{name}_{len(self._params)}"
-            self._params.append(param)
+            param = f"{name}_{len(self.params)}"
+            self.params.append(param)
             self.args.append(value)
             return param
         kind = type(value)
         if not depth:
             raise NotData("it nests too deeply")
         if kind in (list, tuple):
-            parts = "".join(f"{self._written(item, name, depth - 1)}, " for item in value)
+            parts = "".join(f"{self.written(item, name, depth - 1)}, " for item in value)
             return f"[{parts}]" if kind is list else f"({parts})"
         if kind in (set, frozenset):
             return f"{kind.__name__}({literal(set(value)) if value else ''})"
         if kind is deque:
-            parts = self._written(list(value), name, depth - 1)
+            parts = self.written(list(value), name, depth - 1)
             return f"{self._library(deque)}({parts}, {value.maxlen})"
         if kind in (dict, Counter, defaultdict):
             return self._mapping(value, name, depth)
@@ -140,7 +153,7 @@ class _Maker:
 
     def _mapping(self, value: Any, name: str, depth: int) -> str:
         parts = ", ".join(
-            f"{literal(key)}: {self._written(item, name, depth - 1)}" for key, item in value.items()
+            f"{literal(key)}: {self.written(item, name, depth - 1)}" for key, item in value.items()
         )
         if type(value) is defaultdict:
             factory = _FACTORIES.get(value.default_factory)  # type: ignore[call-overload]

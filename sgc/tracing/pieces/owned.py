@@ -11,6 +11,7 @@ from typing import Any
 from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
+_OWN = "__sgc_"
 _FIXED = (str, int, float, bool, type(None), bytes)
 
 
@@ -30,10 +31,13 @@ def is_owned(value: Any, is_attribute: bool, frame: FrameType) -> bool:
     value: what the caller was given as one of its `*values`, and no other name has; called by
     `map`.
     """
-    frame.f_locals  # noqa: B018  # a copy of the variables: one reference more, now or before
+    local = frame.f_locals  # a copy of the variables: one reference more, now or before
     if not is_changeable(value):
         return True
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
+    # Names that converted code gave to parts of statements that are over.
+    n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
+    n_allowed += n_over * _N_OF_NAME
     return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value)
 
 
@@ -60,7 +64,9 @@ def _counted() -> tuple[int, int, int]:
     """
 
     def of_value(value: Any, is_attribute: bool, frame: FrameType) -> int:
-        frame.f_locals  # noqa: B018
+        local = frame.f_locals
+        n_over = sum(local[name] is value for name in local if name.startswith("-"))
+        assert not n_over
         return sys.getrefcount(value)
 
     def called(*values: Any) -> int:
@@ -85,6 +91,7 @@ def _counted() -> tuple[int, int, int]:
 
 
 _N_OF_VARIABLE, _N_OF_ATTRIBUTE, _N_OF_PART = _counted()
+_N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
 
 
 def refuse_unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> None:

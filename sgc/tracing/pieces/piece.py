@@ -92,6 +92,8 @@ def piece_of(
         return None
     if unsure & _read_elsewhere(node, function) or not holes.is_writable(writes):
         return None
+    if writes & names_of(holes.given.values()).reads:
+        return None
     inputs = first | (writes & sure) - written
     changes = changed_names(plain, {*inputs, *made_inside(plain)}) & inputs
     if changes and (not isinstance(node, ast.stmt) or changes & outer.free):

@@ -84,6 +84,16 @@ def at(place: Position, tree: Tree) -> ast.AST | None:
     return max(covering, key=lambda node: _depth(node, tree), default=None)
 
 
+def statement_at(line: int, function: Function) -> ast.stmt | None:
+    """The one simple statement of a function that begins at a line."""
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign)) and node.lineno == line
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def covers(node: ast.AST, place: Position) -> bool:
     its = position(node)
     return its is not None and its[:2] <= place[:2] and place[2:] <= its[2:]
