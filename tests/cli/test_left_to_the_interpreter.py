@@ -18,6 +18,7 @@ DEAD = """
 def p(s, q, passages: list[str]):
     nested = ()
     for passage in passages:
+        s += passage
         nested = (nested, passage)
     s += q + nested[1]
     s += sgc.gen("a", max_tokens=2)

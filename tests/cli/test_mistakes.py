@@ -110,7 +110,7 @@ def test_bad_input_is_one_clear_message(sgc_command, tip, case):
 
 
 SOURCES = {
-    "loop": ("@sgc.function\ndef p(s, x):\n    for c in x:\n        s += c\n", "prog.py:4: a loop over the characters of x"),
+    "characters": ("@sgc.function\ndef p(s, x):\n    [s, *x]\n", "prog.py:4: the characters of x, known only at run time"),
     "name too early": ("@sgc.function\ndef p(s):\n    s += s['later']\n", "prog.py:4: no variable 'later'"),
     "raises": ("@sgc.function\ndef p(s):\n    s += 1 / 0\n", "prog.py:4: the program raised ZeroDivisionError"),
     "syntax": ("def p(:\n", "prog.py:2: not valid Python"),

@@ -7,7 +7,6 @@ from typing import Any
 from sgc.errors import ProgramError, SgcError
 from sgc.ir.graph import Lit, Node
 from sgc.ir.types import Kind, Type
-from sgc.runtime.executor.code.run import run_code
 from sgc.runtime.executor.functions.own_texts import OwnText, own
 from sgc.runtime.executor.functions.sharing import Several
 from sgc.runtime.executor.interface.failures import Failed
@@ -18,6 +17,8 @@ _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Ki
 
 def evaluate(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `evaluate`."""
+    from sgc.runtime.executor.code.run import run_code  # with all the libraries that it knows
+
     code, args = node.text("code"), list(run.field(node, "args"))
     special = run.context.special
     if special is not None:

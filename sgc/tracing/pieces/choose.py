@@ -8,7 +8,7 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgc.core.places import is_users
 from sgc.core.session import Stream
@@ -32,9 +32,7 @@ from sgc.tracing.pieces.trees import (
     tree_of,
 )
 from sgc.tracing.values.abstract import is_abstract
-
-if TYPE_CHECKING:
-    from sgc.tracing.session import TraceSession
+from sgc.tracing.values.recorder import Recorder
 
 _NO_PIECE = (
     ast.Slice,
@@ -69,7 +67,7 @@ def now_at(root: FrameType | None) -> Places:
     return reversed(found)
 
 
-def chosen(session: TraceSession, places: Places) -> Piece | None:
+def chosen(session: Recorder, places: Places) -> Piece | None:
     """The largest piece around a place, in the outermost function that has one."""
     for frame, offset in places:
         if is_users(frame):
@@ -79,7 +77,7 @@ def chosen(session: TraceSession, places: Places) -> Piece | None:
     return None
 
 
-def growing(session: TraceSession, frame: FrameType) -> Piece | None:
+def growing(session: Recorder, frame: FrameType) -> Piece | None:
     """The statement that begins, if it changes a dict, set or the like: of one that is known it
     makes another each time, so that no loop around it closes.
     """
@@ -99,7 +97,7 @@ def growing(session: TraceSession, frame: FrameType) -> Piece | None:
 _GROWN = (dict, set, deque, Counter, defaultdict, OrderedDict)
 
 
-def _in_frame(session: TraceSession, frame: FrameType, offset: int) -> Piece | None:
+def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
     code = frame.f_code
     tree = tree_of(code.co_filename)
     function = None if tree is None else function_of(code, tree)
@@ -115,12 +113,12 @@ def _in_frame(session: TraceSession, frame: FrameType, offset: int) -> Piece | N
     return None if found is None or _is_taken(session, found) else found
 
 
-def _is_taken(session: TraceSession, found: Piece) -> bool:
+def _is_taken(session: Recorder, found: Piece) -> bool:
     return found.key in session.sites.pieces or found.key in session.sites.refused
 
 
 def _possible(
-    session: TraceSession,
+    session: Recorder,
     frame: FrameType,
     node: ast.stmt | ast.expr,
     function: Function,
@@ -168,9 +166,7 @@ def _within(node: ast.AST, function: Function, tree: Tree) -> Iterator[ast.AST]:
     return itertools.takewhile(lambda each: each is not function, tree.above(node))
 
 
-def _is_possible(
-    session: TraceSession, piece: Piece, frame: FrameType, place: Position | None
-) -> bool:
+def _is_possible(session: Recorder, piece: Piece, frame: FrameType, place: Position | None) -> bool:
     if place is not None and any(covers(node, place) for node in piece.hoisted.values()):
         return False
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgc.core.session import Session
@@ -17,8 +17,8 @@ class Recorder(Session):
     held: lists and dicts of the program's that are in abstract lists too, as they were then.
     known: of texts, beyond their types. met: what tools and maps return. images: values used as
     images. retired: streams that are published already. path: of a program that decides, else None.
-    facts: outcomes of tests on this path. has_untyped: on it a value out of JSON was asked for its
-    type.
+    facts: outcomes of tests on this path. sites: what becomes code. has_untyped: on it a value out
+    of JSON was asked for its type.
     """
 
     is_tracing = True
@@ -29,6 +29,7 @@ class Recorder(Session):
     retired: set[int]
     path: Any
     facts: Any
+    sites: Any
     has_untyped: bool = False
 
     @abstractmethod
@@ -69,6 +70,10 @@ class Recorder(Session):
     @abstractmethod
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
         """The abstract value of code that is data; where it fails, raises what handlers see."""
+
+    @abstractmethod
+    def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
+        """The user's own globals, in place of those that a trace runs over."""
 
     @abstractmethod
     def characters(self, text: str) -> Iterator[str]:

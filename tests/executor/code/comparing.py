@@ -6,7 +6,7 @@ import copy
 import warnings
 from typing import Any
 
-from sgc.runtime.executor.code import run_code
+from sgc.runtime.executor.code.run import run_code
 
 Outcome = tuple[str, Any, Any]
 

@@ -154,7 +154,8 @@ HEAD = "import collections, functools, itertools, json, math, re\n"
 _RUN = """
 import json, resource, sys, time
 from sgc.errors import SgcError
-from sgc.runtime.executor.code import fuel, run_code
+from sgc.runtime.executor.code import fuel
+from sgc.runtime.executor.code.run import run_code
 fuel.MAX_STEPS = int(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = []

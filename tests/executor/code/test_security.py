@@ -7,7 +7,7 @@ from executor.code.comparing import by_us
 
 from sgc.errors import ProgramError
 from sgc.ir.code import CodeError
-from sgc.runtime.executor.code import run_code
+from sgc.runtime.executor.code.run import run_code
 
 # Refused when it is read.
 REFUSED = """
