@@ -37,10 +37,10 @@ async def run_graph(
     capabilities = await backend.capabilities()
     options = options or RunOptions()
     called = Called.of(graph)
-    changes = any(node.op == "evaluate" and node.get("changed") for node in graph.all_nodes())
+    has_code = any(node.op == "evaluate" for node in graph.all_nodes())
     context = Context.of(
         graph.name, backend, capabilities, options, on_text, row, called,
-        Sharing() if changes else None,
+        Sharing() if has_code else None,
     )  # fmt: skip
     run = Instance(context, values)
     try:

@@ -122,6 +122,8 @@ class TraceSession(Merging):
         self.gathers = Gathers()
         self.max_turns: int | None = None
         self.held: list[tuple[Any, object]] = []
+        self.copies: set[str] = set()  # what code has given that may hold what others have
+        self.handed: set[str] = set()  # lists of its own that code was given
         self.met: list[Symbol] = []  # what tools and maps give
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
@@ -314,15 +316,34 @@ class TraceSession(Merging):
 
     def is_made(self, symbol: Symbol) -> bool:
         op, fields = self.made.get(symbol.name, ("", {}))
-        fn, args = fields.get("fn"), fields.get("args")
-        if op in (WIDENED, "list", "evaluate", "tool"):
-            return True
-        if not isinstance(fn, Lit):
+        if symbol.name in self.handed:
             return False
-        if fn.value == "item" and isinstance(args, tuple) and isinstance(args[0], Ref):
-            whole, its = self.made.get(args[0].name, ("", {}))
-            return whole == "evaluate" and its.get("is_several") == Lit(True)
-        return fn.value in MAKES_LISTS
+        fn = fields.get("fn")
+        is_one = isinstance(fn, Lit) and fn.value in MAKES_LISTS
+        return op in (WIDENED, "list", "tool") or is_one
+
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether code may change it: nothing else has it, as far as is known before it runs."""
+        code = self._code_of(symbol)
+        if code:
+            return code not in self.copies
+        return self.is_made(symbol) or symbol.name in self.handed
+
+    def is_code(self, symbol: Symbol) -> bool:
+        return bool(self._code_of(symbol))
+
+    def _code_of(self, symbol: Symbol) -> str:
+        """The value of code that a value is, or that it is taken out of."""
+        op, fields = self.made.get(symbol.name, ("", {}))
+        if op == "evaluate":
+            return symbol.name
+        args = fields.get("args")
+        if fields.get("fn") != Lit("item") or not isinstance(args, tuple):
+            return ""
+        whole = args[0].name if isinstance(args[0], Ref) else ""
+        op, fields = self.made.get(whole, ("", {}))
+        is_several = op == "evaluate" and fields.get("is_several") == Lit(True)
+        return whole if is_several else ""
 
     def is_parameter(self, name: str) -> bool:
         return name in self._parameters

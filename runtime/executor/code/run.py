@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from sgc.ir.code import Code, parse_code
-from sgc.runtime.executor.code.fuel import Run, here
+from sgc.runtime.executor.code.fuel import NotAllowed, Run, here
 from sgc.runtime.executor.code.library import library_value
 from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
 from sgc.runtime.executor.code.mutation import may_change
@@ -32,7 +32,13 @@ from sgc.runtime.executor.code.tree.compiling import (
     head_weight,
 )
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
-from sgc.runtime.executor.code.values import check_arguments, check_result, copied, held_by
+from sgc.runtime.executor.code.values import (
+    check_arguments,
+    check_result,
+    copied,
+    grew,
+    held_by,
+)
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
 ROOMS = (calls, displays, expressions, fstrings, statements, trying)
@@ -40,9 +46,10 @@ ROOMS = (calls, displays, expressions, fstrings, statements, trying)
 _MAX_FRAMES = 6000
 
 
-def run_code(source: str, args: Sequence[Any]) -> Any:
+def run_code(source: str, args: Sequence[Any], fixed: Sequence[int] = ()) -> Any:
     """Calls the last function of a code with arguments, which it does not change.
 
+    fixed: those of which it is an error if it would have added to a defaultdict by reading it.
     Raises what the code raises, LimitExceeded, NotAllowed, or CodeError.
     """
     program = _program(source)
@@ -56,6 +63,9 @@ def run_code(source: str, args: Sequence[Any]) -> Any:
                 given = [copied(each) for each in args]
             result = program.call(run, given)
             kept = check_result(result)
+            for index in fixed:
+                if grew(args[index], given[index]):
+                    raise NotAllowed("code reads a key of a defaultdict that is not there")
             return result
     except Exception as error:
         kept = held_by(error)

@@ -139,3 +139,16 @@ def held_by(error: BaseException) -> set[int]:
         with suppress(ProgramError):
             _check(each, seen, 0)
     return seen
+
+
+def grew(before: Any, after: Any) -> bool:
+    """Whether a defaultdict in a value has more keys than in what it is a copy of."""
+    if before is after or type(before) is not type(after):
+        return False
+    if isinstance(before, defaultdict) and len(before) != len(after):
+        return True
+    if isinstance(before, dict):
+        return any(grew(value, after[key]) for key, value in before.items() if key in after)
+    if isinstance(before, (list, tuple)):
+        return any(map(grew, before, after))
+    return False

@@ -28,12 +28,12 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
                 "code computes with a special token that the program writes itself",
                 hint="add special tokens to the stream by themselves, or run it with --interpret",
             )
-    sharing = run.context.sharing
+    sharing, changed = run.context.sharing, run.field(node, "changed")
     try:
         if sharing is not None:
-            for index in run.field(node, "changed"):
+            for index in changed:
                 sharing.check(args[index])
-        value = run_code(code, args)
+        value = run_code(code, args, [n for n in range(len(args)) if n not in changed])
     except SgcError as error:
         error.where = error.where or str(node.loc or "")
         raise

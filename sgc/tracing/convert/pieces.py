@@ -45,7 +45,8 @@ def _statement(found: Piece, node: ast.stmt) -> ast.stmt:
         done = ast.Assign(targets, call)
     elif targets:
         done = ast.Assign([ast.Tuple(targets, ast.Store())], call)
-    test = _call(IS_RUN_TIME, [_first(found, name) for name in found.inputs])
+    names = sorted(found.inputs, key=lambda name: (name not in found.hoisted, name))
+    test = _call(IS_RUN_TIME, [_first(found, name) for name in names])
     return _placed(
         ast.If(
             test,

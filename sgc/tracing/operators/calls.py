@@ -56,6 +56,8 @@ def callee(function: Any) -> Any:
         return _known(function)
     if kind in (MethodDescriptorType, WrapperDescriptorType) and function.__objclass__ is str:
         return _Unbound(function)
+    if kind is MethodDescriptorType:
+        return _unbound(function)
     if kind is functools.partial:
         return functools.partial(callee(function.func), *function.args, **function.keywords)
     if kind is FunctionType:
@@ -108,6 +110,17 @@ class _Unbound:
         if args and isinstance(args[0], str):
             return callee(getattr(text(args[0]), self._function.__name__))(*args[1:], **kwargs)
         return self._function(*args, **kwargs)
+
+
+def _unbound(function: Any) -> Callable[..., Any]:
+    """A method of a list or dict, called with that as its first argument."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], AbstractList):
+            return getattr(args[0], function.__name__)(*args[1:], **kwargs)
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import repeat
-from typing import Any
+from typing import Any, NoReturn
 
 from sgc.core.session import current_session
 from sgc.core.symbols import Symbol
@@ -15,10 +15,12 @@ from sgc.ir.code import CodeError, parse_code
 from sgc.ir.graph import Lit
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
+from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.infer import output_types, result_type
 from sgc.tracing.pieces.made import Made, Pieced, made
 from sgc.tracing.pieces.module_text import NotData
-from sgc.tracing.pieces.owned import is_changeable, is_owned, refuse_unowned
+from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, refuse_unowned
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -27,6 +29,7 @@ from sgc.tracing.values.abstract import (
     abstract,
     is_abstract,
 )
+from sgc.tracing.values.abstract_list import frozen
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.row_types import OBJECT
 
@@ -60,17 +63,33 @@ def piece(key: str, *values: Any) -> Any:
     try:
         code = made(session.originals, found, values, frame.f_globals)
     except (NotData, CodeError) as error:
-        del session.sites.pieces[key]
-        session.sites.refused.add(key)
-        session.end(Pieced(str(error)))
+        _refuse(session, key, str(error))
     given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))
+    changes = any(is_changeable(given[name][0]) for name in found.changes)
+    does = changes or bool(found.writes)
+    if does and not is_done_at_once(found.node, changes) and is_caught():
+        _refuse(session, key, "an error in it is handled, after it has changed something")
     for name in found.changes:
         refuse_unowned(session, *given[name], is_rebound=name in found.rebound)
+    session.handed |= {
+        value.symbol.name
+        for value in values
+        if isinstance(value, AbstractList) and session.is_made(value.symbol)
+    }
     return _outputs(session, found, code, {name: value for name, (value, _) in given.items()})
+
+
+def _refuse(session: Any, key: str, why: str) -> NoReturn:
+    """Goes on without a piece, from the beginning."""
+    del session.sites.pieces[key]
+    session.sites.refused.add(key)
+    session.end(Pieced(why))
+    raise AssertionError
 
 
 def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -> Any:
     parsed = parse_code(code.code)
+    kept = kept_by(found, given)
     types_ = tuple(_type(session.type_of(session.operand(arg))) for arg in code.args)
     changed = [
         n for n, arg in enumerate(code.args)
@@ -82,10 +101,14 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
     if not found.is_statement or len(found.targets) == 1:
         name = found.targets[0] if found.is_statement else ""
         type_ = _type_of(found, name, result_type(parsed, types_), given)
-        value = abstract(_evaluated(session, code, type_, changed), session)
+        symbol = _evaluated(session, code, type_, changed)
+        value = abstract(symbol, session)
+        if _may_hold(type_):
+            _hold(session, symbol, kept, code)
         return _taken(session, found, name, value, given)
     symbol = _evaluated(session, code, types.list_of(OBJECT), changed, is_several=True)
     whole, taken = abstract(symbol, session), []
+    _hold(session, symbol, kept, code)
     for n, (name, type_) in enumerate(
         zip(found.targets, output_types(parsed, types_), strict=True)
     ):
@@ -93,6 +116,20 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
         value = computed(session, "item", whole, n, type_=type_)
         taken.append(_taken(session, found, name, value, given))
     return tuple(taken)
+
+
+def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
+    """What may be a part of what code gives must stay as it is, and so must that: it has a copy."""
+    session.held += [(value, frozen(value)) for value in kept]
+    if kept or code.has_outside:
+        session.copies.add(symbol.name)
+
+
+def _may_hold(type_: Type) -> bool:
+    return type_ not in _FIXED and (type_.item is None or type_.item not in _FIXED)
+
+
+_FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> Type:

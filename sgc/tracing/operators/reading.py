@@ -11,7 +11,7 @@ from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.values.abstract import AbstractText, marked
+from sgc.tracing.values.abstract import AbstractList, AbstractText, marked
 
 _CARRYING_MODULES = frozenset({
     "_abc", "_collections", "_collections_abc", "_functools", "_operator", "_thread", "_typing",
@@ -73,7 +73,8 @@ def guarded(function: Any) -> FunctionType:
     """A function that is given no text known only at run time."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if any(_holds_text(each) for each in (*args, *kwargs.values())):
+        given = (*args, *kwargs.values())
+        if any(isinstance(each, AbstractList) or _holds_text(each) for each in given):
             refuse(function)
         return function(*args, **kwargs)
 

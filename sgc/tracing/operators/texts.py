@@ -9,6 +9,7 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.values.abstract import (
     AbstractBool,
     AbstractJson,
+    AbstractList,
     AbstractNumber,
     AbstractText,
     is_abstract,
@@ -63,6 +64,10 @@ def returned(value: Any) -> Any:
 
 def same(value: Any) -> Any:
     """An operand of `is`: there are no more than two bools, so it is known which one it is."""
+    if isinstance(value, AbstractJson) and value.is_a(bool):
+        return bool(value)
+    if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
+        stop("whether a value that code gives is the very object that another is", INTERPRET)
     return bool(value) if isinstance(value, AbstractBool) else value
 
 

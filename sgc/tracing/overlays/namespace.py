@@ -68,7 +68,7 @@ class Overlays:
         """The user's own globals, in place of those that a trace runs over."""
         for overlay in self._by_globals.values():
             if overlay.stands_in(names):
-                return overlay.original
+                return overlay.unchanged()
         return names
 
     def entered(self, function: types.FunctionType) -> Callable[..., Any]:
@@ -163,7 +163,14 @@ class _Overlay:
         return rebuilt
 
     def stands_in(self, names: dict[str, Any]) -> bool:
-        return names is self._globals
+        return names is self._globals or names is self.original
+
+    def unchanged(self) -> Mapping[str, Any]:
+        """The user's own globals, but those that the trace has changed."""
+        changed = {name for name, data, before in self.copies if plain(data) != before}
+        if not changed:
+            return self.original
+        return {name: value for name, value in self.original.items() if name not in changed}
 
     def codes(self) -> list[types.CodeType]:
         """Of the functions that are run over it."""

@@ -46,6 +46,8 @@ class TracedTold(Told):
     def __getattribute__(self, name: str) -> Any:
         if not is_ours(1):
             is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
+            if name == "args" and isinstance(self, KeyError):
+                is_known = False  # its text has the key as Python writes it
             if name == "__class__" or not is_known:
                 stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)

@@ -30,9 +30,10 @@ def may_change(node: ast.AST) -> bool:
 
 def changed_names(node: ast.AST, given: Collection[str]) -> frozenset[str]:
     """The names among those given whose values code may change; where that is not clear, all."""
-    roots = [_root(each) for each in _changed(node)]
-    if all(root in given for root in roots):
-        return frozenset(root for root in roots if root is not None)
+    made = made_inside(node)
+    roots = [_root(each, made) for each in _changed(node)]
+    if all(root in given or root in made for root in roots):
+        return frozenset(root for root in roots if root is not None and root in given)
     return frozenset(given)
 
 
@@ -40,43 +41,74 @@ def changes_outside(function: ast.FunctionDef, is_entry: bool) -> bool:
     """Whether a function may change what it has from elsewhere than its arguments, or, one that
     others call, these.
     """
-    own = made_inside(function) | (parameters(function.args) if is_entry else set())
-    return any(_root(each) not in own for each in _changed(function))
+    made = made_inside(function)
+    own = made | (parameters(function.args) if is_entry else set())
+    return any(_root(each, made) not in own for each in _changed(function))
 
 
 def _changed(node: ast.AST) -> Iterator[ast.expr]:
     """The expressions whose values are changed."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
-            yield from _by_call(each)
+            yield from _by_function(each)
         elif isinstance(each, ast.AugAssign):
             yield each.target
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
             yield each.value
+        elif isinstance(each, ast.Attribute) and each.attr in CHANGING:
+            yield each.value  # of a method, whoever calls it
 
 
 def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Load)
 
 
-def _by_call(node: ast.Call) -> Iterator[ast.expr]:
+def stored_names(node: ast.AST) -> set[str]:
+    """The variables that may become parts of something: all but those that are only looked at."""
+    looked_at: set[int] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+            if each.func.id in ("len", "str", "repr", "sum", "any", "all"):
+                looked_at |= set(map(id, each.args))
+        elif isinstance(each, ast.Compare):
+            looked_at |= set(map(id, (each.left, *each.comparators)))
+        elif isinstance(each, ast.FormattedValue):
+            looked_at.add(id(each.value))
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        if id(each) not in looked_at
+    }
+
+
+def root_of(node: ast.expr) -> str | None:
+    """The variable that an expression is a part of."""
+    return _root(node, ())
+
+
+def _by_function(node: ast.Call) -> Iterator[ast.expr]:
     function = node.func
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if isinstance(function, ast.Attribute) and name in CHANGING:
-        yield function.value
-    elif name in CHANGERS and node.args:
+    if name in CHANGERS and node.args:
         yield node.args[0]
 
 
-def _root(node: ast.expr) -> str | None:
-    """The variable that an expression is a part of, or a method's result of."""
+def _root(node: ast.expr, made: Collection[str]) -> str | None:
+    """The variable that an expression is a part of, or a method's result of; None for a part of
+    what code has made, which may be anything that it has put there.
+    """
+    is_part = False
     while True:
         if isinstance(node, (ast.Subscript, ast.Attribute)):
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value
+        elif isinstance(node, ast.Name):
+            return None if is_part and node.id in made else node.id
         else:
-            return node.id if isinstance(node, ast.Name) else None
+            return None
+        is_part = True
 
 
 def made_inside(node: ast.AST) -> set[str]:
@@ -117,3 +149,34 @@ def _is_fresh(node: ast.expr) -> bool:
 
 
 _MAKING = frozenset({"list", "dict", "set", "Counter", "defaultdict", "deque", "OrderedDict"})
+
+
+# They go through what they are given, which may end in an error on the way.
+_GRADUAL = frozenset({"extend", "extendleft", "update", "sort", "subtract", "writerows"})
+
+
+def is_done_at_once(node: ast.AST, changes: bool) -> bool:
+    """Whether a statement does nothing, or all that it does, where it ends in an error.
+
+    changes: whether it may change something that it was given, beside setting variables.
+    """
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and not changes:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return len(targets) == 1 and all(map(_is_name, _unpacked(targets[0])))
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)):
+        return isinstance(node, ast.expr)
+    parts = list(ast.walk(node))
+    if any(isinstance(each, (ast.GeneratorExp, ast.NamedExpr)) for each in parts):
+        return False
+    named = {each.attr for each in parts if isinstance(each, ast.Attribute)}
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    is_one = len(targets) <= 1 and not any(isinstance(each, ast.Tuple) for each in targets)
+    return is_one and not named & _GRADUAL and len(named & CHANGING) <= 1
+
+
+def _unpacked(target: ast.expr) -> list[ast.expr]:
+    return target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _is_name(node: ast.expr) -> bool:
+    return isinstance(node.value if isinstance(node, ast.Starred) else node, ast.Name)

@@ -38,9 +38,12 @@ class Holes(ast.NodeTransformer):
         self.given: dict[str, ast.expr] = {}
         self.hoisted: dict[str, ast.expr] = {}
         self._attributes: dict[str, str] = {}  # the variables that they are of
+        self._names: dict[str, str] = {}
+        self._used: set[str] = set()
 
     def filled(self, node: ast.stmt | ast.expr) -> ast.AST:
         """A copy of a node with names in the places."""
+        self._used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         memo: dict[int, Any] = {}
         copied = copy.deepcopy(node, memo)
         self._hoisted = {id(memo[key]): n for key, n in self._hoisted.items() if key in memo}
@@ -53,8 +56,11 @@ class Holes(ast.NodeTransformer):
 
     def sure(self, node: ast.AST) -> set[str]:
         """The names that may be read before the piece."""
+        streams = self._outer.streams
         read = {
-            read_name(each) for each in surely(node) if is_stream_read(each, self._outer.streams)
+            self._names.get(ast.unparse(each), "")
+            for each in surely(node)
+            if is_stream_read(each, streams)
         }
         return read | self.hoisted.keys() | self._attributes.keys()
 
@@ -70,16 +76,29 @@ class Holes(ast.NodeTransformer):
         if number is None:
             visited: ast.AST = super().visit(node)
             return visited
-        name = f"value_{number}_"
+        name = self._free(f"value_{number:03}_")
         assert isinstance(node, ast.expr)
         self.hoisted[name] = node
         return _named(name, node)
 
+    def _given(self, node: ast.expr) -> str:
+        """The name of what is read; of the same, the same."""
+        text = ast.unparse(node)
+        if text not in self._names:
+            name = self._free(re.sub(r"\W", "_", text).strip("_") + "_")
+            self._names[text] = name
+            self.given[name] = copy.deepcopy(node)
+        return self._names[text]
+
+    def _free(self, name: str) -> str:
+        while name in self._used:
+            name += "_"
+        self._used.add(name)
+        return name
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if is_stream_read(node, self._outer.streams):
-            name = read_name(node)
-            self.given[name] = copy.deepcopy(node)
-            return _named(name, node)
+            return _named(self._given(node), node)
         self.generic_visit(node)
         return node
 
@@ -88,9 +107,8 @@ class Holes(ast.NodeTransformer):
         if node.attr not in self._outer.attributes.get(of, ()):
             self.generic_visit(node)
             return node
-        name = f"{of}_{node.attr}_"
         read = ast.Attribute(ast.Name(of, ast.Load()), node.attr, ast.Load())
-        self.given[name] = ast.copy_location(read, node)
+        name = self._given(ast.copy_location(read, node))
         self._attributes[name] = of
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
@@ -118,11 +136,6 @@ def is_stream_read(node: ast.AST, streams: Collection[str]) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def read_name(node: ast.AST) -> str:
-    """The name that a stream's variable has in a piece."""
-    return re.sub(r"\W", "_", ast.unparse(node)).strip("_") + "_"
 
 
 def _named(name: str, at: ast.expr) -> ast.Name:

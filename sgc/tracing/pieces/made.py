@@ -11,9 +11,10 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.ir.code import parse_code
-from sgc.tracing.pieces.changes import changes_outside
+from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
 from sgc.tracing.pieces.names import names_of
+from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
 
@@ -56,10 +57,13 @@ class Sites:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """code: its text; args: what it is given."""
+    """code: its text; args: what it is given; has_outside: what it gives may be, or hold, a list,
+    dict or set of outside.
+    """
 
     code: str
     args: tuple[Any, ...]
+    has_outside: bool = False
 
 
 def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
@@ -72,9 +76,18 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
     own = originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
+    others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
+    if piece.changes and others & stored_names(piece.plain):
+        raise NotData("what it changes may get what others hold")
+    if maker.module.changes_outside and any(map(is_changeable, values)):
+        raise NotData("a function changes what it is given")
+    read = {root_of(each) for each in ast.walk(piece.plain) if isinstance(each, ast.Subscript)}
+    for name in given.keys() - piece.changes:
+        if name in read and isinstance(given[name], defaultdict):
+            raise NotData("reading a defaultdict changes it")
     code = maker.code(piece)
     parse_code(code)
-    return Made(code, tuple(maker.args))
+    return Made(code, tuple(maker.args), maker.module.has_changeable)
 
 
 def displayed(originals: Originals, value: Any) -> Made:

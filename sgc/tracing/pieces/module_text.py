@@ -141,8 +141,9 @@ class ModuleText:
                     raise NotData(f"{name} is not set") from None
             else:
                 self.need(name, names)
-        if any(type(each) in (list, dict, set) for each in function.__defaults__ or ()):
-            raise NotData("a default may be changed")
+        defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
+        if not all(isinstance(each, ast.Constant) for each in defaults):
+            raise NotData("a default is no constant")
 
     def _constant(self, name: str, value: Any) -> None:
         text = literal(value)
@@ -211,16 +212,32 @@ class _Plainer(ast.NodeTransformer):
 
     def __init__(self, patterns: Mapping[str, re.Pattern[str]]) -> None:
         self._patterns = patterns
+        self._depth = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        if node.decorator_list and self._depth:
+            raise NotData("a function inside of another is decorated")
         node.decorator_list, node.returns = [], None
+        self._depth += 1
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
         self.generic_visit(node)
+        self._depth -= 1
         return node
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
+        if node.arg in self._patterns:
+            raise NotData(f"{node.arg} is a pattern elsewhere")
         node.annotation = None
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        operands = [node.left, *node.comparators]
+        for op, *both in zip(node.ops, operands, operands[1:], strict=False):
+            is_known = any(isinstance(each, ast.Constant) for each in both)
+            if isinstance(op, (ast.Is, ast.IsNot)) and not is_known:
+                raise NotData("whether two are the same object is not known of copies")
+        self.generic_visit(node)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
@@ -231,7 +248,9 @@ class _Plainer(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         pattern = self._patterns.get(node.id)
-        if pattern is None or not isinstance(node.ctx, ast.Load):
+        if pattern is None:
             return node
+        if not isinstance(node.ctx, ast.Load):
+            raise NotData(f"{node.id} is a pattern elsewhere")
         made = ast.parse(f"re.compile({pattern.pattern!r}, {int(pattern.flags)})", mode="eval")
         return ast.copy_location(made.body, node)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from types import FrameType
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
+from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
 _OWN = "__sgc_"
@@ -46,7 +48,9 @@ def _are_parts_owned(value: Any) -> bool:
 
 
 def _is_part_owned(n_references: int, part: Any) -> bool:
-    if isinstance(part, AbstractList) or not is_changeable(part):
+    if isinstance(part, AbstractList):
+        return False  # it would not be the one that others have
+    if not is_changeable(part):
         return True
     return n_references <= _N_OF_PART and _are_parts_owned(part)
 
@@ -94,10 +98,41 @@ _N_OF_VARIABLE, _N_OF_ATTRIBUTE, _N_OF_PART = _counted()
 _N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
 
 
+def kept_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
+    """The lists, dicts and objects that may become parts of what a piece gives."""
+    plain = {
+        name: value
+        for name, value in given.items()
+        if name not in found.changes
+        and is_changeable(value)
+        and not isinstance(value, AbstractList)
+    }
+    node = found.plain.value if isinstance(found.plain, (ast.Assign, ast.Expr)) else found.plain
+    if isinstance(node, ast.Call) and not node.keywords:
+        looked_at = [each.id for each in _looked_at(node) if isinstance(each, ast.Name)]
+        return [
+            value
+            for name, value in plain.items()
+            if name not in looked_at or any(map(is_changeable, _parts(value)))
+        ]
+    return [*plain.values()]
+
+
+def _looked_at(node: ast.Call) -> list[ast.expr]:
+    """What a call gives parts of, never itself."""
+    if isinstance(node.func, ast.Attribute):
+        return [node.func.value]
+    is_one = isinstance(node.func, ast.Name) and node.func.id in _LOOKS and len(node.args) == 1
+    return node.args if is_one else []
+
+
+_LOOKS = frozenset({"max", "min", "sum", "sorted", "list", "tuple", "set", "dict", "len", "str"})
+
+
 def refuse_unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> None:
     """Stops where others would see how a value is changed."""
     if isinstance(value, AbstractList):
-        is_free = session.is_made(value.symbol) and (owned or not is_rebound)
+        is_free = session.is_given(value.symbol) and (owned or not is_rebound)
     else:
         is_free = owned or not is_changeable(value)
     if is_free:

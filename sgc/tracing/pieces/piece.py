@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sgc.tracing.pieces.changes import changed_names, made_inside
+from sgc.tracing.pieces.changes import changed_names
 from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of
 from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.trees import Function, Position, Tree, position
@@ -95,7 +95,7 @@ def piece_of(
     if writes & names_of(holes.given.values()).reads:
         return None
     inputs = first | (writes & sure) - written
-    changes = changed_names(plain, {*inputs, *made_inside(plain)}) & inputs
+    changes = changed_names(plain, inputs)
     if changes and (not isinstance(node, ast.stmt) or changes & outer.free):
         return None
     if not holes.is_writable(changes):

@@ -250,6 +250,8 @@ class AbstractJson(AbstractList):
             hint="make a dict of what you need, {key: v[key]}; or " + INTERPRET,
         )
 
+    __ior__ = __iand__ = __ixor__ = __isub__ = __itruediv__ = __ifloordiv__ = __imod__ = _changed
+    __ipow__ = __ilshift__ = __irshift__ = _changed
     __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = remove = _changed
     pop = clear = sort = reverse = update = setdefault = popitem = _changed
 

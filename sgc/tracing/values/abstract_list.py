@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
@@ -279,10 +280,12 @@ def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
 def frozen(value: Any) -> object:
     """What a value is now, to be compared later."""
     kind = type(value)
-    if kind is dict:
+    if isinstance(value, dict):
         return tuple((key, frozen(item)) for key, item in value.items())
-    if kind in (list, tuple):
+    if isinstance(value, (list, tuple, deque)) and not isinstance(value, AbstractList):
         return tuple(map(frozen, value))
+    if isinstance(value, (set, frozenset)):
+        return frozenset(value)
     if isinstance(value, str):
         return str.__str__(value)
     symbol = getattr(value, "symbol", None)

@@ -49,6 +49,10 @@ class Recorder(Session):
         """Whether a list is of the program's own making, and no part of another value."""
 
     @abstractmethod
+    def is_code(self, symbol: Symbol) -> bool:
+        """Whether a piece of code gives a list, dict or object."""
+
+    @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
 
     @abstractmethod

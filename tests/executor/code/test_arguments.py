@@ -11,9 +11,9 @@ import pytest
 
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.code_names import BUILTINS, LIBRARY
-from sgc.runtime.executor.code.run import run_code
 from sgc.runtime.executor.code.library import TABLES
 from sgc.runtime.executor.code.methods.builtin_functions import BUILTIN_VALUES
+from sgc.runtime.executor.code.run import run_code
 
 CHANGES = """
 x[0] = 9

@@ -249,7 +249,6 @@ AS_CODE: dict[str, list[str]] = {
         "try:\n    v = x.encode()\nexcept Exception:\n    v = 'swallowed'",
         "first, *rest = x.split(',')\nv = first",
         "v = {}\nfor t in xs:\n    v[t] = v.get(t, 0) + 1",
-        "v = []\nfor t in xs:\n    v.append((len(t), t))\nv.sort(key=lambda each: each[1])",
     ],
 }  # fmt: skip
 

@@ -1,0 +1,201 @@
+"""Programs in which something else sees, or would see, what a piece of code changes.
+
+Compiled, each does what it does interpreted, or says that it cannot: never another thing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from functools import partial
+from typing import Any
+
+import pytest
+from control_flow import outcome, replying
+
+import sgc
+from sgc.errors import TraceError
+from sgc.runtime.executor.run.options import RunOptions
+
+POOL = ("a", "b", "3", "yes", "no", "a,b,c", "x: 1", "", "é")
+LISTED = ["g"]
+PATTERN = re.compile("[a-b]")
+RATE = 2
+
+
+def put(d, k):
+    d[k] = d.get(k, 0) + 1
+
+
+def same(xs, w):
+    t = {w: 1}
+    return xs if t else None
+
+
+def charged(w, rate=RATE):
+    return {w: rate}
+
+
+RATE = 3
+
+
+def a_helper_changes_it(a):
+    found = {"k": 1}
+    put(found, a)
+    put(found, "k")
+    return found
+
+
+def an_error_comes_in_the_middle(a):
+    found = {}
+    try:
+        for i, c in enumerate(a.casefold()):
+            found[c] = i
+            int(c)
+    except ValueError:
+        pass
+    return found
+
+
+def a_dict_holds_the_list(a):
+    ys = sorted(set(a))
+    found = {"k": ys}
+    found.get(a, found["k"]).append("X")
+    return found, ys
+
+
+def the_list_was_put_somewhere(a):
+    ys = a.split("a")
+    found = {}
+    found[a] = ys
+    ys.append("new")
+    return ys, found
+
+
+def a_helper_gives_it_back(a):
+    ys = [1, 2]
+    zs = same(ys, a)
+    zs.append("new")
+    return ys, zs
+
+
+def two_names_are_one(a):
+    one = other = list(dict.fromkeys(a))
+    one.append("z")
+    return one, other
+
+
+def a_method_is_passed(a):
+    stack = [3, 2, 1]
+    found = {a: list(map(stack.pop, [0, 0]))}
+    return found, stack
+
+
+def reading_adds_a_key(a):
+    groups = defaultdict(list)
+    groups["k"] = ["x"]
+    n = len(groups[a])
+    return n, a in groups, len(groups)
+
+
+def a_box_holds_it(a):
+    found = {}
+    for c in a.casefold():
+        box = {}
+        box["d"] = found
+        box["d"][c] = 1
+    return found
+
+
+def a_list_of_outside_is_changed(a):
+    LISTED.append("new")
+    found = {a: list(LISTED)}
+    LISTED.pop()
+    return found
+
+
+def an_operator_changes_it(a):
+    found = {a: 1}
+    other = found
+    found |= {"q": 1}
+    found.update(z=2)
+    return found, other
+
+
+def a_default_is_kept(a):
+    def noted(w, *, seen=Counter()):  # noqa: B006
+        seen[w] += 1
+        return dict(seen)
+
+    return noted(a), noted("k")
+
+
+def a_default_is_of_then(a):
+    return charged(a)
+
+
+def a_name_is_a_pattern_too(a):
+    def found(PATTERN):
+        return {PATTERN: 1}
+
+    return {c: found(c) for c in PATTERN.findall(a)}
+
+
+def two_objects_are_asked_for(a):
+    ys = [1, 2]
+    zs = same(ys, a)
+    return zs is ys, zs == ys
+
+
+def what_is_put_logs(a):
+    log = []
+
+    def put_in(n):
+        log.append(n)
+        return a + str(n)
+
+    found = {}
+    found.update(
+        a=put_in(0), b=put_in(1), c=put_in(2), d=put_in(3), e=put_in(4), f=put_in(5),
+        g=put_in(6), h=put_in(7), i=put_in(8), j=put_in(9), k=put_in(10), l=put_in(11),
+    )  # fmt: skip
+    return found, log
+
+
+def names_meet(a):
+    s__a_, value_000_ = "mine", "too"
+    return {a: 1, s__a_: 2}, {a: value_000_}
+
+
+BODIES = [
+    a_helper_changes_it, an_error_comes_in_the_middle, a_dict_holds_the_list,
+    the_list_was_put_somewhere, a_helper_gives_it_back, two_names_are_one, a_method_is_passed,
+    reading_adds_a_key, a_box_holds_it, a_list_of_outside_is_changed, an_operator_changes_it,
+    a_default_is_kept, a_default_is_of_then, a_name_is_a_pattern_too, two_objects_are_asked_for,
+    what_is_put_logs, names_meet,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_it_is_what_it_is_interpreted_or_said(body: Any) -> None:
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("a", max_tokens=9)
+        return body(s["a"])
+
+    try:
+        compiled = program.compile(check=False)
+    except TraceError:
+        return
+    n_equal = 0
+    for seed in range(8):
+        runs = [
+            outcome(partial(each.run_once, {"q": "x"}, RunOptions(seed=seed), replying(seed, POOL)))
+            for each in (program, compiled)
+        ]
+        if runs[1] == "ProgramError":  # something else holds what is changed
+            continue
+        assert runs[0] == runs[1], seed
+        n_equal += 1
+    assert LISTED == ["g"]
+    assert n_equal or body in (two_names_are_one, a_dict_holds_the_list)
