@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sgc.tracing.pieces.names import names_of, parameters
 
@@ -80,6 +80,20 @@ def stored_names(node: ast.AST) -> set[str]:
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
         if id(each) not in looked_at
     }
+
+
+def taken_names(functions: Iterable[ast.AST]) -> set[str]:
+    """The variables that are more than looked into, by a key, a method or a loop."""
+    looked_into: set[int] = set()
+    parts = [each for function in functions for each in ast.walk(function)]
+    for each in parts:
+        if isinstance(each, (ast.Subscript, ast.Attribute)):
+            looked_into.add(id(each.value))
+        elif isinstance(each, (ast.For, ast.comprehension)):
+            looked_into.add(id(each.iter))
+        elif isinstance(each, ast.Compare):
+            looked_into |= set(map(id, each.comparators))
+    return {each.id for each in parts if isinstance(each, ast.Name) if id(each) not in looked_into}
 
 
 def root_of(node: ast.expr) -> str | None:

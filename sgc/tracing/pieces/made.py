@@ -11,7 +11,7 @@ from typing import Any
 
 from sgc.core.markers import has_marker
 from sgc.ir.code import parse_code
-from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names
+from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names, taken_names
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable
@@ -86,8 +86,9 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
         if name in read and isinstance(given[name], defaultdict):
             raise NotData("reading a defaultdict changes it")
     code = maker.code(piece)
-    parse_code(code)
-    return Made(code, tuple(maker.args), maker.module.has_changeable)
+    parsed = parse_code(code)
+    may_give = bool(maker.module.changeable & taken_names(parsed.functions))
+    return Made(code, tuple(maker.args), may_give or maker.module.has_nested)
 
 
 def displayed(originals: Originals, value: Any) -> Made:

@@ -152,9 +152,28 @@ class ModuleText:
         self._constants[name] = f"{name} = {text}"
 
     @property
+    def changeable(self) -> set[str]:
+        """What it takes in that a function might change: lists, dicts and sets of outside."""
+        return {name for name in self._constants if type(self._bound[name]) in _CHANGEABLE}
+
+    @property
     def has_changeable(self) -> bool:
-        """Whether it takes in what a function might change: a list, dict or set of outside."""
-        return any(type(self._bound[name]) in (list, dict, set) for name in self._constants)
+        return bool(self.changeable)
+
+    @property
+    def has_nested(self) -> bool:
+        """Whether one of them holds another."""
+        return any(_holds(self._bound[name]) for name in self._constants)
+
+
+_CHANGEABLE = (list, dict, set)
+
+
+def _holds(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value
+    return isinstance(value, (list, tuple, dict)) and any(
+        type(each) in _CHANGEABLE or _holds(each) for each in parts
+    )
 
 
 def literal(value: Any) -> str:
