@@ -26,7 +26,7 @@ EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 # The compiler and the executor on scripted replies; what repeats itself on another Python is left.
 TESTS = (
-    "tests/golden", "tests/ir/test_golden.py", "tests/tracing/control_flow",
+    "tests/golden", "tests/ir/test_golden.py", "tests/tracing/control_flow", "tests/tracing/pieces",
     "tests/tracing/test_same_bytes.py", "tests/tracing/test_bytecode.py",
     "tests/tracing/test_convert.py", "tests/tracing/test_in_place.py",
     "tests/tracing/test_trace_check.py", "tests/tracing/values/test_cut_texts.py",

@@ -107,6 +107,8 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
             trace.in_place.convert(met.names)
         except Pieced:
             pass
+        except TraceError as error:
+            raise trace.sites.told.get(error.where, error) from error
 
 
 def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:

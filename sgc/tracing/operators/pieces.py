@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any, NoReturn
 
+from sgc.core.places import user_loc
 from sgc.core.session import current_session
+from sgc.core.stops import INTERPRET
 from sgc.core.symbols import Symbol
+from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.code import CodeError, parse_code
 from sgc.ir.graph import Lit
@@ -20,7 +23,7 @@ from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.infer import output_types, result_type
 from sgc.tracing.pieces.made import Made, Pieced, made
 from sgc.tracing.pieces.module_text import NotData
-from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, refuse_unowned
+from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import (
     AbstractJson,
@@ -70,7 +73,12 @@ def piece(key: str, *values: Any) -> Any:
     if does and not is_done_at_once(found.node, changes) and is_caught():
         _refuse(session, key, "an error in it is handled, after it has changed something")
     for name in found.changes:
-        refuse_unowned(session, *given[name], is_rebound=name in found.rebound)
+        why = unowned(session, *given[name], is_rebound=name in found.rebound)
+        if why:
+            hint = "change a copy of it that one variable has; or " + INTERPRET
+            where = str(user_loc() or "")
+            session.sites.told[where] = TraceError(why, where=where, hint=hint)
+            _refuse(session, key, why)
     session.handed |= {
         value.symbol.name
         for value in values

@@ -10,6 +10,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.errors import TraceError
 from sgc.ir.code import parse_code
 from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names, taken_names
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
@@ -33,13 +34,14 @@ class Pieced(BaseException):
 class Sites:
     """The pieces of a program that are put into the graph as code, by their keys. waiting: those
     that may be, should exploring it take too long; seen: places that were looked at for them;
-    refused: those that were given what is no data.
+    refused: those that were given what is no data, or may not be changed; told: why, by the line.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
     waiting: dict[str, Piece] = field(default_factory=dict)
     seen: set[tuple[object, ...]] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
+    told: dict[str, TraceError] = field(default_factory=dict)
     is_looking: bool | None = None  # None: not yet
 
     def take_waiting(self) -> bool:

@@ -9,7 +9,6 @@ from itertools import repeat
 from types import FrameType
 from typing import Any
 
-from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
@@ -129,18 +128,15 @@ def _looked_at(node: ast.Call) -> list[ast.expr]:
 _LOOKS = frozenset({"max", "min", "sum", "sorted", "list", "tuple", "set", "dict", "len", "str"})
 
 
-def refuse_unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> None:
-    """Stops where others would see how a value is changed."""
+def unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> str:
+    """Why code may not change a value: others would see it; empty if it may."""
     if isinstance(value, AbstractList):
         is_free = session.is_given(value.symbol) and (owned or not is_rebound)
     else:
         is_free = owned or not is_changeable(value)
     if is_free:
-        return
-    stop(
-        _changed(session, value) + ", while what it becomes is known only at run time",
-        hint="change a copy of it that one variable has; or " + INTERPRET,
-    )
+        return ""
+    return _changed(session, value) + ", while what it becomes is known only at run time"
 
 
 def _changed(session: Any, value: Any) -> str:
