@@ -481,6 +481,11 @@ class TraceSession(Merging):
         return (computed if is_of_text else attempted)(self, "join", sep, items)
 
     def characters(self, text: str) -> Iterator[str]:
+        if self.max_turns:  # turns of loops in loops are counted together
+            stop(
+                f"a loop over the characters of {self.shown(text)} in a program with max_turns",
+                hint="count them in a function that has no stream; or " + INTERPRET,
+            )
         code = "def piece(text):\n    return list(text)"
         return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
 
