@@ -12,7 +12,6 @@ from typing import Any
 
 from sgc.core.places import is_users
 from sgc.core.session import Stream
-from sgc.core.stops import TraceStop
 from sgc.ir.code import CodeError
 from sgc.tracing.paths.objects import is_programs
 from sgc.tracing.pieces.changes import may_change
@@ -172,21 +171,18 @@ def _is_possible(session: Recorder, piece: Piece, frame: FrameType, place: Posit
     try:
         given = [_value(piece, name, frame.f_locals) for name in piece.inputs]
         made(session.originals, piece, given, frame.f_globals)
-    except (NotData, CodeError, TraceStop, KeyError):
+    except (NotData, CodeError, KeyError):
         return False
     return True
 
 
 def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
     """What a piece is given under a name, as far as that is known before it."""
-    if name in piece.hoisted:
-        return ""  # some text, say
     node = piece.given.get(name)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return vars(values[node.value.id])[node.attr]
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        by = node.slice
-        return values[node.value.id][values[by.id] if isinstance(by, ast.Name) else by.value]  # type: ignore[attr-defined]
+    if name in piece.hoisted or node is not None:
+        return ""  # some text, say: to read a stream is more than to look at it
     return values[name]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 
 from sgc.ir import types
 from sgc.ir.code import Code
@@ -52,6 +52,7 @@ _BOOLS = frozenset({
 })  # fmt: skip
 
 
+@lru_cache(maxsize=1024)  # a trace that repeats asks again
 def result_type(code: Code, given: tuple[Type, ...]) -> Type:
     """The type of what code gives for arguments of these types."""
     return _returned(code, code.entry, given)
@@ -65,7 +66,8 @@ def _returned(code: Code, entry: ast.FunctionDef, given: tuple[Type, ...]) -> Ty
     return types.list_of(OBJECT) if is_changed else found
 
 
-def output_types(code: Code, given: tuple[Type, ...]) -> list[Type]:
+@lru_cache(maxsize=1024)
+def output_types(code: Code, given: tuple[Type, ...]) -> tuple[Type, ...]:
     """The types of the items of the list that code gives."""
     entry, last = code.entry, code.entry.body[-1]
     assert isinstance(last, ast.Return)
@@ -75,7 +77,7 @@ def output_types(code: Code, given: tuple[Type, ...]) -> list[Type]:
         body = [*entry.body[:-1], ast.Return(item)]
         alone = ast.FunctionDef(entry.name, entry.args, body, [], None, None)
         found.append(_returned(code, alone, given))
-    return found
+    return tuple(found)
 
 
 class _Inference:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -70,11 +70,11 @@ class Made:
 
 def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
     """A piece as code. names: the globals of its function. Raises NotData, CodeError."""
-    maker = _Maker(ModuleText(originals))
+    found = names_of([piece.plain])
+    maker = _Maker(ModuleText(originals), found.reads | found.writes)
     given = dict(zip(piece.inputs, values, strict=True))
     for name, value in given.items():
         maker.take(name, value)
-    found = names_of([piece.plain])
     own = originals(names)
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
@@ -106,12 +106,12 @@ def displayed(originals: Originals, value: Any) -> Made:
 
 
 class _Maker:
-    def __init__(self, module: ModuleText) -> None:
+    def __init__(self, module: ModuleText, used: Iterable[str] = ()) -> None:
         self.module = module
         self.args: list[Any] = []
         self.params: list[str] = []
         self._before: list[str] = []
-        self._taken: set[str] = set()
+        self._used = {*used}
 
     def code(self, piece: Piece) -> str:
         body = self.module.rewritten(piece.plain).body
@@ -136,7 +136,6 @@ class _Maker:
 
     def take(self, name: str, value: Any) -> None:
         """Hands over the value of a variable."""
-        self._taken.add(name)
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
         elif _is_operand(value):
@@ -149,6 +148,9 @@ class _Maker:
         """A value as an expression, with parameters for what of it the graph has."""
         if _is_operand(value):
             param = f"{name}_{len(self.params)}"
+            while param in self._used:
+                param += "_"
+            self._used.add(param)
             self.params.append(param)
             self.args.append(value)
             return param

@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from sgc.core.markers import has_marker
 from sgc.ir.code_names import BUILTINS, LIBRARY
 from sgc.tracing.pieces.changes import changes_outside
 from sgc.tracing.pieces.names import free_names, names_of
@@ -20,6 +21,11 @@ from sgc.tracing.pieces.trees import Function, function_of, tree_of
 MAX_FUNCTIONS = 50
 MAX_CONSTANT = 4000  # characters
 MISSING = object()
+
+
+@lru_cache(maxsize=1024)  # a trace that repeats asks again
+def _text(node: ast.AST) -> str:
+    return ast.unparse(node)
 
 
 class NotData(Exception):
@@ -54,7 +60,7 @@ class ModuleText:
 
     def rewritten(self, node: ast.AST) -> Any:
         """A copy of a part of the program, as code that is data."""
-        return _Plainer(self._patterns()).visit(ast.parse(ast.unparse(node)))
+        return _Plainer(self._patterns()).visit(ast.parse(_text(node)))
 
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
@@ -179,6 +185,8 @@ def _holds(value: Any) -> bool:
 def literal(value: Any) -> str:
     """Plain data as Python writes it, the same in each process."""
     kind = type(value)
+    if kind is str and has_marker(value):
+        raise NotData("a text is known only at run time")
     if value is None or kind in (bool, int, str):
         return repr(value)
     if kind is float and value == value and value not in (float("inf"), float("-inf")):
