@@ -18,20 +18,18 @@ from sgc.core.symbols import Symbol
 from sgc.core.watching import unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
-from sgc.ir.code import CodeError
-from sgc.ir.functions import FUNCTION_TABLE, FUNCTIONS
+from sgc.ir.functions import FUNCTIONS
 from sgc.ir.graph import Lit, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
-from sgc.ir.types import Kind
 from sgc.lang.definition import Definition
 from sgc.lang.joins import refuse_test, tested
 from sgc.runtime.executor.interface.media import Media
 from sgc.tracing.callees import Callee, Callees, Gathers, Unmet, Wanted
 from sgc.tracing.code.handlers import is_caught
+from sgc.tracing.coding import Coding
 from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.maps import map_traced
-from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.blame import blamed
 from sgc.tracing.paths.explore import (
@@ -43,10 +41,7 @@ from sgc.tracing.paths.explore import (
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops, raise_at_next_line
 from sgc.tracing.paths.tool_failures import raise_failed
-from sgc.tracing.pieces.choose import chosen, growing, now_at
-from sgc.tracing.pieces.made import DISPLAYED, Pieced, Sites, displayed
-from sgc.tracing.pieces.module_text import NotData
-from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.pieces.made import Sites
 from sgc.tracing.values.abstract import (
     INTERPRET,
     AbstractFlag,
@@ -61,7 +56,6 @@ from sgc.tracing.values.abstract import (
 )
 from sgc.tracing.values.abstract_json import seen
 from sgc.tracing.values.abstract_list import refuse_changed
-from sgc.tracing.values.abstract_loops import Items
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -75,15 +69,11 @@ if TYPE_CHECKING:
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
-MAKES_LISTS = frozenset(
-    {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
-) | {"slice", "json_loads"}
-WORK_LOOKED = 100_000  # steps of exploring in which code is looked for
 MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
 
-class TraceSession(Merging):
+class TraceSession(Coding):
     """Collects nodes; what the program reads of them is abstract."""
 
     def __init__(
@@ -95,7 +85,7 @@ class TraceSession(Merging):
         sites: Sites | None = None,
     ) -> None:
         super().__init__(program)
-        self.sites = sites or Sites()  # what becomes code that is data
+        self.sites = sites or Sites()
         self.is_strict = is_strict  # what a compiled run would not do, such as printing, stops
         self._outside = OutsideTexts()
         self.nodes: list[Node] = []
@@ -122,8 +112,8 @@ class TraceSession(Merging):
         self.gathers = Gathers()
         self.max_turns: int | None = None
         self.held: list[tuple[Any, object]] = []
-        self.copies: set[str] = set()  # what code has given that may hold what others have
-        self.handed: set[str] = set()  # lists of its own that code was given
+        self.copies: set[str] = set()
+        self.handed: set[str] = set()
         self.met: list[Symbol] = []  # what tools and maps give
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
@@ -314,37 +304,6 @@ class TraceSession(Merging):
     def seen(self, value: Any) -> Any:
         return seen(value)
 
-    def is_made(self, symbol: Symbol) -> bool:
-        op, fields = self.made.get(symbol.name, ("", {}))
-        if symbol.name in self.handed:
-            return False
-        fn = fields.get("fn")
-        is_one = isinstance(fn, Lit) and fn.value in MAKES_LISTS
-        return op in (WIDENED, "list", "tool") or is_one
-
-    def is_given(self, symbol: Symbol) -> bool:
-        """Whether code may change it: nothing else has it, as far as is known before it runs."""
-        code = self._code_of(symbol)
-        if code:
-            return code not in self.copies
-        return self.is_made(symbol) or symbol.name in self.handed
-
-    def is_code(self, symbol: Symbol) -> bool:
-        return bool(self._code_of(symbol))
-
-    def _code_of(self, symbol: Symbol) -> str:
-        """The value of code that a value is, or that it is taken out of."""
-        op, fields = self.made.get(symbol.name, ("", {}))
-        if op == "evaluate":
-            return symbol.name
-        args = fields.get("args")
-        if fields.get("fn") != Lit("item") or not isinstance(args, tuple):
-            return ""
-        whole = args[0].name if isinstance(args[0], Ref) else ""
-        op, fields = self.made.get(whole, ("", {}))
-        is_several = op == "evaluate" and fields.get("is_several") == Lit(True)
-        return whole if is_several else ""
-
     def is_parameter(self, name: str) -> bool:
         return name in self._parameters
 
@@ -388,12 +347,6 @@ class TraceSession(Merging):
         operands = tuple(self.operand(arg) for arg in args)
         (symbol,) = self.emit("compute", [("v", type_)], fn=Lit(fn), args=operands)
         return symbol
-
-    def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
-        operands = tuple(map(self.operand, args))
-        (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
-        self.raise_failed(value)
-        return abstract(value, self)
 
     def attempt(self, fn: str, *args: Any) -> Any:
         """None where the function would succeed on this path, else the error's abstract message.
@@ -441,7 +394,7 @@ class TraceSession(Merging):
             return known
         was_fresh = self.path.is_fresh
         if was_fresh and self.sites.is_looking:
-            self._look_for_pieces()
+            self.look_for_pieces()
         answer = self.path.answer(test, user_loc() if was_fresh else None)
         if answer is None:
             self.end(PathEnd())
@@ -451,27 +404,6 @@ class TraceSession(Merging):
             watch_now()
         return answer
 
-    def look_for_growing(self, frame: FrameType) -> None:
-        key = (frame.f_code, frame.f_lineno)
-        if self.sites.is_looking and key not in self.sites.seen:
-            self.sites.seen.add(key)
-            self._wait(growing(self, frame))
-
-    def _wait(self, piece: Piece | None) -> None:
-        if piece is not None:
-            self.sites.waiting[piece.key] = piece
-
-    def _look_for_pieces(self) -> None:
-        """Where exploring takes too long, data that is decided on becomes code, if it can."""
-        places = [*now_at(self.root)]
-        key = tuple((frame.f_code, offset) for frame, offset in places)
-        if key not in self.sites.seen:
-            self.sites.seen.add(key)
-            self._wait(chosen(self, places))
-        is_over = self.path is not None and self.path.exploration.work > WORK_LOOKED
-        if is_over and self.sites.take_waiting():
-            self.end(Pieced())
-
     def counted(self, n: Any) -> Iterator[Any]:
         return self.looped(counted(self, n))
 
@@ -479,15 +411,6 @@ class TraceSession(Merging):
         """`sep.join(items)` of a list whose length is decided at run time."""
         is_of_text = items.symbol.type == types.list_of(types.TEXT)
         return (computed if is_of_text else attempted)(self, "join", sep, items)
-
-    def characters(self, text: str) -> Iterator[str]:
-        if self.max_turns:  # turns of loops in loops are counted together
-            stop(
-                f"a loop over the characters of {self.shown(text)} in a program with max_turns",
-                hint="count them in a function that has no stream; or " + INTERPRET,
-            )
-        code = "def piece(text):\n    return list(text)"
-        return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
 
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
         """A loop of our own, which begins."""
@@ -548,17 +471,6 @@ class TraceSession(Merging):
 
     def _ref(self, number: int) -> Ref:
         return Ref(self.symbol_of(number).name)
-
-    def operand(self, value: Any) -> Operand:
-        if type(value) not in DISPLAYED or (type(value) is dict and all(map(_is_text, value))):
-            return super().operand(value)
-        try:
-            code = displayed(self.originals, value)
-        except (NotData, CodeError):
-            return super().operand(value)
-        operands = tuple(map(self.operand, code.args))
-        (symbol,) = self.emit("evaluate", [("v", types.JSON)], code=Lit(code.code), args=operands)
-        return Ref(symbol.name)
 
     def scalar(self, value: Any) -> Operand:
         if isinstance(value, (AbstractNumber, AbstractFlag, AbstractList)):
@@ -656,10 +568,6 @@ class TraceSession(Merging):
             operand = fields.get(name)
             if isinstance(operand, Ref):
                 self.retyped.setdefault(operand.name, type_)
-
-
-def _is_text(key: Any) -> bool:
-    return isinstance(key, str) and not marked(key)
 
 
 def _numeric_fields() -> dict[str, dict[str, types.Type]]:

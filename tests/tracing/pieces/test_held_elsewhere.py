@@ -17,7 +17,7 @@ import sgc
 from sgc.errors import TraceError
 from sgc.runtime.executor.run.options import RunOptions
 
-POOL = ("a", "b", "3", "yes", "no", "a,b,c", "x: 1", "", "é")
+POOL = ("a", "b", "3", "yes", "no", "a,b,c", "x: 1", "12x", "", "é")
 LISTED = ["g"]
 PATTERN = re.compile("[a-b]")
 RATE = 2
@@ -39,14 +39,14 @@ def charged(w, rate=RATE):
 RATE = 3
 
 
-def a_helper_changes_it(a):
+def a_helper_changes_it(s, a):
     found = {"k": 1}
     put(found, a)
     put(found, "k")
     return found
 
 
-def an_error_comes_in_the_middle(a):
+def an_error_comes_in_the_middle(s, a):
     found = {}
     try:
         for i, c in enumerate(a.casefold()):
@@ -57,14 +57,23 @@ def an_error_comes_in_the_middle(a):
     return found
 
 
-def a_dict_holds_the_list(a):
+def an_update_ends_in_the_middle(s, a):
+    found = {}
+    try:
+        found.update((c, int(c)) for c in a)
+    except ValueError:
+        pass
+    return found
+
+
+def a_dict_holds_the_list(s, a):
     ys = sorted(set(a))
     found = {"k": ys}
     found.get(a, found["k"]).append("X")
     return found, ys
 
 
-def the_list_was_put_somewhere(a):
+def the_list_was_put_somewhere(s, a):
     ys = a.split("a")
     found = {}
     found[a] = ys
@@ -72,33 +81,33 @@ def the_list_was_put_somewhere(a):
     return ys, found
 
 
-def a_helper_gives_it_back(a):
+def a_helper_gives_it_back(s, a):
     ys = [1, 2]
     zs = same(ys, a)
     zs.append("new")
     return ys, zs
 
 
-def two_names_are_one(a):
+def two_names_are_one(s, a):
     one = other = list(dict.fromkeys(a))
     one.append("z")
     return one, other
 
 
-def a_method_is_passed(a):
+def a_method_is_passed(s, a):
     stack = [3, 2, 1]
     found = {a: list(map(stack.pop, [0, 0]))}
     return found, stack
 
 
-def reading_adds_a_key(a):
+def reading_adds_a_key(s, a):
     groups = defaultdict(list)
     groups["k"] = ["x"]
     n = len(groups[a])
     return n, a in groups, len(groups)
 
 
-def a_box_holds_it(a):
+def a_box_holds_it(s, a):
     found = {}
     for c in a.casefold():
         box = {}
@@ -107,14 +116,14 @@ def a_box_holds_it(a):
     return found
 
 
-def a_list_of_outside_is_changed(a):
+def a_list_of_outside_is_changed(s, a):
     LISTED.append("new")
     found = {a: list(LISTED)}
     LISTED.pop()
     return found
 
 
-def an_operator_changes_it(a):
+def an_operator_changes_it(s, a):
     found = {a: 1}
     other = found
     found |= {"q": 1}
@@ -122,7 +131,7 @@ def an_operator_changes_it(a):
     return found, other
 
 
-def a_default_is_kept(a):
+def a_default_is_kept(s, a):
     def noted(w, *, seen=Counter()):  # noqa: B006
         seen[w] += 1
         return dict(seen)
@@ -130,24 +139,24 @@ def a_default_is_kept(a):
     return noted(a), noted("k")
 
 
-def a_default_is_of_then(a):
+def a_default_is_of_then(s, a):
     return charged(a)
 
 
-def a_name_is_a_pattern_too(a):
+def a_name_is_a_pattern_too(s, a):
     def found(PATTERN):
         return {PATTERN: 1}
 
     return {c: found(c) for c in PATTERN.findall(a)}
 
 
-def two_objects_are_asked_for(a):
+def two_objects_are_asked_for(s, a):
     ys = [1, 2]
     zs = same(ys, a)
     return zs is ys, zs == ys
 
 
-def what_is_put_logs(a):
+def what_is_put_logs(s, a):
     log = []
 
     def put_in(n):
@@ -162,13 +171,14 @@ def what_is_put_logs(a):
     return found, log
 
 
-def names_meet(a):
+def names_meet(s, a):
     s__a_, value_000_ = "mine", "too"
     return {a: 1, s__a_: 2}, {a: value_000_}
 
 
 BODIES = [
-    a_helper_changes_it, an_error_comes_in_the_middle, a_dict_holds_the_list,
+    a_helper_changes_it, an_error_comes_in_the_middle, an_update_ends_in_the_middle,
+    a_dict_holds_the_list,
     the_list_was_put_somewhere, a_helper_gives_it_back, two_names_are_one, a_method_is_passed,
     reading_adds_a_key, a_box_holds_it, a_list_of_outside_is_changed, an_operator_changes_it,
     a_default_is_kept, a_default_is_of_then, a_name_is_a_pattern_too, two_objects_are_asked_for,
@@ -181,7 +191,7 @@ def test_it_is_what_it_is_interpreted_or_said(body: Any) -> None:
     @sgc.function
     def program(s, q: str):
         s += q + sgc.gen("a", max_tokens=9)
-        return body(s["a"])
+        return body(s, s["a"])  # no piece as a whole, for it is given a stream
 
     try:
         compiled = program.compile(check=False)

@@ -1,0 +1,127 @@
+"""What of a trace becomes code that is data, and what values nothing but the program has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from sgc.core.stops import INTERPRET, stop
+from sgc.core.symbols import Symbol
+from sgc.ir import types
+from sgc.ir.code import CodeError
+from sgc.ir.functions import FUNCTION_TABLE
+from sgc.ir.graph import Lit, Operand, Ref
+from sgc.ir.types import Kind
+from sgc.tracing.merging import WIDENED, Merging
+from sgc.tracing.pieces.choose import chosen, growing, now_at
+from sgc.tracing.pieces.made import DISPLAYED, Pieced, Sites, displayed
+from sgc.tracing.pieces.module_text import NotData
+from sgc.tracing.pieces.piece import Piece
+from sgc.tracing.values.abstract import abstract, marked
+from sgc.tracing.values.abstract_loops import Items
+
+MAKES_LISTS = frozenset(
+    {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
+) | {"slice", "json_loads"}
+WORK_LOOKED = 100_000  # steps of exploring in which code is looked for
+
+
+class Coding(Merging):
+    """A tracer's session that puts code into its graph.
+
+    sites: the pieces of the program that are code. handed: lists of its own that code was given;
+    copies: what code has given that may hold what others have. max_turns: of the program.
+    """
+
+    sites: Sites
+    handed: set[str]
+    copies: set[str]
+    root: FrameType | None
+    max_turns: int | None
+
+    def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
+        operands = tuple(map(self.operand, args))
+        (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
+        self.raise_failed(value)
+        return abstract(value, self)
+
+    def characters(self, text: str) -> Iterator[str]:
+        if self.max_turns:  # turns of loops in loops are counted together
+            stop(
+                f"a loop over the characters of {self.shown(text)} in a program with max_turns",
+                hint="count them in a function that has no stream; or " + INTERPRET,
+            )
+        code = "def piece(text):\n    return list(text)"
+        return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
+
+    def operand(self, value: Any) -> Operand:
+        if type(value) not in DISPLAYED or (type(value) is dict and all(map(_is_text, value))):
+            return super().operand(value)
+        try:
+            code = displayed(self.originals, value)
+        except (NotData, CodeError):
+            return super().operand(value)
+        operands = tuple(map(self.operand, code.args))
+        (symbol,) = self.emit("evaluate", [("v", types.JSON)], code=Lit(code.code), args=operands)
+        return Ref(symbol.name)
+
+    # -- who has a list, dict or object ---------------------------------------------------
+
+    def is_made(self, symbol: Symbol) -> bool:
+        op, fields = self.made.get(symbol.name, ("", {}))
+        if symbol.name in self.handed:
+            return False
+        fn = fields.get("fn")
+        is_one = isinstance(fn, Lit) and fn.value in MAKES_LISTS
+        return op in (WIDENED, "list", "tool") or is_one
+
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether code may change it: nothing else has it, as far as is known before it runs."""
+        code = self._code_of(symbol)
+        if code:
+            return code not in self.copies
+        return self.is_made(symbol) or symbol.name in self.handed
+
+    def is_code(self, symbol: Symbol) -> bool:
+        return bool(self._code_of(symbol))
+
+    def _code_of(self, symbol: Symbol) -> str:
+        """The value of code that a value is, or that it is taken out of."""
+        op, fields = self.made.get(symbol.name, ("", {}))
+        if op == "evaluate":
+            return symbol.name
+        args = fields.get("args")
+        if fields.get("fn") != Lit("item") or not isinstance(args, tuple):
+            return ""
+        whole = args[0].name if isinstance(args[0], Ref) else ""
+        op, fields = self.made.get(whole, ("", {}))
+        is_several = op == "evaluate" and fields.get("is_several") == Lit(True)
+        return whole if is_several else ""
+
+    # -- where exploring takes too long ---------------------------------------------------
+
+    def look_for_growing(self, frame: FrameType) -> None:
+        key = (frame.f_code, frame.f_lineno)
+        if self.sites.is_looking and key not in self.sites.seen:
+            self.sites.seen.add(key)
+            self._wait(growing(self, frame))
+
+    def _wait(self, piece: Piece | None) -> None:
+        if piece is not None:
+            self.sites.waiting[piece.key] = piece
+
+    def look_for_pieces(self) -> None:
+        """Where exploring takes too long, data that is decided on becomes code, if it can."""
+        places = [*now_at(self.root)]
+        key = tuple((frame.f_code, offset) for frame, offset in places)
+        if key not in self.sites.seen:
+            self.sites.seen.add(key)
+            self._wait(chosen(self, places))
+        is_over = self.path is not None and self.path.exploration.work > WORK_LOOKED
+        if is_over and self.sites.take_waiting():
+            self.end(Pieced())
+
+
+def _is_text(key: Any) -> bool:
+    return isinstance(key, str) and not marked(key)
