@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import (
+    MAPPINGS,
     MAX_ITERATORS,
     SIZED,
     NotAllowed,
     charge,
+    check_key,
     check_keys,
     current,
 )
@@ -75,14 +77,93 @@ def drained(items: Any) -> Any:
     return found
 
 
+def taken(items: Any, check: Callable[[Any], Any] | None = None) -> Any:
+    """The items for C to take one by one: an iterator's are paid for and checked as each comes.
+
+    What is done before an iterator raises, or before an item is refused, has its effect.
+    """
+    if not is_lazy(items):
+        return drained(items)
+    each = metered(iter(items))
+    return each if check is None else map(check, each)
+
+
+def is_lazy(items: Any) -> bool:
+    """Whether items are made as they are taken."""
+    return type(items) not in SIZED and type(items) is not range
+
+
+def hashed(target: Any) -> Callable[[Any], Any]:
+    """The check of an item that becomes a key of a collection."""
+
+    def check(item: Any) -> Any:
+        n_items = len(target)
+        if n_items >= MAX_ITEMS:
+            check_items(n_items + 1)
+        check_key(item, n_items)
+        return item
+
+    return check
+
+
+def added(target: Any) -> Callable[[Any], Any]:
+    """The check of an item that a collection is extended by."""
+
+    def check(item: Any) -> Any:
+        if len(target) >= MAX_ITEMS:
+            check_items(len(target) + 1)
+        return item
+
+    return check
+
+
 def is_iterable(value: Any) -> bool:
     """Whether a value has items to take."""
     return hasattr(type(value), "__iter__")
 
 
-def pairs_of(items: Any) -> Any:
-    """What a dict is made of: pairs, an endless iterator among which would not end."""
-    if not all(type(each) in (tuple, list, str) for each in items):
-        items = [drained(each) if is_iterable(each) else each for each in items]
-    check_keys([each[0] for each in items if type(each) in (tuple, list) and each], 0)
+def more_for(items: Any, more: Any) -> Any:
+    """What a list or deque is extended by."""
+    if is_lazy(more):
+        return taken(more, added(items))
+    more = drained(more)
+    check_items(len(items) + len(more))
+    charge(len(more) >> 1)
+    return more
+
+
+def keys_for(items: Any, target: Any) -> Any:
+    """What a set or counter is updated with."""
+    if is_lazy(items):
+        return taken(items, hashed(target))
+    items = drained(items)
+    if type(items) not in (str, range):
+        check_keys(items, len(target))
+    charge(len(items))
     return items
+
+
+def entries(items: Any, target: Any) -> Any:
+    """What a mapping is updated with: another, or pairs, one by one."""
+    if type(items) in MAPPINGS:
+        check_keys(items, len(target))
+        charge(len(items))
+        return items
+    if not is_lazy(items) and all(type(each) in _PAIRS for each in items):
+        charge(len(items))
+        check_keys([each[0] for each in items if each], len(target))
+        return items
+    check = hashed(target)
+
+    def pair(item: Any) -> Any:
+        charge(1)
+        if type(item) not in _PAIRS and is_iterable(item):
+            item = drained(item)  # it may be endless
+        if type(item) in _PAIRS and item:
+            check(item[0])
+        return item
+
+    return map(pair, taken(items))
+
+
+_PAIRS = frozenset({tuple, list})

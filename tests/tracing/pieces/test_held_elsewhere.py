@@ -59,10 +59,20 @@ def an_error_comes_in_the_middle(s, a):
 
 def an_update_ends_in_the_middle(s, a):
     found = {}
-    try:
+    try:  # noqa: SIM105
         found.update((c, int(c)) for c in a)
     except ValueError:
         pass
+    return found
+
+
+def an_update_beside_a_stream_ends(s, a):
+    found = {}
+    try:
+        s += "."
+        found.update((c, int(c)) for c in a)
+    except ValueError:
+        s += "no"
     return found
 
 
@@ -178,7 +188,7 @@ def names_meet(s, a):
 
 BODIES = [
     a_helper_changes_it, an_error_comes_in_the_middle, an_update_ends_in_the_middle,
-    a_dict_holds_the_list,
+    an_update_beside_a_stream_ends, a_dict_holds_the_list,
     the_list_was_put_somewhere, a_helper_gives_it_back, two_names_are_one, a_method_is_passed,
     reading_adds_a_key, a_box_holds_it, a_list_of_outside_is_changed, an_operator_changes_it,
     a_default_is_kept, a_default_is_of_then, a_name_is_a_pattern_too, two_objects_are_asked_for,

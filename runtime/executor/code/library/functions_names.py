@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import CONTAINERS, NotAllowed, charge, measure
-from sgc.runtime.executor.code.iterators import drained, is_iterable, metered
+from sgc.runtime.executor.code.iterators import drained, is_iterable, is_lazy, metered, taken
 from sgc.runtime.executor.code.methods.attributes import guarded
 from sgc.runtime.executor.code.methods.comparing import COMPARED, contains
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
@@ -146,14 +146,23 @@ def _heaped(name: str) -> Callable[..., Any]:
     return function
 
 
+def _compared(item: Any) -> Any:
+    charge(8)  # with some of the largest
+    if type(item) in CONTAINERS:
+        charge(measure(item) >> 3)
+    return item
+
+
 def _extremes(name: str) -> Callable[..., Any]:
     real = getattr(heapq, name)
 
     def function(n: Any, iterable: Any, key: Any = None) -> Any:
-        items = drained(iterable)
-        charge_sort(items)
-        charge(len(items))
-        return real(n, items, key=guarded(key))
+        if not is_iterable(iterable):
+            return real(n, iterable)
+        if not is_lazy(iterable):
+            charge_sort(drained(iterable))
+            charge(len(iterable))
+        return real(n, taken(iterable, _compared), key=guarded(key))
 
     return function
 

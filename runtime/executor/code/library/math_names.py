@@ -8,7 +8,7 @@ from typing import Any
 
 from sgc.ir.code_names import LIBRARY
 from sgc.runtime.executor.code.fuel import charge, checked
-from sgc.runtime.executor.code.iterators import drained, is_iterable
+from sgc.runtime.executor.code.iterators import is_iterable, taken
 from sgc.runtime.executor.code.methods.operators import mul
 from sgc.runtime.executor.interface.value_limits import check_bits
 
@@ -36,7 +36,7 @@ def _chosen(real: Callable[..., int], is_comb: bool) -> Callable[..., int]:
 
 def _of_items(real: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
-        return real(*[drained(each) if is_iterable(each) else each for each in args])
+        return real(*[taken(each) if is_iterable(each) else each for each in args])
 
     return function
 
@@ -46,7 +46,7 @@ def _prod(*args: Any, **kwargs: Any) -> Any:
         return math.prod(*args, **kwargs)
     total = kwargs.get("start", 1)
     math.prod([], **kwargs)
-    for item in drained(args[0]):
+    for item in taken(args[0]):
         charge(2)
         total = mul(total, item)
     return total

@@ -13,7 +13,7 @@ from typing import Any
 
 from sgc.ir.code_names import LIBRARY
 from sgc.runtime.executor.code.fuel import NotAllowed, charge, checked, number_checks
-from sgc.runtime.executor.code.iterators import drained, is_iterable
+from sgc.runtime.executor.code.iterators import is_iterable, is_lazy, taken
 from sgc.runtime.executor.code.methods.attributes import DATA, GUARDS, METHODS, bounded_method
 from sgc.runtime.executor.interface.value_limits import (
     MAX_DIGITS,
@@ -88,14 +88,27 @@ DECIMAL: dict[str, Any] = {name: getattr(decimal, name) for name in LIBRARY["dec
 FRACTIONS: dict[str, Any] = {"Fraction": Fraction}
 
 
+def _paid(item: Any) -> Any:
+    charge(32 + (item.bit_length() >> 2 if isinstance(item, int) else 0))
+    return item
+
+
+def _paid_for(value: Any) -> Any:
+    if not is_iterable(value):
+        return value
+    items = taken(value)
+    if is_lazy(value):
+        return map(_paid, items)
+    for item in items:
+        _paid(item)
+    return items
+
+
 def _statistic(real: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(drained(each) if is_iterable(each) else each for each in args)
-        for each in args[:1]:
-            charge(64 + 32 * len(each) if hasattr(type(each), "__len__") else 64)
-            for item in each if is_iterable(each) else ():
-                charge(item.bit_length() >> 2 if isinstance(item, int) else 4)
-        return checked(real(*args, **kwargs))
+        charge(64)
+        named = {name: _paid_for(each) for name, each in kwargs.items()}
+        return checked(real(*map(_paid_for, args), **named))
 
     return function
 
@@ -132,6 +145,23 @@ def _draws(*args: Any, k: Any = 1, **kwargs: Any) -> None:
             charge(2 * len(each))
 
 
+def _weighed(value: Any) -> Any:
+    return taken(value) if is_iterable(value) else value
+
+
+def _drawing(name: str) -> Callable[..., Any]:
+    draw = bounded_method(Random, name, _draws, checked)
+
+    def draws(*args: Any, **kwargs: Any) -> Any:
+        # Weights and counts are taken whole, from an iterator too; all else has a length.
+        args = (*args[:2], *map(_weighed, args[2:]))
+        for each in kwargs.keys() & {"weights", "counts"}:
+            kwargs[each] = _weighed(kwargs[each])
+        return draw(*args, **kwargs)
+
+    return draws
+
+
 def _bits(rng: Any, k: Any = 0, *args: Any) -> None:
     if isinstance(k, int):
         check_bits(k)
@@ -149,7 +179,7 @@ triangular uniform weibullvariate
 METHODS[Random] = {
     **{name: bounded_method(Random, name, lambda *args, **kwargs: charge(6), checked)
        for name in _DRAWS.split()},
-    **{name: bounded_method(Random, name, _draws, checked) for name in ("choices", "sample")},
+    **{name: _drawing(name) for name in ("choices", "sample")},
     "getrandbits": bounded_method(Random, "getrandbits", _bits),
     "shuffle": bounded_method(Random, "shuffle", _shuffles),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import NotAllowed, charge, checked, measure
-from sgc.runtime.executor.code.iterators import drained, is_iterable, nested, source
+from sgc.runtime.executor.code.iterators import drained, is_iterable, nested, source, taken
 from sgc.runtime.executor.code.methods.attributes import (
     DATA,
     GUARDS,
@@ -162,7 +162,7 @@ def _writerow(*args: Any) -> Any:
 
 def _writerows(*args: Any) -> None:
     for rows in args[1:2]:
-        for row in drained(rows):
+        for row in taken(rows) if is_iterable(rows) else rows:
             _writerow(args[0], row)
 
 

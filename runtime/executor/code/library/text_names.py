@@ -28,6 +28,7 @@ def paying(real: Callable[..., Any], per_char: int, n_longest: int = 0) -> Calla
 
     def function(*args: Any, **kwargs: Any) -> Any:
         args = tuple(drained(each) if _is_lazy(each) else each for each in args)
+        kwargs = {name: drained(each) if _is_lazy(each) else each for name, each in kwargs.items()}
         for each in (*args, *kwargs.values()):
             n_chars = measure(each)
             check_shown(each)

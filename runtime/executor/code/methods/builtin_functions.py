@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from sgc.ir.code_names import EXCEPTIONS
 from sgc.runtime.executor.code.fuel import (
     CONTAINERS,
-    MAPPINGS,
+    SIZED,
     SMALL,
     NotAllowed,
     charge,
-    check_keys,
     check_power,
     checked,
     measure,
 )
-from sgc.runtime.executor.code.iterators import drained, is_iterable, nested, pairs_of, source
+from sgc.runtime.executor.code.iterators import (
+    drained,
+    entries,
+    is_iterable,
+    keys_for,
+    nested,
+    source,
+    taken,
+)
 from sgc.runtime.executor.code.methods.attributes import GUARDS, guarded
 from sgc.runtime.executor.code.methods.container_methods import charge_sort
 from sgc.runtime.executor.code.methods.formatting import check_encoding, format_value, show, to_text
@@ -35,10 +43,11 @@ def _made(kind: type) -> Callable[..., Any]:
         charge(4 if is_hashed else 1)
         if len(args) != 1 or kwargs or not is_iterable(args[0]):
             return kind(*args, **kwargs)
-        items = drained(args[0])
-        if is_hashed and type(items) is not str:
-            check_keys(items, 0)
-        return checked(kind(items))
+        if not is_hashed:
+            return checked(kind(drained(args[0])))
+        made: set[Any] = set()
+        made.update(keys_for(args[0], made))
+        return checked(made if kind is set else kind(made))
 
     return make
 
@@ -46,12 +55,9 @@ def _made(kind: type) -> Callable[..., Any]:
 def _dict(*args: Any, **kwargs: Any) -> Any:
     charge(4)
     if len(args) == 1 and is_iterable(args[0]):
-        items = drained(args[0])
-        if type(items) in MAPPINGS:
-            check_keys(items, 0)
-        elif type(items) in CONTAINERS:
-            items = pairs_of(items)
-        args = (items,)
+        made: dict[Any, Any] = {}
+        made.update(entries(args[0], made), **kwargs)
+        return checked(made)
     return checked(dict(*args, **kwargs))
 
 
@@ -72,7 +78,7 @@ def _extreme(real: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs.get("key") is not None:
             kwargs["key"] = guarded(kwargs["key"])
         if len(args) == 1 and is_iterable(args[0]):
-            args = (drained(args[0]),)
+            args = (taken(args[0], _measured),)
             if type(args[0]) in CONTAINERS:
                 measure(args[0])
         elif len(args) > 1:
@@ -84,20 +90,40 @@ def _extreme(real: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _measured(item: Any) -> Any:
+    if type(item) not in SMALL:
+        measure(item)
+    return item
+
+
 def _sum(*args: Any, **kwargs: Any) -> Any:
+    """`sum`, as C does it: small numbers at once, since it rounds floats late, the rest each."""
     if not args or not is_iterable(args[0]):
         return sum(*args, **kwargs)
-    items = drained(args[0])
-    start = [*args[1:], *kwargs.values()]
-    kinds = set(map(type, items)) if type(items) is not range else {int}
-    if kinds <= SMALL and all(type(each) in SMALL for each in start):
-        return checked(sum(items, *args[1:], **kwargs))
+    items = args[0]
     sum([], *args[1:], **kwargs)
-    total = start[0] if start else 0
-    for item in items:
+    total = [*args[1:], *kwargs.values(), 0][0]
+    if type(items) in SIZED and set(map(type, items)) <= SMALL and type(total) in SMALL:
+        return checked(sum(drained(items), total))
+    rest = iter(taken(items))
+    if _is_small(total):
+        small, other = [], []
+        for item in rest:
+            if not _is_small(item):
+                other.append(item)
+                break
+            small.append(item)
+        total = sum(small, total)
+        rest = itertools.chain(other, rest)
+    for item in rest:
         charge(2)
         total = add(total, item)
     return total
+
+
+def _is_small(value: Any) -> bool:
+    kind = type(value)
+    return kind in (float, bool) or (kind is int and -(1 << 63) <= value < 1 << 63)
 
 
 def _sorted(*args: Any, **kwargs: Any) -> Any:
@@ -204,8 +230,10 @@ def _bytes(*args: Any, **kwargs: Any) -> bytes:
         charge(len(args[0]) >> 4)
     elif len(args) == 1 and isinstance(args[0], int):
         check_length(args[0])
-    elif len(args) == 1 and is_iterable(args[0]):
-        args = (drained(args[0]),)
+    if not args and "source" in kwargs:
+        args = (kwargs.pop("source"),)
+    if args and is_iterable(args[0]):
+        args = (taken(args[0]), *args[1:])
     result: bytes = checked(bytes(*args, **kwargs))
     return result
 

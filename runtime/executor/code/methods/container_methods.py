@@ -8,14 +8,17 @@ from typing import Any
 
 from sgc.runtime.executor.code.fuel import (
     CONTAINERS,
-    MAPPINGS,
     charge,
     check_key,
-    check_keys,
     checked,
     measure,
 )
-from sgc.runtime.executor.code.iterators import drained, is_iterable, pairs_of
+from sgc.runtime.executor.code.iterators import (
+    entries,
+    is_iterable,
+    keys_for,
+    more_for,
+)
 from sgc.runtime.executor.code.methods.attributes import (
     DATA,
     METHODS,
@@ -49,10 +52,7 @@ def _extends(name: str, kind: Any) -> Method:
         if len(args) != 2 or not isinstance(args[0], kind) or not is_iterable(args[1]):
             real(*args)
             return
-        more = drained(args[1])
-        check_items(len(args[0]) + len(more))
-        charge(len(more) >> 1)
-        real(args[0], more)
+        real(args[0], more_for(args[0], args[1]))
 
     return extend
 
@@ -134,24 +134,13 @@ DATA[deque] = frozenset({"maxlen"})
 def _updates(kind: Any) -> Method:
     def update(*args: Any, **kwargs: Any) -> None:
         if len(args) == 2 and isinstance(args[0], kind):
-            args = (args[0], _keyed_items(args[1]))
-            if kind is not Counter and type(args[1]) in CONTAINERS - MAPPINGS:
-                args = (args[0], pairs_of(args[1]))
-            if hasattr(type(args[1]), "__len__"):
-                check_keys(
-                    args[1] if type(args[1]) in MAPPINGS or kind is Counter else [], len(args[0])
-                )
-                charge(len(args[1]))
+            more = keys_for if kind is Counter else entries
+            args = (args[0], more(args[1], args[0]) if is_iterable(args[1]) else args[1])
         kind.update(*args, **kwargs)  # type: ignore[attr-defined]
         if args:
             check_items(len(args[0]))
 
     return update
-
-
-def _keyed_items(items: Any) -> Any:
-    """What a dict may be made of: a mapping, or pairs."""
-    return drained(items) if is_iterable(items) else items
 
 
 _DICT_RULES: dict[str, tuple[str, Method | None]] = {
@@ -171,10 +160,10 @@ METHODS[OrderedDict]["move_to_end"] = bounded_method(OrderedDict, "move_to_end",
 def _fromkeys(kind: Any) -> Method:
     def fromkeys(*args: Any) -> Any:
         if args and is_iterable(args[0]):
-            keys = drained(args[0])
-            check_keys(keys, 0)
-            charge(len(keys))
-            return checked(kind.fromkeys(keys, *args[1:]))
+            made = kind.fromkeys((), *args[1:])
+            for key in keys_for(args[0], made):
+                made[key] = args[1] if len(args) == 2 else None
+            return checked(made)
         return kind.fromkeys(*args)
 
     return fromkeys
@@ -185,9 +174,8 @@ for _kind in (dict, OrderedDict):
 
 
 def _subtract(*args: Any, **kwargs: Any) -> None:
-    if len(args) == 2:
-        args = (args[0], _keyed_items(args[1]))
-        charge(len(args[1]) << 1 if hasattr(type(args[1]), "__len__") else 1)
+    if len(args) == 2 and is_iterable(args[1]) and isinstance(args[0], Counter):
+        args = (args[0], keys_for(args[1], args[0]))
     Counter.subtract(*args, **kwargs)
 
 
@@ -213,10 +201,7 @@ def _of_sets(kind: Any, name: str) -> Method:
         if not args or not isinstance(args[0], kind):
             return real(*args)
         charge(len(args[0]) >> 1)
-        rest = [_keyed_items(each) for each in args[1:]]
-        for each in rest:
-            if type(each) in CONTAINERS:
-                check_keys(each, len(args[0]))
+        rest = [keys_for(each, args[0]) if is_iterable(each) else each for each in args[1:]]
         result = real(args[0], *rest)
         check_items(len(args[0]))
         return checked(result)

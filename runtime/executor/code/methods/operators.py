@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +20,7 @@ from sgc.runtime.executor.code.fuel import (
     checked,
     measure,
 )
-from sgc.runtime.executor.code.iterators import drained, is_iterable
+from sgc.runtime.executor.code.iterators import drained, entries, is_iterable, more_for
 from sgc.runtime.executor.interface.value_limits import (
     MAX_ITEMS,
     check_bits,
@@ -171,8 +171,9 @@ def _inplace_of_sets(
     def function(a: Any, b: Any) -> Any:
         if type(a) not in CONTAINERS:
             return plain(a, b) if type(a) in SMALL else checked(operation(a, b))
-        if type(b) not in CONTAINERS and is_iterable(b):
-            b = drained(b)
+        takes_pairs = operation is operator.ior and type(a) in MAPPINGS - {Counter}
+        if takes_pairs and is_iterable(b):
+            b = entries(b, a)
         _check_sets(a, b)
         result = operation(a, b)
         check_items(len(result))
@@ -202,9 +203,7 @@ def _other_inplace(
 
 def _list_inplace(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if operation is operator.iadd and is_iterable(b):
-        b = drained(b)
-        check_items(len(a) + len(b))
-        charge(len(b) >> 1)
+        b = more_for(a, b)
     elif operation is operator.imul:
         _check_repeat(a, b)
         charge(len(a))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import check_key, check_keys, spent
-from sgc.runtime.executor.code.iterators import drained, is_iterable, nested
+from sgc.runtime.executor.code.iterators import drained, is_iterable, keys_for, nested
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
     Ev,
@@ -55,17 +55,23 @@ def _starred(elements: list[ast.expr], make: Callable[[list[Any]], Any], at: Con
     ]
 
     def collect(f: Frame) -> Any:
-        found: list[Any] = []
+        found: Any = set() if make is _set_of else []
+        add = found.add if make is _set_of else found.append
         for is_star, part in parts:
             value = part(f)
             if not is_star:
-                found.append(value)
+                if make is _set_of:
+                    check_key(value, len(found))
+                add(value)
                 continue
             if not is_iterable(value):
                 raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
-            found.extend(drained(value))
+            if make is _set_of:
+                found.update(keys_for(value, found))
+            else:
+                found.extend(drained(value))
             check_items(len(found))
-        return make(found)
+        return make(found) if make is tuple else found
 
     return collect
 
