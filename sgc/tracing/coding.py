@@ -15,7 +15,7 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.pieces.choose import chosen, growing, now_at
-from sgc.tracing.pieces.made import DISPLAYED, Pieced, Sites, displayed
+from sgc.tracing.pieces.made import DISPLAYED, Made, Pieced, Sites, displayed, made, made_again
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import abstract, marked
@@ -45,6 +45,12 @@ class Coding(Merging):
         (value,) = self.emit("evaluate", [("v", type_)], code=Lit(code), args=operands)
         self.raise_failed(value)
         return abstract(value, self)
+
+    def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
+        """The code of a piece that is given these values. Raises NotData, CodeError."""
+        if self.is_outside_changed():
+            return made(self.originals, piece, values, names)
+        return made_again(self.sites.written, self.originals, piece, values, names)
 
     def characters(self, text: str) -> Iterator[str]:
         if self.max_turns:  # turns of loops in loops are counted together

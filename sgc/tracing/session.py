@@ -174,6 +174,9 @@ class TraceSession(Coding):
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
         return self._overlays.originals(names)
 
+    def is_outside_changed(self) -> bool:
+        return self._overlays.is_changed()
+
     def meet(self, frame: FrameType) -> None:
         if self.in_place is not None and self.in_place.needs(frame):
             self.end(Unconverted(frame.f_globals))

@@ -21,7 +21,7 @@ from sgc.ir.types import Kind, Type
 from sgc.tracing.code.handlers import is_caught
 from sgc.tracing.pieces.changes import is_done_at_once
 from sgc.tracing.pieces.infer import output_types, result_type
-from sgc.tracing.pieces.made import Made, Pieced, made
+from sgc.tracing.pieces.made import Made, Pieced
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.owned import is_changeable, is_owned, kept_by, unowned
 from sgc.tracing.pieces.piece import Piece
@@ -64,7 +64,7 @@ def piece(key: str, *values: Any) -> Any:
     held = [name in found.given for name in found.inputs]
     owned = [*map(is_owned, values, held, repeat(frame))] if found.changes else []
     try:
-        code = made(session.originals, found, values, frame.f_globals)
+        code = session.piece_code(found, values, frame.f_globals)
     except (NotData, CodeError) as error:
         _refuse(session, key, str(error))
     given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))

@@ -71,6 +71,10 @@ class Overlays:
                 return overlay.unchanged()
         return names
 
+    def is_changed(self) -> bool:
+        """Whether the trace has changed data of outside, so far."""
+        return any(each.unchanged() is not each.original for each in self._by_globals.values())
+
     def entered(self, function: types.FunctionType) -> Callable[..., Any]:
         """A function of the user's that is about to be called, as it is to run."""
         names = function.__globals__

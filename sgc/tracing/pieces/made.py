@@ -5,22 +5,20 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from sgc.core.markers import has_marker
 from sgc.errors import TraceError
 from sgc.ir.code import parse_code
 from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names, taken_names
+from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
 from sgc.tracing.pieces.names import names_of
 from sgc.tracing.pieces.owned import is_changeable
 from sgc.tracing.pieces.piece import Piece
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
+from sgc.tracing.values.abstract import is_abstract
 
-MAX_DEPTH = 20
-_SCALARS = (str, int, float, bool, type(None))
 _CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
 DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict})
 _FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
@@ -30,11 +28,27 @@ class Pieced(BaseException):
     """Ends a trace that found pieces of the program to put into the graph as code."""
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """code: its text; args: what it is given; has_outside: what it gives may be, or hold, a list,
+    dict or set of outside.
+    """
+
+    code: str
+    args: tuple[Any, ...]
+    has_outside: bool = False
+
+
+# By a piece, the module that it is in, and forms. The module is kept, for it is known by its id.
+Written = dict[tuple[Piece, int, tuple[Form, ...]], tuple[Made, object]]
+
+
 @dataclass(slots=True)
 class Sites:
     """The pieces of a program that are put into the graph as code, by their keys. waiting: those
     that may be, should exploring it take too long; seen: places that were looked at for them;
-    refused: those that were given what is no data, or may not be changed; told: why, by the line.
+    refused: those that were given what is no data, or may not be changed; told: why, by the line;
+    written: the code of pieces for the forms of what they are given.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -43,6 +57,7 @@ class Sites:
     refused: set[str] = field(default_factory=set)
     told: dict[str, TraceError] = field(default_factory=dict)
     is_looking: bool | None = None  # None: not yet
+    written: Written = field(default_factory=dict)
 
     def take_waiting(self) -> bool:
         """From now on those that wait are code; if there are any, the trace is to begin anew."""
@@ -57,15 +72,23 @@ class Sites:
         return frozenset(each for each in self.pieces.values() if each.filename == filename)
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """code: its text; args: what it is given; has_outside: what it gives may be, or hold, a list,
-    dict or set of outside.
-    """
-
-    code: str
-    args: tuple[Any, ...]
-    has_outside: bool = False
+def made_again(
+    written: Written,
+    originals: Originals,
+    piece: Piece,
+    values: Sequence[Any],
+    names: dict[str, Any],
+) -> Made:
+    """`made`, which is worked out once for values of the same forms."""
+    args: list[Any] = []
+    own = originals(names)
+    try:
+        key = (piece, id(own), tuple([form_of(value, args) for value in values]))
+    except NoForm:
+        return made(originals, piece, values, names)
+    if key not in written:
+        written[key] = made(originals, piece, values, names), own
+    return replace(written[key][0], args=tuple(args))
 
 
 def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
@@ -138,7 +161,7 @@ class _Maker:
         """Hands over the value of a variable."""
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
-        elif _is_operand(value):
+        elif is_operand(value):
             self.params.append(name)
             self.args.append(value)
         else:
@@ -146,7 +169,7 @@ class _Maker:
 
     def written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
         """A value as an expression, with parameters for what of it the graph has."""
-        if _is_operand(value):
+        if is_operand(value):
             param = f"{name}_{len(self.params)}"
             while param in self._used:
                 param += "_"
@@ -184,18 +207,3 @@ class _Maker:
     def _library(self, kind: type) -> str:
         self.module.bind(kind.__name__, kind)
         return kind.__name__
-
-
-def _is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
-    """Whether a value can be one of the graph's."""
-    if is_abstract(value):
-        return isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
-    kind = type(value)
-    if kind in _SCALARS:
-        return True
-    if not depth or kind not in (list, tuple, dict):
-        return False
-    if kind is dict and not all(type(key) is str and not has_marker(key) for key in value):
-        return False
-    items = value.values() if kind is dict else value
-    return all(_is_operand(item, depth - 1) for item in items)

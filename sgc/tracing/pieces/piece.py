@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sgc.tracing.pieces.changes import changed_names
 from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of
@@ -12,7 +13,7 @@ from sgc.tracing.pieces.names import names_of, parameters
 from sgc.tracing.pieces.trees import Function, Position, Tree, position
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """A piece, by its place in its file. plain: the node with names for what it is given otherwise
     than in variables; inputs: the names that it is given; given: what of them is no variable;
@@ -33,17 +34,17 @@ class Piece:
     def __hash__(self) -> int:
         return hash((self.key, self.inputs))
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Names it in converted code."""
         return f"{self.filename}:{':'.join(map(str, self.place))}"
 
-    @property
+    @cached_property
     def targets(self) -> tuple[str, ...]:
         """The names that are set when it is done: those it may have changed among them."""
         return (*self.writes, *sorted(self.changes - set(self.writes)))
 
-    @property
+    @cached_property
     def rebound(self) -> frozenset[str]:
         """The names that another object may be given to, and not the same one changed."""
         stores = (node for node in ast.walk(self.plain) if not isinstance(node, ast.AugAssign))

@@ -80,6 +80,10 @@ class Recorder(Session):
         """The user's own globals, in place of those that a trace runs over."""
 
     @abstractmethod
+    def is_outside_changed(self) -> bool:
+        """Whether the program has changed data of a module so far, which no trace may end with."""
+
+    @abstractmethod
     def characters(self, text: str) -> Iterator[str]:
         """The characters of an abstract text, in a loop that begins."""
 

@@ -1,0 +1,61 @@
+"""What of the values that a piece is given its text depends on: their forms."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+from sgc.core.markers import has_marker
+from sgc.tracing.pieces.owned import is_changeable
+from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
+
+MAX_DEPTH = 20
+_SCALARS = (str, int, float, bool, type(None))
+_STATIC = (BuiltinFunctionType, ModuleType, type)  # the same in each run of a trace
+
+Form = tuple[Any, ...]
+
+
+class NoForm(Exception):
+    """A value has no form: it is another one in each run of a trace."""
+
+
+def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether a value can be one of the graph's."""
+    if is_abstract(value):
+        return isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if not depth or kind not in (list, tuple, dict):
+        return False
+    if kind is dict and not all(type(key) is str and not has_marker(key) for key in value):
+        return False
+    items = value.values() if kind is dict else value
+    return all(is_operand(item, depth - 1) for item in items)
+
+
+def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
+    """The form of a value: what is written of it, with places for what is handed over.
+
+    args: that is added to these, in the order in which it is written. Raises NoForm.
+    """
+    if isinstance(value, _STATIC) and not is_abstract(value):
+        return (value,)
+    if is_operand(value):
+        args.append(value)
+        return (None, is_changeable(value))
+    kind = type(value)
+    if not depth:
+        raise NoForm
+    if kind in (list, tuple, deque):
+        parts = tuple(form_of(item, args, depth - 1) for item in value)
+        return (kind, getattr(value, "maxlen", None), *parts)
+    if kind in (set, frozenset) and all(type(item) in _SCALARS for item in value):
+        return (kind, *sorted((type(item).__name__, repr(item)) for item in value))
+    if kind in (dict, Counter, defaultdict) and all(type(key) in _SCALARS for key in value):
+        keys = tuple((type(key), repr(key)) for key in value)
+        parts = tuple(form_of(item, args, depth - 1) for item in value.values())
+        return (kind, getattr(value, "default_factory", None), keys, *parts)
+    raise NoForm
