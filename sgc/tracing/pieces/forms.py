@@ -49,9 +49,10 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
     kind = type(value)
     if not depth:
         raise NoForm
-    if kind in (list, tuple, deque):
-        parts = tuple(form_of(item, args, depth - 1) for item in value)
-        return (kind, getattr(value, "maxlen", None), *parts)
+    if kind in (list, tuple):
+        return (kind, *(form_of(item, args, depth - 1) for item in value))
+    if kind is deque:
+        return (kind, value.maxlen, form_of(list(value), args, depth - 1))
     if kind in (set, frozenset) and all(type(item) in _SCALARS for item in value):
         return (kind, *sorted((type(item).__name__, repr(item)) for item in value))
     if kind in (dict, Counter, defaultdict) and all(type(key) in _SCALARS for key in value):

@@ -87,7 +87,9 @@ def made_again(
     except NoForm:
         return made(originals, piece, values, names)
     if key not in written:
-        written[key] = made(originals, piece, values, names), own
+        first = made(originals, piece, values, names)
+        assert len(first.args) == len(args)
+        written[key] = first, own
     return replace(written[key][0], args=tuple(args))
 
 
