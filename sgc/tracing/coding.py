@@ -24,7 +24,8 @@ from sgc.tracing.values.abstract_loops import Items
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
 ) | {"slice", "json_loads"}
-WORK_LOOKED = 100_000  # steps of exploring in which code is looked for
+# Shares of the budget's steps, from which on what may become code is looked for, and is taken.
+LOOKED, TAKEN = 0.1, 0.4
 
 
 class Coding(Merging):
@@ -107,9 +108,19 @@ class Coding(Merging):
 
     # -- where exploring takes too long ---------------------------------------------------
 
+    @property
+    def is_looking(self) -> bool:
+        return not self.sites.has_taken and self._has_spent(LOOKED)
+
+    def _has_spent(self, share: float) -> bool:
+        if self.path is None:
+            return False
+        explored = self.path.exploration
+        return explored.work > share * explored.budget.work
+
     def look_for_growing(self, frame: FrameType) -> None:
         key = (frame.f_code, frame.f_lineno)
-        if self.sites.is_looking and key not in self.sites.seen:
+        if self.is_looking and key not in self.sites.seen:
             self.sites.seen.add(key)
             self._wait(growing(self, frame))
 
@@ -124,8 +135,7 @@ class Coding(Merging):
         if key not in self.sites.seen:
             self.sites.seen.add(key)
             self._wait(chosen(self, places))
-        is_over = self.path is not None and self.path.exploration.work > WORK_LOOKED
-        if is_over and self.sites.take_waiting():
+        if self._has_spent(TAKEN) and self.sites.take_waiting():
             self.end(Pieced())
 
 

@@ -396,7 +396,7 @@ class TraceSession(Coding):
             self.note_pruned(self.name_of(test))
             return known
         was_fresh = self.path.is_fresh
-        if was_fresh and self.sites.is_looking:
+        if was_fresh and self.is_looking:
             self.look_for_pieces()
         answer = self.path.answer(test, user_loc() if was_fresh else None)
         if answer is None:

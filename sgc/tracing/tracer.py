@@ -235,10 +235,7 @@ class _Trace:
         spent = exploration.run(once)
         report.n_runs, report.work = exploration.n_runs, exploration.work
         report.pruned = tuple(exploration.pruned)
-        if spent and self.sites.is_looking is None:
-            self.sites.is_looking = True
-            raise Pieced
-        if self.sites.is_looking and self.sites.take_waiting():
+        if spent and not self.sites.has_taken and self.sites.take_waiting():
             raise Pieced
         if spent:
             self._cut(exploration, spent, is_full)

@@ -48,7 +48,8 @@ class Sites:
     """The pieces of a program that are put into the graph as code, by their keys. waiting: those
     that may be, should exploring it take too long; seen: places that were looked at for them;
     refused: those that were given what is no data, or may not be changed; told: why, by the line;
-    written: the code of pieces for the forms of what they are given.
+    has_taken: whether those that waited are code by now, which is done once; written: the code of
+    pieces for the forms of what they are given.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -56,16 +57,17 @@ class Sites:
     seen: set[tuple[object, ...]] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     told: dict[str, TraceError] = field(default_factory=dict)
-    is_looking: bool | None = None  # None: not yet
+    has_taken: bool = False
     written: Written = field(default_factory=dict)
 
     def take_waiting(self) -> bool:
         """From now on those that wait are code; if there are any, the trace is to begin anew."""
-        self.is_looking = False
+        if not self.waiting:
+            return False
+        self.has_taken = True
         self.pieces |= self.waiting
-        has_more = bool(self.waiting)
         self.waiting.clear()
-        return has_more
+        return True
 
     def places(self, filename: str) -> frozenset[Piece]:
         """Those of a file."""
