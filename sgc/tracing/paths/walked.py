@@ -7,30 +7,31 @@ have changed that in different ways do not go on alike.
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MappingView
 from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any
 
 _CONTAINERS = (list, dict, set, deque, Counter, OrderedDict, defaultdict, tuple, frozenset)
-_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _FIXED = (str, int, float, bool, type(None), bytes)
 MAX_DEPTH = 10  # iterators of iterators
 
 
 def is_walked(value: Any) -> bool:
     """Whether a loop over a value holds others, which are to be found in it."""
+    return type(value) in _CONTAINERS or _is_pythons_own(value)
+
+
+def _is_pythons_own(value: Any) -> bool:
+    """Whether a value is an iterator or a view that is written in C: it runs none of the user's
+    code, but for what `map` and the like call.
+    """
     kind = type(value)
-    return kind in _CONTAINERS or kind in _VIEWS or _is_pythons_iterator(kind)
-
-
-def _is_pythons_iterator(kind: type) -> bool:
-    return (
-        hasattr(kind, "__next__")
-        and kind is not GeneratorType
-        and kind.__module__ in ("builtins", "itertools", "collections")
-    )
+    is_own = kind.__module__.partition(".")[0] in sys.stdlib_module_names
+    is_iterator = hasattr(kind, "__next__") and kind is not GeneratorType
+    return is_own and (is_iterator or isinstance(value, MappingView))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def _containers(value: Any, depth: int) -> Iterator[Any]:
     kind = type(value)
     if kind in _CONTAINERS:
         yield value
-    elif depth and (kind in _VIEWS or _is_pythons_iterator(kind)):
+    elif depth and _is_pythons_own(value):
         for each in gc.get_referents(value):
             if type(each) is tuple:  # the iterators of `zip`
                 for inner in each:
