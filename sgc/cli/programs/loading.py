@@ -16,7 +16,7 @@ from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import JSON, Type
 from sgc.programs.function import Function
-from sgc.programs.program import Program, compile_function, load
+from sgc.programs.program import Program, compile_function, fixed_in, load
 from sgc.runs.rows_file import InputRow, read_rows
 from sgc.tracing.watch.guards import check_source
 
@@ -115,14 +115,19 @@ def load_source(
     the interpreter, for the values of data that is the same in all rows.
     """
     bound, types_of = known_of(function, given)
+    rows = given.rows(signature_types(function))
+    silent = {name: value for name, value in function.signature.defaults.items()
+              if not any(name in row for row in rows)}  # fmt: skip
+    same = {**silent, **same_of(function, given)}
 
     def compiled(values: Mapping[str, Any]) -> tuple[Loaded, bool]:
         program = compile_function(
             function, {**function.bind_arguments, **values}, check=check, opt_level=level,
-            types_of=types_of, is_full=is_full,
+            types_of=types_of, is_full=is_full, values=same,
         )  # fmt: skip
         is_whole = left_of(program.graph) is None
-        return Loaded(program, function, tuple(values)), is_whole
+        fixed = fixed_in(program, function, {**function.bind_arguments, **values})
+        return Loaded(program, function, (*values, *fixed)), is_whole
 
     values = bound | data_of(function, given)
     try:
@@ -138,10 +143,18 @@ def load_source(
 
 def data_of(function: Function, given: Given) -> dict[str, Any]:
     """Arguments that are data by their annotation, where they are the same in all rows."""
-    rows = given.rows(signature_types(function))
-    names = [p.name for p in function.signature.parameters if p.schema and rows]
-    same = [name for name in names if all(name in row for row in rows)]
-    return {name: rows[0][name] for name in same if all(row[name] == rows[0][name] for row in rows)}
+    names = {p.name for p in function.signature.parameters if p.schema}
+    return {name: value for name, value in same_of(function, given).items() if name in names}
+
+
+def same_of(function: Function, given: Given) -> dict[str, Any]:
+    """Arguments that are the same in all rows."""
+    first, *others = given.rows(signature_types(function)) or [{}]
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in row and row[name] == value for row in others)
+    }
 
 
 def load_to_run(
