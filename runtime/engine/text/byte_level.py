@@ -1,4 +1,5 @@
-"""GPT-2's map between bytes and printable characters: how byte-level vocabularies are written."""
+"""GPT-2's map between bytes and printable characters, in which byte-level vocabularies are
+written."""
 
 from __future__ import annotations
 
