@@ -115,8 +115,7 @@ def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArr
 
 
 def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Faults) -> None:
-    """Fills in the log-probabilities of choices (natural logarithms, of the model's
-    distribution)."""
+    """Fills in the choices' log-probabilities (natural, of the model's own distribution)."""
     norms: dict[int, float] = {}
     for at, work, target in batch.targets:
         if work in faults:

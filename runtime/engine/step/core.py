@@ -188,8 +188,7 @@ class EngineCore:
         return updates
 
     def fail(self, message: str) -> None:
-        """Call it after `step` raised: ends the requests of the batch, or resets if there was
-        none."""
+        """After `step` raised: ends the requests of its batch, or resets if there was none."""
         works = [item.work for item in self._items]
         self._items = []
         prefetch_id = self.prefetches.fail()
@@ -323,8 +322,7 @@ class EngineCore:
         self._forget(work, update.usage)
 
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
-        """Removes a request and counts its usage. usage: as in its final update; None if it ended
-        early."""
+        """Removes a request and counts its usage. usage: its final one; None if it ended early."""
         del self._live[work.request.id]
         counted = Usage() if work.times.prefilled_at is None else work.prompt_usage()
         self._counters.add(usage or work.usage_so_far(), counted)

@@ -29,8 +29,7 @@ class Counters:
     forward_s: float = 0.0
 
     def add(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
-        """Adds usage to the sums. counted: the part already counted, such as a computed
-        prompt's."""
+        """Adds usage to the sums. counted: the part that is already in them."""
         self.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens
         self.cached_tokens += usage.cached_tokens - counted.cached_tokens
         self.computed_tokens += usage.computed_tokens - counted.computed_tokens

@@ -24,8 +24,7 @@ class Equipment:
     jumps: bool
 
     def equip(self, work: Work) -> Update | None:
-        """Makes the request's state; returns an update if it has a constraint, with its forced
-        tokens."""
+        """Makes the request's state; under a constraint, returns an update with forced tokens."""
         kind = work.request.kind
         if isinstance(kind, Score):
             work.trie = ChoiceTrie(kind.choices)

@@ -44,8 +44,7 @@ class Masks:
         self._bits = self._threads.submit(self._fill, works, faults)
 
     def finish(self) -> dict[Work, Allowed]:
-        """The allowed tokens of each request, [vocab]; stop tokens are allowed if the text may
-        end."""
+        """The allowed tokens, [vocab] each; stop tokens are allowed if the text may end."""
         bits, self._bits = self._bits, None
         if bits is None:
             return {}

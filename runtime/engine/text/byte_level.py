@@ -1,5 +1,4 @@
-"""GPT-2's map between bytes and printable characters, in which byte-level vocabularies are
-written."""
+"""GPT-2's map between bytes and printable characters, used by byte-level vocabularies."""
 
 from __future__ import annotations
 

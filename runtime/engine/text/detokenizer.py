@@ -138,8 +138,7 @@ class _TableState:
 
 
 class _WindowState:
-    """For decoders that depend on neighbours: decodes the last tokens with and without the new
-    ones.
+    """For decoders that depend on neighbours: decodes a window with and without the new tokens.
 
     A window that ends in U+FFFD may end in an unfinished character, and waits for up to MAX_WINDOW
     tokens.

@@ -100,8 +100,7 @@ class _Probe:
         return Role(prefix, suffix), Role(prefix_of_reply, reply_suffix), before
 
     def _user_prefix(self, before: str, gap: str) -> str:
-        """The part of the text between a reply and the next user text that opens the user's
-        turn."""
+        """The end of the text between a reply and the next user text: it opens the user's turn."""
         if gap.endswith(before):
             return before
         turn = self._try_render([_user(USER), _reply(REPLY)], False)

@@ -64,8 +64,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 class _GenerationTag(Extension):
-    """`{% generation %}…{% endgeneration %}` marks replies for training; here it renders its
-    content."""
+    """`{% generation %}…{% endgeneration %}` marks replies for training; it renders its content."""
 
     tags = {"generation"}  # noqa: RUF012 (jinja2 declares it so)
 

@@ -54,8 +54,11 @@ def token_bytes(tokenizer: Tokenizer) -> TokenBytes | None:
 
 
 def _is_plain_space_part(part: Mapping[str, Any]) -> bool:
-    """Whether a decoder part only maps spaces. Stripping a leading space can be ignored: it is for
-    whole texts, and generated text continues a prompt."""
+    """Whether a decoder part only maps spaces.
+
+    Stripping a leading space can be ignored: it is for whole texts, and generated text continues a
+    prompt.
+    """
     kind = part.get("type")
     if kind == "Replace":
         return part.get("pattern") == {"String": SPACE} and part.get("content") == " "
