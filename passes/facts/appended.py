@@ -1,4 +1,4 @@
-"""What a node is known to append to its stream."""
+"""The known text or value that a node appends to its stream."""
 
 from __future__ import annotations
 

@@ -4,11 +4,10 @@ A `prefetch` is a hint to engines with a prefix cache, which follow it when noth
 helps if the first request with the text waits for something slow: a generation, a tool, a map, or a
 test of their results. In each program:
 
-* what a stream begins with, constants, roles and arguments, is prefetched at the start of the
-  program: streams of called functions, in either arm of a branch, in loops, of programs that are
-  mapped;
-* what is appended in the middle of a stream is prefetched where the state before it is there, if
-  its request waits for something else: for a tool, or for the test that decides which arm appends.
+* the constants, roles and arguments that begin a stream are prefetched at the start of the program,
+  also for streams of called functions, in either arm of a branch, in loops, and of mapped programs;
+* text appended in the middle of a stream is prefetched as soon as the state before it is known, if
+  its request waits for something else: a tool, or the test that decides which arm appends.
 
 A text is not prefetched if another prefetch, or a request made at once, begins with it too, or if
 it adds too few characters to these. If there are too many prefetches, the longest are kept.

@@ -15,7 +15,7 @@ KEEPS = (
     "all",
     "main",
     "returns",
-)  # as in `passes/facts/kept_results.py`, which is not imported to keep commands fast
+)  # as in `passes/facts/kept_results.py`, which is not imported here, for a fast start
 
 
 for_option = click.option(

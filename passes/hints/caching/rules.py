@@ -35,7 +35,8 @@ class CacheRules:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The expected runs. rows: how many there are; equal: arguments that are the same in all rows.
+    """The expected runs. rows: how many have the same beginnings; equal: arguments that are the
+    same in all rows.
 
     tokens: of arguments, or of a list's items; lengths: of lists. Missing numbers are guessed.
     """

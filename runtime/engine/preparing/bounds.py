@@ -37,7 +37,7 @@ MAX_LOGPROBS = 200_000  # of one request, alternatives included
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What one engine accepts; max_context and pool_tokens come from the loaded model."""
+    """The limits of one engine; max_context and pool_tokens come from the loaded model."""
 
     max_context: int
     pool_tokens: int

@@ -5,11 +5,11 @@ request has been passed too often, requests are served in order of arrival.
 
 Policies (SGLang paper, section 3 and its ablations):
 
-* lpm: the longest prefix that is cached now; of equals, the one that was known to have it first,
-  which is the first to be evicted; of requests with one prefix, who came first;
+* lpm: the longest cached prefix; of equally long ones, the one that was cached first, which would
+  be evicted first; of requests with the same prefix, the oldest;
 * dfs: depth first through the tree of the waiting prompts;
 * fcfs: first come, first served;
-* random: in an order that has nothing to do with anything.
+* random: a pseudo-random order.
 """
 
 from __future__ import annotations

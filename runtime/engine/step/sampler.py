@@ -1,23 +1,23 @@
 """Draws the next token of each row from its logits. It runs on the host, in numpy, which sorts many
 times faster than torch there; and the fake model needs no torch.
 
-In this order, as transformers does it:
+The steps, in transformers' order:
 
 * repetition penalty, over prompt and generation: a positive logit is divided by it, a negative
   one multiplied (transformers, vLLM);
 * frequency and presence penalties, over the generation alone: the logit less
   `frequency * count + presence * (count > 0)` (OpenAI, vLLM);
 * biases are added to the logits (OpenAI);
-* banned tokens (the ends, before `min_tokens`), and those that a constraint does not allow, can
-  not be drawn;
-* temperature; below 1e-5 the largest logit wins, and what follows does not matter;
-* top-k: the k likeliest (of equals, those with the lower ids);
-* top-p: the fewest likeliest whose share of what top-k left reaches p;
-* min-p: those at least `min_p` times as likely as the likeliest.
+* banned tokens (stop tokens, before `min_tokens`) and those that a constraint forbids cannot be
+  drawn;
+* temperature; below 1e-5 the largest logit wins, and the steps below do not matter;
+* top-k: keeps the k likeliest tokens (of equals, those with the lower ids);
+* top-p: keeps the fewest likeliest tokens whose share of those left by top-k reaches p;
+* min-p: keeps tokens at least `min_p` times as likely as the likeliest.
 
 One uniform number decides a draw: a hash of the request's seed and the number of tokens it has
-generated. It is put through the inverse of the distribution function over the tokens from
-likeliest to least. So a draw depends on nothing but its row's logits and its own request.
+generated. It goes through the inverse of the cumulative distribution over the tokens from likeliest
+to least likely. So a draw depends only on its row's logits and its own request.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _mix(z: int) -> int:
 
 
 def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
-    """One token a row. logits: [n_rows, vocab], left unchanged. Raises NotFinite."""
+    """Draws one token per row. logits: [n_rows, vocab], left unchanged. Raises NotFinite."""
     assert logits.shape[0] == len(draws)
     adjusted = [i for i, draw in enumerate(draws) if draw.is_adjusted]
     if adjusted:

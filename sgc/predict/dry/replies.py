@@ -76,7 +76,7 @@ class AssumedReplies:
         """The tokens of a reply in the log: as counted there, if by this model."""
         if self._is_exact:
             return len(reply.ids) or reply.usage.completion_tokens
-        n_more = int(reply.finish_reason is FinishReason.STOP)  # what ended it
+        n_more = int(reply.finish_reason is FinishReason.STOP)  # the stop token
         return (self._writer.n_tokens(reply.text) if reply.text else 0) + n_more
 
     def _rewritten(

@@ -1,13 +1,13 @@
-"""A `select` for a model that scores no choices: how a request makes it take one. Pure.
+"""Lowers a `select` for a model that does not score choices to requests. Pure functions.
 
-The table lists the ways that a model knows, the best first:
+The table lists the ways that a model supports, best first:
 
 choice       the server generates one of some texts
 regex        the same by a pattern
 structured   a JSON object with an enum
 logit_bias   token by token, with only the choices' tokens allowed (`choice_walk.py`)
-echo         log-probabilities of the choices after the prompt, which is the only way that scores
-check        the choices are told, the reply is checked, and asked again
+echo         log-probabilities of the choices after the prompt; the only way that returns scores
+check        the prompt lists the choices; the reply is checked, and requested again if it is none
 """
 
 from __future__ import annotations
