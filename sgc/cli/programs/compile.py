@@ -106,7 +106,7 @@ def check_output(output: Path | None) -> None:
 
 
 def bind_values(function: Function, bindings: tuple[str, ...]) -> dict[str, object]:
-    """--bind values: JSON where they are, else text; a text parameter takes them as text."""
+    """The values of --bind: JSON if possible, else text; always text for a text parameter."""
     types = {p.name: p.type if p.is_typed else JSON for p in function.signature.parameters}
     return parse_pairs(bindings, types, "--bind")
 
