@@ -24,7 +24,7 @@ from sgc.ir.sampling import SAMPLING, option
 from sgc.ir.types import Kind
 
 # Raised when a row changes meaning; a file made with a newer table is refused.
-OP_TABLE_VERSION = 9
+OP_TABLE_VERSION = 10
 
 
 def _stream(name: str = "stream", consumes: bool = True) -> FieldSpec:
@@ -169,7 +169,13 @@ TABLE: tuple[OpSpec, ...] = (
         "Appends the likeliest of some texts and gives it.",
         (
             _stream(),
-            _list("choices", TEXTUAL, "at least one"),
+            _list("choices", TEXTUAL, "at least one, or `among`", default=()),
+            FieldSpec(
+                "among",
+                frozenset({Kind.LIST, Kind.JSON}),
+                default=None,
+                doc="a list of the choices, known only when it runs",
+            ),
             _label("name", Kind.TEXT, "the user's name for it", default=""),
             _static(
                 "method",

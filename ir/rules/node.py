@@ -221,9 +221,12 @@ def joins(node: Node, context: Context) -> Iterator[str]:
 
 
 def choices(node: Node, context: Context) -> Iterator[str]:
-    given = dict(node.fields).get("choices")
-    if given == ():
+    fields = dict(node.fields)
+    given, among = fields.get("choices", ()), fields.get("among")
+    if given == () and among is None:
         yield "choices is empty; there must be at least one"
+    if given != () and among is not None:
+        yield "choices and among are given; there must be one of them"
     if not isinstance(given, tuple) or not node.results:
         return
     options = context.options(node.results[-1].type)

@@ -109,20 +109,28 @@ def _select(state: Stream, expr: Select) -> None:
             f"select's choices must be a list of texts, found the text {expr.choices!r}",
             where=here(),
         )
-    if not expr.choices:
-        raise UsageError("select needs at least one choice", where=here())
     session = state.session
-    choices = session.operands(expr.choices)
-    check_choices(session, expr.choices, expr.method)
-    fields: dict[str, Operand] = {"choices": choices}
+    is_known = not session.is_abstract(expr.choices)
+    if is_known and not expr.choices:
+        raise UsageError("select needs at least one choice", where=here())
+    choices: Operand = session.operands(expr.choices) if is_known else ()
+    check_choices(session, expr.choices if is_known else (), expr.method)
+    fields: dict[str, Operand] = (
+        {"choices": choices} if is_known else {"among": session.operand(expr.choices)}
+    )
     if expr.method != DEFAULT_METHOD:
         fields["method"] = session.scalar(expr.method)
     for key, value in expr.params.items():
         fields[key] = session.scalar(value)
-    literal = all(isinstance(choice, str) for choice in expr.choices)
-    options = tuple(o.value for o in choices if isinstance(o, Lit)) if literal else ()  # type: ignore[union-attr]
-    known = options if len(options) == len(expr.choices) else ()
+    known = _options(choices) if is_known else ()
     _sample(state, "select", expr.name, types.choice_of(known), fields)  # type: ignore[arg-type]
+
+
+def _options(choices: Operand) -> tuple[Any, ...]:
+    """The choices, if all are known."""
+    found = choices if isinstance(choices, tuple) else ()
+    are_known = all(isinstance(each, Lit) and isinstance(each.value, str) for each in found)
+    return tuple(each.value for each in found if isinstance(each, Lit)) if are_known else ()
 
 
 def _sample(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from sgc.core.places import placed
+from sgc.core.session import current_session
 from sgc.lang.choices import method_of
 from sgc.lang.constraints import constrained
 
@@ -151,8 +152,7 @@ def gen(
         params.pop(key, None)
     if choices:
         kept = {key: value for key, value in params.items() if key in ("temperature", "seed")}
-        texts = choices if isinstance(choices, str) else tuple(choices)
-        return Select(name, texts, method_of(choices_method), kept)
+        return Select(name, _texts(choices), method_of(choices_method), kept)
     with placed():
         return Gen(name, constrained(params))
 
@@ -219,8 +219,16 @@ def select(
     params: dict[str, Any] = {"temperature": temperature} if temperature else {}
     if seed is not None:
         params["seed"] = seed
-    given = choices if isinstance(choices, str) else tuple(choices or ())
-    return Select(name, given, method_of(choices_method), params)
+    return Select(name, _texts(choices), method_of(choices_method), params)
+
+
+def _texts(choices: Any) -> Any:
+    """A select's choices: a tuple, or a list known only at run time. A text is refused later, with
+    the user's line.
+    """
+    session = current_session()
+    is_given = isinstance(choices, str) or (session is not None and session.is_abstract(choices))
+    return choices if is_given else tuple(choices or ())
 
 
 def image(expr: Any) -> Expr:

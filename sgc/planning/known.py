@@ -145,7 +145,8 @@ class _Walk:
         if Flag.GENERATES in node.flags:
             self.generated_tokens += self._most_generated(node, values)
         elif node.op == "select":
-            choices = _value(node.get("choices"), values)
+            is_list = node.get("among") not in (None, Lit(None))
+            choices = _value(node.get("among" if is_list else "choices"), values)
             self.generated_tokens += 0 if choices is UNKNOWN else sum(map(len, choices))
         elif Flag.CALLS in node.flags:
             self._map(node, values)

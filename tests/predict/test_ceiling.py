@@ -125,6 +125,20 @@ def test_a_map_costs_what_its_items_do() -> None:
     assert 2 + 4 + 4 + 1 + 4 <= found.prompt_tokens < 40
 
 
+def test_a_select_among_a_list_costs_what_its_choices_do() -> None:
+    @sgc.function
+    def listed(s, labels: list[str]):
+        s += "Which? " + sgc.select("label", choices=labels)
+
+    @sgc.function
+    def written(s):
+        s += "Which? " + sgc.select("label", choices=["a", "bcd"])
+
+    assert most(listed, labels=["a", "bcd"]) == most(written)
+    of_any = ceiling_for_any(trace(listed))
+    assert (of_any.requests, math.isinf(of_any.prompt_tokens)) == (1, True)
+
+
 def test_max_tokens_that_a_reply_decides_are_refused() -> None:
     @sgc.function
     def program(s):

@@ -23,7 +23,7 @@ from sgc.ir.graph import (
     make_node,
 )
 from sgc.ir.limits import MAX_WIDTH
-from sgc.ir.op_specs import FieldSpec, Flag, OpSpec
+from sgc.ir.op_specs import REQUIRED, FieldSpec, Flag, OpSpec
 from sgc.ir.ops import OPS, TABLE
 from sgc.ir.rules.node import EFFECTS, n_gathered
 from sgc.ir.text.parser import parse
@@ -163,6 +163,10 @@ class _Maker:
             fields["items"] = tuple(self.item(spec.field("items")) for _ in range(n_items))
         elif spec.name == "publish":
             fields.pop("items", None)
+        elif spec.name == "select":
+            name = "choices" if fields.get("among", Lit(None)) == Lit(None) else "among"
+            fields = {each: fields[each] for each in fields if each not in ("choices", "among")}
+            fields[name] = self.operand(replace(spec.field(name), default=REQUIRED))
         elif spec.name in ("append_span", "share"):
             end = self.rng.choice(list(self.paths))
             fields |= {"start": Ref(self.rng.choice(self.paths[end])), "end": Ref(end)}

@@ -28,7 +28,7 @@ MAPPED = 8  # items of a list
 # the mark goes at the end of the message before.
 LEAST_CUT = 64
 
-_CLASS = ("json_schema", "regex", "ebnf", "dtype", "choices")
+_CLASS = ("json_schema", "regex", "ebnf", "dtype", "choices", "among")
 
 
 class Walk:

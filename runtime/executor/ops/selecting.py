@@ -32,7 +32,7 @@ def _check_scored(scored: Scored, n_choices: int) -> None:
 
 async def select(run: Run, node: Node) -> tuple[Any, ...]:
     state: StreamState = run.field(node, "stream")
-    choices: tuple[str, ...] = run.field(node, "choices")
+    choices = _choices(run, node)
     method = run.field(node, "method")
     temperature, uniform = _select_draw(run, node, state)
     needs_unconditional = _check_method(run, method)
@@ -65,6 +65,19 @@ async def select(run: Run, node: Node) -> tuple[Any, ...]:
     Shown(run, node, state.path).finish(choices[index])
     chosen = Piece(PieceKind.CHOSEN, choices[index])
     return state.draw([chosen], prompt, run.context.special), choices[index]
+
+
+def _choices(run: Run, node: Node) -> tuple[str, ...]:
+    among = run.field(node, "among")
+    choices: tuple[str, ...] = run.field(node, "choices") if among is None else among
+    if not isinstance(choices, (list, tuple)):
+        raise UsageError(
+            f"select's choices must be a list of texts, found {choices!r:.100}",
+            where=str(node.loc or ""),
+        )
+    if not choices:
+        raise UsageError("select needs at least one choice", where=str(node.loc or ""))
+    return tuple(choices)
 
 
 def _refuse_scoring(run: Run, method: Any, temperature: float) -> None:

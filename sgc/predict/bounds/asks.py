@@ -104,7 +104,7 @@ class Nodes(PlainNodes):
         return value.known[0]
 
     def on_select(self, node: Node) -> Made:
-        stream, choices = self._stream(node), self._items(node, "choices")
+        stream, choices = self._stream(node), self._choices(node)
         method = self._bound(node.get("method")).known
         unconditional = method is not None and "unconditional" in str(method[0])
         cost = self._asking.select(stream.asked(), choices, unconditional)
@@ -112,6 +112,17 @@ class Nodes(PlainNodes):
         why = next((choice.why for choice in choices if choice.why), "")
         stream = stream.plus(tokens, why=why)
         return Made((stream, Bound(tokens, why=why)), replace(cost, why=cost.why or stream.why))
+
+    def _choices(self, node: Node) -> Sequence[Bound]:
+        if node.get("among") in (None, Lit(None)):
+            return self._items(node, "choices")
+        among = self._bound(node.get("among"))
+        if among.known is not None:
+            return [self._bound(Lit(each)) for each in among.known[0]]
+        if among.items is not None:
+            return among.items
+        why = among.why or f"{node.loc or 'a line unknown'}: the choices may be of any number"
+        return [Bound(math.inf, why=why)]
 
     def on_map(self, node: Node) -> Made:
         names = [str(each.known[0]) for each in self._items(node, "keys") if each.known]

@@ -91,6 +91,22 @@ def test_lists_that_are_generated_and_split():
 
 
 @sgc.function
+def chosen(s, labels: list[str], q: str):
+    s += q + sgc.gen("a")
+    s += sgc.select("label", choices=labels)
+    s += sgc.select("part", choices=[*s["a"].split(","), "none"])
+    s += sgc.gen("word", choices=sorted({s["a"], s["label"]}))
+    if s["part"] == "yes":
+        s += "!"
+
+
+def test_a_select_among_a_list():
+    lists = [["a", "b"], ["yes"], ["one", "two", "three"], [], ["a", "a"], [""]]
+    graph = agree_on(chosen, ["yes", "no", "yes,no"], "labels", lists, q="x")
+    assert ops(graph)["select"] == 3
+
+
+@sgc.function
 def nested(s, rows: list[list[str]]):
     for i, row in enumerate(rows):
         s += f"row {i}"
