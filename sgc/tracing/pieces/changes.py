@@ -74,12 +74,20 @@ def stored_names(node: ast.AST) -> set[str]:
             looked_at |= set(map(id, (each.left, *each.comparators)))
         elif isinstance(each, ast.FormattedValue):
             looked_at.add(id(each.value))
+        elif isinstance(each, ast.Subscript):
+            looked_at.add(id(each.slice))  # what can be changed is no key
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            looked_at |= set(map(id, each.args[: each.func.attr in _KEYED]))
     return {
         each.id
         for each in ast.walk(node)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
         if id(each) not in looked_at
     }
+
+
+# Methods whose first argument is a key, or is only compared with items.
+_KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", "setdefault"})
 
 
 def taken_names(functions: Iterable[ast.AST]) -> set[str]:

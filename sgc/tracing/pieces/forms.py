@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from sgc.core.markers import has_marker
-from sgc.tracing.pieces.owned import is_changeable
+from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.values.abstract import AbstractJson, AbstractList, AbstractNumber, is_abstract
 
 MAX_DEPTH = 20
 _SCALARS = (str, int, float, bool, type(None))
 _STATIC = (BuiltinFunctionType, ModuleType, type)  # the same in each run of a trace
+_MAPPINGS = (dict, Counter, defaultdict, OrderedDict)
 
 Form = tuple[Any, ...]
 
@@ -45,7 +46,8 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
         return (value,)
     if is_operand(value):
         args.append(value)
-        return (None, is_changeable(value))
+        is_one = is_changeable(value)
+        return (None, is_one, is_one and is_flat(value))
     kind = type(value)
     if not depth:
         raise NoForm
@@ -55,7 +57,7 @@ def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
         return (kind, value.maxlen, form_of(list(value), args, depth - 1))
     if kind in (set, frozenset) and all(type(item) in _SCALARS for item in value):
         return (kind, *sorted((type(item).__name__, repr(item)) for item in value))
-    if kind in (dict, Counter, defaultdict) and all(type(key) in _SCALARS for key in value):
+    if kind in _MAPPINGS and all(type(key) in _SCALARS for key in value):
         keys = tuple((type(key), repr(key)) for key in value)
         parts = tuple(form_of(item, args, depth - 1) for item in value.values())
         return (kind, getattr(value, "default_factory", None), keys, *parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -15,12 +15,12 @@ from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names, t
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
 from sgc.tracing.pieces.names import names_of
-from sgc.tracing.pieces.owned import is_changeable
+from sgc.tracing.pieces.owned import is_changeable, is_flat
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import is_abstract
 
 _CALLED = (FunctionType, BuiltinFunctionType, ModuleType, type)
-DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict})
+DISPLAYED = frozenset({dict, set, frozenset, deque, Counter, defaultdict, OrderedDict})
 _FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", float: "float"}
 
 
@@ -106,7 +106,9 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
     for name in sorted(found.reads - found.writes - set(piece.inputs)):
         maker.module.need(name, own)
     others = {name for name in given.keys() - piece.changes if is_changeable(given[name])}
-    if piece.changes and others & stored_names(piece.plain):
+    flat = {name for name in others if is_flat(given[name])}
+    stored = others & stored_names(piece.plain) - flat | flat & taken_names([piece.plain])
+    if piece.changes and stored:
         raise NotData("what it changes may get what others hold")
     if maker.module.changes_outside and any(map(is_changeable, values)):
         raise NotData("a function changes what it is given")
@@ -192,7 +194,7 @@ class _Maker:
         if kind is deque:
             parts = self.written(list(value), name, depth - 1)
             return f"{self._library(deque)}({parts}, {value.maxlen})"
-        if kind in (dict, Counter, defaultdict):
+        if kind in (dict, Counter, defaultdict, OrderedDict):
             return self._mapping(value, name, depth)
         raise NotData(f"a {kind.__name__} is no plain data")
 
@@ -205,8 +207,8 @@ class _Maker:
             if factory is None:
                 raise NotData("a defaultdict of other things")
             return f"{self._library(defaultdict)}({factory}, {{{parts}}})"
-        is_counter = type(value) is Counter
-        return f"{self._library(Counter)}({{{parts}}})" if is_counter else f"{{{parts}}}"
+        is_plain = type(value) is dict
+        return f"{{{parts}}}" if is_plain else f"{self._library(type(value))}({{{parts}}})"
 
     def _library(self, kind: type) -> str:
         self.module.bind(kind.__name__, kind)

@@ -9,6 +9,7 @@ from itertools import repeat
 from types import FrameType
 from typing import Any
 
+from sgc.ir import types
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import AbstractJson, AbstractList
 
@@ -23,6 +24,14 @@ def is_changeable(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return any(map(is_changeable, value))
     return not isinstance(value, _FIXED) and not hasattr(value, "symbol")
+
+
+def is_flat(value: Any) -> bool:
+    """Whether nothing in a list, dict or set can be changed: only itself."""
+    if isinstance(value, AbstractList):
+        item = value.symbol.type.item
+        return item is not None and item in (types.TEXT, types.INT, types.FLOAT, types.BOOL)
+    return not any(map(is_changeable, _parts(value)))
 
 
 def is_owned(value: Any, is_attribute: bool, frame: FrameType) -> bool:
