@@ -38,8 +38,8 @@ def function(
     jit=False: calls are always interpreted; full_graph=True: a call that cannot be compiled is an
     error. heal: the default of its generations (see `gen`); None is that of the calling program,
     else the run's. max_turns: the bound of a compiled run on loops whose end depends on generated
-    text. allow_ambient: reads of clocks, random numbers, the environment and files are allowed,
-    and their values become part of the compiled program. num_api_spec_tokens: tokens to speculate
+    text. allow_ambient: reads of clocks, random numbers, the environment and files do not prevent
+    compiling: their values become part of the program. num_api_spec_tokens: tokens to speculate
     with on provider APIs.
     """
 

@@ -102,7 +102,7 @@ class Jit:
         data: dict[str, Told],
         reads: Reads,
     ) -> tuple[Specialized, dict[str, Any]]:
-        """The program for scalars of these types and for this data."""
+        """The program for arguments of these types and for this data."""
         key = tuple((types | data).items())
         if not data or reads[1] or key in self._by_value:
             by_value = self._by_value.get(key, frozenset(data))
@@ -131,7 +131,7 @@ class Jit:
         return found, rest
 
     def _types_of(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Told], dict[str, Told]]:
-        """The types of scalar arguments, and of data arguments."""
+        """The types of scalar and media arguments, and those of data arguments."""
         signature = self._function.signature
         types: dict[str, Told] = {}
         data: dict[str, Told] = {}
@@ -252,7 +252,7 @@ def _has_changed(found: Specialized) -> bool:
 
 
 def _type_of(parameter: Parameter, value: Any) -> Type | None:
-    """The type of a scalar argument; None for data, and if its value must be known."""
+    """The type of a scalar or media argument; None for data, and if its value must be known."""
     if isinstance(value, (Media, bytes)) or callable(getattr(value, "save", None)):
         return types.MEDIA
     if parameter.is_static or parameter.schema or type(value) not in _SCALARS:
