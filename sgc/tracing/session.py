@@ -1,4 +1,4 @@
-"""The tracer's session: collects the nodes that a program builds, and what is known of their values.
+"""The tracer's session: collects a program's nodes, and what is known of their values.
 
 Values that the program reads are abstract. At each decision the run takes one path, and it ends
 when it reaches a place that another run has reached in an equal state.
@@ -538,7 +538,7 @@ class TraceSession(Coding):
     def _repeat(
         self, path: Path, op: str, results: list[tuple[str, types.Type]], fields: dict[str, Operand]
     ) -> list[Symbol]:
-        """The results of the node that an earlier run has built here; checks that it is the same."""
+        """The results of the node that an earlier run built here; checks that it is the same."""
         node = path.repeat()
         is_same = op == node.op and fields == dict(node.fields)
         if not is_same or [type_ for _, type_ in results] != [v.type for v in node.results]:

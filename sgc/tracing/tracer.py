@@ -411,8 +411,7 @@ def _message(error: Exception) -> str:
 
 
 def copied(value: Any) -> Any:
-    """A copy of plain data, so that the program changes nothing outside; other values as they are.
-    """
+    """A copy of plain data, so that the program changes nothing outside; any other value itself."""
     return deepcopy(value) if plain(value) is not None else value
 
 

@@ -38,7 +38,7 @@ def modulo(left: Any, right: Any) -> Any:
     if not kinds <= {*"sr%"} and any(isinstance(each, AbstractJson) for each in _values(right)):
         _refuse(left)
     left = str.__str__(left)
-    left % _mapped(right)  # raises the errors that Python would raise
+    left % _mapped(right)  # raises what Python would
     return text("".join(_filled(left, right)))
 
 

@@ -303,8 +303,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _made(session: Recorder, value: Any) -> Symbol:
-    """A tuple, or a list with tuples, as a value of the graph, because arguments can only be lists.
-    """
+    """A tuple, or a list with tuples, as a value of the graph: arguments can only be lists."""
     operand = session.operand(value)
     assert isinstance(operand, Ref)
     return Symbol(operand.name, types.JSON)
