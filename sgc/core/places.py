@@ -67,7 +67,7 @@ def user_loc_of(frame: FrameType) -> Loc:
 
 def _loc(code: CodeType, line: int) -> Loc:
     """A line with its function's name: some Pythons run a comprehension as a function of its own,
-    which is not named."""
+    whose name is left out."""
     names = code.co_qualname.split(".")
     while len(names) > 2 and names[-1] in _COMPREHENSIONS:
         del names[-2:]  # with its `<locals>`

@@ -2,7 +2,7 @@
 
 The language and its states build nodes through a session and do not know whether a tracer
 collects them or an executor runs them, so interpreted and compiled runs have one semantics.
-The interpreter's session is in `interpreter/session.py`, the tracer's in `tracing/tracer.py`.
+The interpreter's session is in `interpreter/session.py`, the tracer's in `tracing/session.py`.
 """
 
 from __future__ import annotations

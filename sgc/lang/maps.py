@@ -24,8 +24,8 @@ DEFAULT_WIDTH = 16
 
 @dataclass(frozen=True, slots=True)
 class MapCall:
-    """A call of `sgc.map`. element: the parameter that takes the items; fixed: the others; where:
-    the user's line.
+    """A call of `sgc.map`. element: the parameter that takes the items; fixed: the other arguments;
+    where: the user's line.
     """
 
     function: Definition

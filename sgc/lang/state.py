@@ -238,7 +238,7 @@ class ProgramState(Stream):
         return self.session.messages_of(self.symbol)
 
     def sync(self) -> None:
-        """Waits until everything appended so far is done; raises the error that ended the run.
+        """Waits until everything appended is done; raises the error that ended the run if one did.
 
         After the program's body has ended, it waits for the whole run, forks included.
         """
@@ -273,7 +273,7 @@ class ProgramState(Stream):
 
         The text of the whole stream, of one variable, or, given a list of names, `StreamedText`
         pieces of all of them in this stream and its forks. Ends when no more text can come, and
-        raises the error that ended the run.
+        raises the error that ended the run if one did.
         """
         return self.session.text_iter(self, var_name)
 

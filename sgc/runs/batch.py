@@ -225,7 +225,7 @@ class Batch:
 
 
 def _is_own_cancellation(error: BaseException) -> bool:
-    """Whether a row cancelled itself, and not the batch its task."""
+    """Whether a row cancelled itself, rather than the batch cancelling its task."""
     task = asyncio.current_task()
     is_cancelled = isinstance(error, asyncio.CancelledError)
     return is_cancelled and task is not None and not task.cancelling()
@@ -291,7 +291,7 @@ _fewer_collections = _FewerCollections()
 
 
 def checked_rows(rows: Any) -> Sequence[Any]:
-    """The rows of a batch as a sequence; raises UsageError for anything else than rows."""
+    """The rows of a batch as a sequence; raises UsageError for anything else."""
     if isinstance(rows, (str, bytes, dict)) or not hasattr(rows, "__iter__"):
         raise UsageError(f"a batch is a list of rows, found {type(rows).__name__}")
     return rows if isinstance(rows, Sequence) else list(rows)

@@ -228,7 +228,7 @@ def take_also(adapt: _Adapter) -> _Adapter:
 
 
 def as_endpoint(given: Any) -> Endpoint:
-    """The endpoint for an endpoint, an object with an `.endpoint`, or one that an adapter takes.
+    """The endpoint that an object stands for: itself, its `.endpoint`, or what an adapter makes.
 
     Raises UsageError for anything else.
     """

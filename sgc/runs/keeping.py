@@ -26,7 +26,7 @@ class KeepingEndpoint(Endpoint):
 def cached(
     endpoint: Endpoint, folder: str | os.PathLike[str], max_bytes: int = 1024**3
 ) -> Endpoint:
-    """The endpoint with a cache in a folder for replies to deterministic requests: greedy
+    """The endpoint with a cache in a folder, only for replies to deterministic requests: greedy
     generations, generations with a given seed, and choices.
 
     Several processes may use one folder. Raises CacheError if it cannot be used.

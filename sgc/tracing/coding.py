@@ -1,4 +1,4 @@
-"""The tracer's session for code that is data, and for which values it may change."""
+"""The tracer's session: puts code that is data into the graph, and says what that may change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Turns scripted texts into replies that a constrained generation could have given.
 
-The replies must have the properties that the tracer infers from a constraint, and no others: other
-replies stay as nasty as they are.
+Such a reply must have the properties that the tracer infers from the constraint. All other replies
+stay as nasty as they are.
 """
 
 from __future__ import annotations

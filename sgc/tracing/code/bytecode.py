@@ -50,7 +50,7 @@ def is_clean(stack: Stack | None) -> bool:
 
 
 class CodeInfo:
-    """The places of a code object, by offset; an offset inside an instruction means that one."""
+    """The places of a code object, by offset; an offset inside an instruction counts as its own."""
 
     def __init__(self, code: CodeType) -> None:
         instructions = list(dis.get_instructions(code))

@@ -63,7 +63,7 @@ class _Expressions(ast.NodeTransformer):
         if node.conversion == _AS_ASCII:
             node.value, node.conversion = _call(ASCII, node.value, node.value), -1
         if isinstance(node.format_spec, ast.JoinedStr):
-            self.generic_visit(node.format_spec)  # its parts only: the spec is no program text
+            self.generic_visit(node.format_spec)  # its parts, but not the spec itself
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
@@ -134,7 +134,7 @@ class _Expressions(ast.NodeTransformer):
         return node
 
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
-        if isinstance(node.context_expr, ast.Call):  # stays one: it shows the language's blocks
+        if isinstance(node.context_expr, ast.Call):  # kept as it is: `bytecode.py` looks for it
             self.generic_visit(node.context_expr)
         else:
             node.context_expr = self.visit(node.context_expr)

@@ -1,4 +1,4 @@
-"""The operator that replaces each function called by one that handles abstract values."""
+"""Replaces called functions by functions that handle abstract values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.texts import compared, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
-# Python's builtins, with replacements that handle abstract values; see `overlay_builtins`.
+# Python's builtins, with replacements that handle abstract values; see `overlays/builtins.py`.
 KNOWING: dict[Any, Any] = {}
 # For some of Python's types, what makes a stand-in whose methods handle abstract values.
 STANDING: dict[type, Callable[[Any], Any]] = {}

@@ -64,7 +64,7 @@ def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
 
 
 def stored_names(node: ast.AST) -> set[str]:
-    """The variables whose values may become parts of others: all that are not only read."""
+    """The variables whose values may become parts of others: all except those only read."""
     looked_at: set[int] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
