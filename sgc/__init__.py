@@ -1,7 +1,7 @@
 """sgc: a compiler-first system for language-model programs.
 
-`import sgc as sgl` reads like SGLang's front end. Importing this loads no torch,
-transformers or gRPC; they come with the first use of an engine.
+`import sgc as sgl` works like SGLang's front end. Importing it loads no torch,
+transformers or gRPC; they are imported when an engine is first used.
 """
 
 from sgc.errors import SgcError, ToolError
@@ -15,7 +15,7 @@ from sgc.lang.choices import (
 )
 from sgc.lang.group import ProgramStateGroup
 from sgc.lang.maps import MappedStates
-from sgc.lang.maps import map as map  # not in __all__: it would take the place of Python's
+from sgc.lang.maps import map as map  # not in __all__: `import *` would hide Python's `map`
 from sgc.lang.state import ProgramState
 from sgc.lang.table import join, table
 from sgc.lang.tools import Tool, tool
@@ -66,7 +66,7 @@ __version__ = "0.1.0"
 
 @_take_also
 def _written_for_sglang(given: object) -> _Endpoint | None:
-    """An endpoint around an object that has SGLang's hooks; what adapts it is imported then."""
+    """An endpoint around an object with SGLang's hooks; imports the adapter only if needed."""
     if not all(callable(getattr(given, n, None)) for n in ("generate", "get_chat_template")):
         return None
     from sgc.compat.sglang.backends.own_backends import adapted

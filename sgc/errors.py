@@ -13,7 +13,7 @@ from typing import Any
 class SgcError(Exception):
     """Base of all errors a user can cause.
 
-    where: the user's place, "file.py:12"; hint: what to do about it.
+    where: the user's line, "file.py:12"; hint: what to do about it.
     """
 
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
@@ -29,11 +29,11 @@ class SgcError(Exception):
 
 
 class SgcWarning(UserWarning):
-    """Something is probably not meant as it is written; what happens is documented."""
+    """The program is probably not what its author meant; its behaviour is documented."""
 
 
 class UsageError(SgcError):
-    """A command or call that cannot be meant; the command line exits with 2."""
+    """An invalid command or call; the command line exits with 2."""
 
 
 class ArgumentError(UsageError):
@@ -41,26 +41,26 @@ class ArgumentError(UsageError):
 
 
 class AppendError(UsageError):
-    """What is appended to a stream is neither text nor an expression."""
+    """A value appended to a stream is neither text nor an expression."""
 
 
 class TraceError(SgcError):
     """The program does something that cannot be traced.
 
-    needs: the arguments, all of them numbers, that it could be traced with the values of.
+    needs: the numeric arguments that the trace needs the values of.
     """
 
     needs: frozenset[str] = frozenset()
 
 
 class VerifyError(SgcError):
-    """A graph breaks the rules of the IR; the message lists every breach."""
+    """A graph breaks the rules of the IR; the message lists every violation."""
 
 
 class PassFailed(SgcError):
-    """A pass failed, or made a program that is not sound: a fault of sgc, not of the program.
+    """A pass failed or made an invalid graph: a bug in sgc, not in the program.
 
-    pass_name: which; graph: the `Graph` that it was given.
+    pass_name: the pass; graph: the `Graph` that it was given.
     """
 
     def __init__(self, pass_name: str, graph: Any, why: str) -> None:
@@ -84,7 +84,7 @@ class GuardError(SgcError):
 
 
 class UnknownVariable(SgcError, KeyError):
-    """A name was read that nothing has set, or not yet."""
+    """A variable was read that has not been set."""
 
     __str__ = SgcError.__str__
 
@@ -96,13 +96,13 @@ class ProgramError(SgcError):
 class ProgramRaised(ProgramError):
     """A compiled program raised an exception of its own, which the message names.
 
-    Where that is one of Python's, it is one too: `except KeyError` takes it.
+    If that is a builtin exception, this error derives from it: `except KeyError` catches it.
     """
 
 
 @cache
 def raised_as(name: str) -> type[ProgramRaised]:
-    """The class of the error of a compiled program that raises an exception of that name."""
+    """The error class for a compiled program that raises an exception of this name."""
     found = getattr(builtins, name, None)
     is_plain = isinstance(found, type) and issubclass(found, Exception)
     if not is_plain or found.__basicsize__ != Exception.__basicsize__:  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ class JoinFailed(ProgramError):
 
 
 class CutOff(ProgramError):
-    """Something is used of a child that a join did not take."""
+    """The program used a child of a fork that a join cut off."""
 
 
 class DeoptReached(ProgramError):
@@ -127,19 +127,19 @@ class DeoptReached(ProgramError):
 
 
 class ToolError(ProgramError):
-    """A tool is not allowed, is another one than compiled for, or failed; `__cause__` says how."""
+    """A tool is not allowed, differs from the compiled one, or failed; `__cause__` says how."""
 
 
 class UnknownOutcome(ToolError):
-    """The log tells that a tool with an effect was begun, and not that it ended well."""
+    """The log says that a tool with an effect was started, but not that it succeeded."""
 
 
 class RunLogError(SgcError):
-    """A run's log cannot be written, is malformed, or does not have what is asked of it."""
+    """A run's log cannot be written, is malformed, or lacks what is needed from it."""
 
 
 class NotRecorded(RunLogError):
-    """A replayed run asks for something that was not asked when it was recorded."""
+    """A replayed run makes a request that the recording does not have."""
 
 
 class CacheError(SgcError):
@@ -147,7 +147,7 @@ class CacheError(SgcError):
 
 
 class NonDeterministicProgram(RunLogError):
-    """A program asked for something else than it did when its log was written."""
+    """A program made a different request than when its log was written."""
 
 
 class UnsupportedParameter(SgcError):
@@ -155,7 +155,7 @@ class UnsupportedParameter(SgcError):
 
 
 class BudgetExceeded(SgcError):
-    """The next request might cost more than is left of what the user allows to be spent."""
+    """The next request might cost more than is left of the user's budget."""
 
 
 class BackendError(SgcError):

@@ -1,4 +1,4 @@
-"""The functions of a program that are running: their paths, and defaults of their generations."""
+"""A program's functions that are running: their paths, and the defaults of their generations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sgc.errors import UsageError
 @dataclass(slots=True)
 class _Call:
     """path: its place among the calls. heal: None is the run's default. ahead: tokens that its
-    generations ask for at once where providers bill each request; 0 for their own.
+    generations request at once from providers that bill each request; 0: only their own.
     """
 
     path: str
     heal: bool | None
     ahead: int
-    n_calls: int = 0  # that it has made
+    n_calls: int = 0  # calls that it has made
 
 
 class CallStack:
@@ -38,10 +38,9 @@ class CallStack:
     def call(
         self, name: str, heal: bool | None = None, path: str = "", ahead: int = 0
     ) -> Iterator[str]:
-        """A call of a function: yields its path, which seeds derive from.
+        """Enters a call of a function; yields its path, from which seeds are derived.
 
-        heal: None is that of the function that calls it. path: of a mapped call, which is not one
-        of those that are counted.
+        heal: None inherits the caller's. path: of a mapped call, which the caller does not count.
         """
         self.refuse_other_threads(name)
         if not path and not self._calls:
@@ -58,28 +57,28 @@ class CallStack:
 
     @property
     def heal(self) -> bool | None:
-        """Whether generations of the function that is running heal; None is the run's default."""
+        """Whether the running function's generations heal; None is the run's default."""
         return self._calls[-1].heal if self._calls else self.default_heal
 
     @property
     def ahead(self) -> int:
-        """Tokens that generations of the present function ask for at once; 0 for their own."""
+        """Tokens that the running function's generations request at once; 0: only their own."""
         return self._calls[-1].ahead if self._calls else 0
 
     def next_map(self) -> tuple[str, int]:
-        """The path of the function that is running, and the number of the map that it begins."""
+        """The running function's path, and the number of the map that it begins."""
         self.refuse_other_threads("sgc.map")
         caller = self._calls[-1].path
         self._n_maps[caller] += 1
         return caller, self._n_maps[caller] - 1
 
     def adopt_thread(self) -> None:
-        """The program runs on the calling thread from now on."""
+        """Makes the calling thread the program's."""
         self._thread = threading.get_ident()
 
     @property
     def is_other_thread(self) -> bool:
-        """Whether the calling thread is another than the program's."""
+        """Whether the calling thread is not the program's."""
         return threading.get_ident() != self._thread
 
     def refuse_other_threads(self, name: str) -> None:

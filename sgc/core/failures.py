@@ -1,7 +1,7 @@
-"""A tool's failure as the program's handlers see it: an exception of the failed tool's classes.
+"""A tool's failure as the program's handlers see it: an exception with the same classes.
 
-It tells its class and what it says, and no more: a log, and so a run that goes on, has no more of
-it. Its cause is the tool's own exception, where that happened in this process.
+It has only a class and a message, because a log, and so a resumed run, has no more of it. Its
+cause is the tool's own exception, if that was raised in this process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OWN = frozenset({"args", "with_traceback", "add_note"})
 
 
 class RunOver(BaseException):
-    """Carries what has ended a run out of its body, past the body's own handlers."""
+    """Carries the error that ended a run out of its body, past the body's own handlers."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -26,7 +26,7 @@ class RunOver(BaseException):
 
 
 class Told:
-    """The first base of every exception that stands for a tool's failure."""
+    """The first base class of every exception that stands for a tool's failure."""
 
     def __str__(self) -> str:
         return self.args[0]  # type: ignore[attr-defined, no-any-return]
@@ -44,7 +44,7 @@ class Told:
 
 
 def told(failed: Failed) -> BaseException:
-    """The exception that a failure is for the handlers of an interpreted program."""
+    """The exception that an interpreted program's handlers see for a failure."""
     error = made_told(failed.kind, _classes(failed), Told, failed.why, {"failed": failed})
     error.__cause__ = failed.cause
     return error
@@ -58,7 +58,7 @@ def made_told(
     data: dict[str, Any],
     how: dict[str, Any] | None = None,
 ) -> BaseException:
-    """An exception derived from `base` and from other classes, without running their code."""
+    """Makes an exception derived from `base` and `classes` without running their code."""
     made = types.new_class(kind, (base, *(classes or (Exception,))), how)
     solid = next(each for each in made.__mro__ if each.__module__ == "builtins")
     error: Any = solid.__new__(made, why)  # type: ignore[call-overload]
@@ -68,7 +68,7 @@ def made_told(
 
 
 def lowest(classes: list[type]) -> tuple[type, ...]:
-    """Those that none of the others is derived from."""
+    """The classes that no other class in the list derives from."""
     return tuple(
         each
         for each in dict.fromkeys(classes)
@@ -77,7 +77,7 @@ def lowest(classes: list[type]) -> tuple[type, ...]:
 
 
 def can_be_one(classes: tuple[type, ...]) -> bool:
-    """Whether an exception can be derived from all of them."""
+    """Whether an exception can derive from all of these classes."""
     try:
         types.new_class("_", classes)
     except TypeError:
@@ -86,7 +86,7 @@ def can_be_one(classes: tuple[type, ...]) -> bool:
 
 
 def leaving(error: BaseException) -> BaseException:
-    """What a program's run ends with, by what left its body."""
+    """The error that a run ends with, from the exception that left its body."""
     if isinstance(error, RunOver):
         return error.error
     failed = error.__dict__.get("failed") if isinstance(error, Told) else None
@@ -94,7 +94,7 @@ def leaving(error: BaseException) -> BaseException:
 
 
 def _classes(failed: Failed) -> tuple[type, ...]:
-    """The classes of a failure that this process has."""
+    """A failure's classes, as far as this process has them."""
     own: dict[str, type] = {}
     if failed.cause is not None:
         own.update(zip(failed.classes, type(failed.cause).__mro__, strict=False))
@@ -107,7 +107,7 @@ def _classes(failed: Failed) -> tuple[type, ...]:
 
 
 def find_class(name: str) -> type[Exception] | None:
-    """A class of exceptions by its name, if its module is there; nothing is imported."""
+    """An exception class by its name, if its module is loaded; nothing is imported."""
     module_name, _, path = name.partition(":")
     if module_name == "builtins":
         found: Any = vars(builtins).get(path)

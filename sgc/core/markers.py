@@ -1,13 +1,13 @@
 """Markers: how an abstract value travels inside a plain string.
 
-Formatting an abstract value yields a marker, so that f-strings, `+`, `%`, `format` and `join` carry
-it to where the string reaches a stream, and there it becomes an operand again. Its delimiters are
-noncharacters of Unicode, which no text contains, and its core is digits.
+Formatting an abstract value yields a marker. f-strings, `+`, `%`, `format` and `join` carry it to
+where the string reaches a stream; there it becomes an operand again. Its delimiters are Unicode
+noncharacters, which no text contains; between them are digits.
 
-There are two styles, and a program is traced with both. A long marker is changed by whatever
-changes a text: it is longer than most cuts, begins and ends with white space, and holds both cases,
-punctuation and characters that normalize to others. What is done to markers out of sight of every
-hook gives another graph with it, or breaks it, which is an error.
+There are two styles, and a program is traced with both. Any operation that changes texts changes a
+long marker: it is longer than most cuts, begins and ends with white space, and holds both cases,
+punctuation and characters that normalization replaces. So an operation that no hook sees breaks the
+long marker or makes the two graphs differ; both are errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
 
-_EDGE = "\u2003"  # white space to `strip`, and in no ordinary text
+_EDGE = "\u2003"  # `strip` removes it; ordinary texts do not contain it
 _WORDS = "aB \t\n.,:;!?'\"()[]{}<>=+-*/\\|&%$#@^~`_ Z\u00e9e\u0301\ufb01\u00df yes no 0 "
 _BODY = (_WORDS * 93)[:5000]
 _DIGITS = frozenset("0123456789")
@@ -39,7 +39,7 @@ def make_marker(number: int, style: Style = Style.SHORT) -> str:
 
 def has_marker(text: str) -> bool:
     """Whether a text carries an abstract value, or a broken piece of one."""
-    # Asked of `str` itself: an abstract text refuses to be searched.
+    # `str`'s own method, because an abstract text refuses to be searched.
     return str.__contains__(text, OPEN) or str.__contains__(text, CLOSE)
 
 

@@ -1,4 +1,4 @@
-"""Streams as HTML for notebooks: the program's own text plain, what a model gave coloured."""
+"""Streams as HTML for notebooks: the program's own text plain, generated text coloured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = {
 
 
 def pieces_html(pieces: Iterable[tuple[str, str]]) -> str:
-    """A stream's (kind, text) pieces: generations, choices and values each in a colour."""
+    """A stream's (kind, text) pieces as HTML: generations, choices and values each in a colour."""
     spans = []
     for kind, text in pieces:
         style = _STYLES.get(kind)

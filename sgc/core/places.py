@@ -17,13 +17,13 @@ from sgc.ir.graph import Loc
 
 
 def here() -> str:
-    """The user's line, for an error; empty where there is none."""
+    """The user's line, for an error; empty if there is none."""
     return str(user_loc() or "")
 
 
 @contextmanager
 def placed() -> Iterator[None]:
-    """An error raised inside names the user's line, if it names none."""
+    """Adds the user's line to errors raised inside that name none."""
     try:
         yield
     except SgcError as error:
@@ -32,17 +32,17 @@ def placed() -> Iterator[None]:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-_outermost: set[int] = set()  # code objects by identity: hashing one looks into all of it
+_outermost: set[int] = set()  # ids of code objects: hashing one would read all of it
 
 
 def outermost(function: F) -> F:
-    """Marks a function that runs a whole program: who called it is no line of the program."""
+    """Marks a function that runs a whole program: its callers are not part of the program."""
     _outermost.add(id(function.__code__))
     return function
 
 
 def program_frames() -> Iterator[FrameType]:
-    """The frames of the program that runs on this thread, innermost first, without our own."""
+    """The frames of the program on this thread, innermost first, without this package's own."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and id(frame.f_code) not in _outermost:
         if str(frame.f_globals.get("__name__", "")).partition(".")[0] != "sgc":
@@ -61,12 +61,13 @@ def user_loc() -> Loc | None:
 
 
 def user_loc_of(frame: FrameType) -> Loc:
-    """The place that a frame has come to."""
+    """The place that a frame is at."""
     return _loc(frame.f_code, frame.f_lineno)
 
 
 def _loc(code: CodeType, line: int) -> Loc:
-    """A line of the function that it is in: some Pythons run a comprehension as another."""
+    """A line with its function's name: some Pythons run a comprehension as a function of its own,
+    whose name is left out."""
     names = code.co_qualname.split(".")
     while len(names) > 2 and names[-1] in _COMPREHENSIONS:
         del names[-2:]  # with its `<locals>`
@@ -74,7 +75,7 @@ def _loc(code: CodeType, line: int) -> Loc:
 
 
 def innermost_user_loc(error: BaseException) -> Loc | None:
-    """The innermost place of an error's traceback that is not of this package."""
+    """The innermost place in an error's traceback that is in the user's code."""
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         if is_users(frame):
@@ -86,7 +87,7 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 def innermost_user_line(error: BaseException) -> str:
-    """`file.py:12`: the innermost line of an error's traceback that is not of this package."""
+    """The same as text, `file.py:12`; empty if there is none."""
     return str(innermost_user_loc(error) or "")
 
 
@@ -94,7 +95,7 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
 
 
-# What this package calls while a program runs: none of it is the program's.
+# Packages that this one calls while a program runs: their frames are not the program's.
 _OURS = frozenset({
     "sgc", "click", "regex", "re2", "jsonschema", "referencing", "rpds", "attr", "pydantic",
     "pydantic_core", "llguidance", "networkx", "google",
@@ -102,21 +103,21 @@ _OURS = frozenset({
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is of the user's code: not this package's, its libraries' or Python's own."""
+    """Whether a frame is in the user's code: not in this package, its libraries or Python's own."""
     return is_of_users(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
 
 
-@lru_cache(maxsize=4096)  # asked for at every call of a program that is traced
+@lru_cache(maxsize=4096)  # called at every call that a traced program makes
 def is_of_users(module: str, file: str) -> bool:
-    """Whether a module is of the user's code, by its name and its file."""
+    """Whether a module is the user's code, by its name and its file."""
     root = module.partition(".")[0]
-    if root in _OURS or root.startswith("namedtuple_"):  # named so by collections
+    if root in _OURS or root.startswith("namedtuple_"):  # collections names its code so
         return False
     return not file.startswith(("<frozen", _STDLIB)) or _SITE in file
 
 
 def is_users_own(code: CodeType, names: Mapping[str, Any]) -> bool:
-    """Whether a function is of the user's code, and of no package that is installed.
+    """Whether a function is in the user's code, and not in an installed package.
 
     names: its globals.
     """
@@ -128,7 +129,7 @@ MAX_OWN_TEXTS = 10_000
 
 
 def own_texts(python: FunctionType) -> Iterator[str]:
-    """The texts of a function: its constants, then the globals it reads, the very objects."""
+    """The text objects of a function: first its constants, then those in the globals it reads."""
     seen: set[int] = set()
     found: deque[Any] = deque([python])
     for _ in range(MAX_OWN_TEXTS):
@@ -143,7 +144,7 @@ def own_texts(python: FunctionType) -> Iterator[str]:
 
 
 def _inside(item: Any) -> Iterator[Any]:
-    """What to look into next: a function's code and globals, a container's items."""
+    """The objects to search next: a function's code and globals, or a container's items."""
     if isinstance(item, FunctionType):
         yield item.__code__
         yield from (item.__globals__.get(name) for name in item.__code__.co_names)

@@ -1,8 +1,8 @@
 """Sessions: where the nodes of a running program go.
 
-Language and states build nodes through a session and do not know whether a tracer
-collects them or an executor runs them; that is what makes eager and compiled runs one
-semantics. The interpreter's is in `interpreter/session.py`, the tracer's in `tracing/tracer.py`.
+The language and its states build nodes through a session and do not know whether a tracer
+collects them or an executor runs them, so interpreted and compiled runs have one semantics.
+The interpreter's session is in `interpreter/session.py`, the tracer's in `tracing/session.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _current: ContextVar[Session | None] = ContextVar("sgc_session", default=None)
 
-# Set while the check of a trace replays a program: it runs on copies, and prints nothing.
+# Set while the trace check replays a program, which then runs on copies and prints nothing.
 replay_overlays: ContextVar[Any] = ContextVar("sgc_replay_overlays", default=None)
 
 
@@ -43,15 +43,16 @@ def current_session() -> Session | None:
 
 
 class OneText(tuple[Operand, ...]):
-    """An operand that takes several, given as one text; a backend of the user's is told so."""
+    """A field of several values that the program gave as one text; backends written for SGLang
+    are passed one text again."""
 
 
 class Stream:
     """A stream of prompt text as sessions see it; `ProgramState` is what programs see.
 
-    path: its place among calls and forks, unique in a run. symbol: its present state; start: its
-    first one. roles: the open ones. No ABC, whose `isinstance` asks values of a trace for their
-    class.
+    path: its place among calls and forks, unique in a run. symbol: its current state; start: its
+    first state. roles: the open roles. Not an ABC, whose `isinstance` would read the `__class__`
+    of abstract values.
     """
 
     session: Session
@@ -97,7 +98,7 @@ class Stream:
 class Session(ABC):
     """A program being built, node by node, in the order Python runs it."""
 
-    is_tracing = False  # else it runs as it is built
+    is_tracing = False  # False: nodes run as they are built
 
     def __init__(self, program: str) -> None:
         self.program = program
@@ -106,8 +107,8 @@ class Session(ABC):
         self.namer = Namer()
         self.states: list[Stream] = []  # every stream, in order of creation
         self.calling: list[Stream] = []  # the streams of functions that are running
-        self.scopes: list[tuple[Any, ...]] = []  # what `with` blocks of ours will need at their end
-        self.mapped_path = ""  # of a mapped call that is traced in place
+        self.scopes: list[tuple[Any, ...]] = []  # values that open `with` blocks need at their end
+        self.mapped_path = ""  # the path of a mapped call that is traced in place
         self.is_over = False
         self._fixed_loc: Loc | None = None
 
@@ -119,7 +120,7 @@ class Session(ABC):
 
     @abstractmethod
     def read(self, symbol: Symbol) -> Any:
-        """What the user's Python sees of a value: abstract, or the value itself, awaited."""
+        """The value as the user's Python sees it: abstract, or awaited and real."""
 
     @abstractmethod
     def scalar(self, value: Any) -> Operand:
@@ -147,11 +148,11 @@ class Session(ABC):
 
     @abstractmethod
     def settled(self, state: Symbol) -> None:
-        """Waits until a stream state is there."""
+        """Waits until a stream state is computed."""
 
     @abstractmethod
     def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
-        """What makes up a stream state, as (kind, text)."""
+        """The pieces of a stream state, as (kind, text)."""
 
     # -- reading from other threads than the program's own --------------------------------
 
@@ -170,16 +171,16 @@ class Session(ABC):
         return None
 
     def note_asked(self, names: Iterable[str | None]) -> None:
-        """Called when what a program does depends on whether variables are set."""
+        """Called when the program's behaviour depends on whether these variables are set."""
         return None
 
     def notify(self) -> None:
-        """Tells those who wait that a name was set."""
+        """Wakes waiting threads: a name was set."""
         return None
 
     @abstractmethod
     def text_iter(self, state: Stream, names: Any) -> Iterator[Any]:
-        """A stream's text as it comes."""
+        """A stream's text as it is generated."""
 
     @abstractmethod
     def text_async_iter(self, state: Stream, names: Any, with_meta: bool) -> AsyncIterator[Any]:
@@ -190,11 +191,11 @@ class Session(ABC):
         """Stops the run."""
 
     def refuse_other_runs(self) -> None:
-        """Stops where a program that is being traced would start another run."""
+        """Stops a trace whose program would start another run."""
         return None
 
     def body(self, python: FunctionType) -> Callable[..., Any]:
-        """What to call for a program's Python function."""
+        """The callable that runs a program's Python function."""
         if self.overlays is None:
             return python
         with _rebuilding:
@@ -202,11 +203,11 @@ class Session(ABC):
         return rebuilt
 
     def entered(self, function: FunctionType) -> Callable[..., Any]:
-        """A function of the user's that is called, as it is to run."""
+        """The callable that runs a user's function that the program calls."""
         return function
 
     def meet(self, frame: FrameType) -> None:
-        """Called when a function is called while the program is traced."""
+        """Called for every function call while the program is traced."""
         return None
 
     def counted(self, n: Any) -> Iterator[Any]:
@@ -214,16 +215,16 @@ class Session(ABC):
         return iter(range(n))
 
     def is_abstract(self, value: Any) -> bool:
-        """Whether a Python value stands for one known only at run time."""
+        """Whether a Python value stands for a value known only at run time."""
         return False
 
     def allow_tool(self, tool: ToolImpl) -> None:
-        """Lets the run of the program call a tool that the program itself calls."""
+        """Allows the run to call a tool that the program calls."""
         return None
 
     @abstractmethod
     def is_caught(self) -> bool:
-        """Whether the program may handle an error raised where it is."""
+        """Whether the program may handle an error raised at its current place."""
 
     @abstractmethod
     def raise_failed(self, value: Symbol) -> None:
@@ -237,13 +238,13 @@ class Session(ABC):
 
     @abstractmethod
     def as_value(self, value: Any) -> Any:
-        """What a mapped call gives: special tokens in it are plain text, wherever they are from."""
+        """A value that a mapped call returned or set; its special tokens are plain text."""
 
     # -- joins --------------------------------------------------------------------------
 
     @abstractmethod
     def join_tests(self, states: Sequence[Stream], when: Callable[[Any], Any]) -> list[Operand]:
-        """What stands for a predicate of each child, once the child has ended."""
+        """For each child, the operand for the predicate's result once the child has ended."""
 
     def run_join_tests(
         self,
@@ -278,7 +279,7 @@ class Session(ABC):
         return symbols
 
     def span(self, start: Symbol, end: Symbol) -> Symbol:
-        """The text appended between two states of a stream."""
+        """The text that was appended between two states of a stream."""
         ends = {"start": Ref(start.name), "end": Ref(end.name)}
         (symbol,) = self.emit("span", [("span", types.TEXT)], **ends)
         return symbol
@@ -301,12 +302,12 @@ class Session(ABC):
         return self.scalar(value)
 
     def type_of(self, operand: Operand) -> Type:
-        """The type of an operand, as far as it is known."""
+        """The type of an operand; JSON if it is not known."""
         value = operand.value if isinstance(operand, Lit) else None
         return _LITERAL_TYPES.get(type(value), types.JSON)
 
     def operands(self, value: Any) -> Operand:
-        """The operand of a field that takes several: one text, or a sequence of values."""
+        """The operand of a field that takes several values: from one text, or from a sequence."""
         if not isinstance(value, (str, list, tuple, set, frozenset)):
             raise UsageError(
                 f"expected a text or a list of them, found {value!r}", where=str(user_loc() or "")
@@ -332,7 +333,7 @@ class Session(ABC):
 
     @contextmanager
     def located(self, loc: Loc | None) -> Iterator[None]:
-        """Places the nodes built inside at `loc` instead of the user's present line."""
+        """Gives nodes built inside the location `loc` instead of the user's current line."""
         before, self._fixed_loc = self._fixed_loc, loc
         try:
             yield
@@ -340,7 +341,7 @@ class Session(ABC):
             self._fixed_loc = before
 
     def finish(self, ret_value: Any) -> None:
-        """Publishes every stream with its variables, and returns."""
+        """Ends the program: publishes every stream with its variables, and emits `return`."""
         for state in list(self.states):
             self.publish(state)
         self.emit("return", [], value=self.operand(self.returned(ret_value)))
@@ -362,7 +363,7 @@ class Session(ABC):
 
     @contextmanager
     def scope(self, *held: Any) -> Iterator[None]:
-        """Inside a `with` block of the language: what it will need when it ends."""
+        """Holds the values that a `with` block of the language needs when it ends."""
         self.scopes.append(held)
         try:
             yield
@@ -370,7 +371,7 @@ class Session(ABC):
             self.scopes.pop()
 
     def returned(self, value: Any) -> Any:
-        """A returned stream stands for its text; containers are looked into."""
+        """The value with each stream in it, or in its containers, replaced by its text."""
         if isinstance(value, Stream):
             return value.text()
         if isinstance(value, list):
@@ -386,7 +387,7 @@ _LITERAL_TYPES = {str: types.TEXT, int: types.INT, float: types.FLOAT, bool: typ
 
 
 def _item_type(items: list[Any]) -> Type:
-    """The common type of a list's items: text unless they say otherwise."""
+    """The common type of a list's items: text if all are, else JSON."""
     found = {item.type.kind for item in items if isinstance(item, Symbol)}
     plain = all(isinstance(item, (Symbol, str)) for item in items)
     return types.TEXT if plain and found <= {types.Kind.TEXT, types.Kind.CHOICE} else types.JSON

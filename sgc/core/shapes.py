@@ -1,8 +1,8 @@
-"""What an annotation, or a value, says of data: a JSON schema, and the type of it in a program.
+"""The JSON schema of data, from an annotation or from a value, and its type in a program.
 
-The words of these schemas are those that `argument_shapes.py` checks. Annotations that say more or
-other things than JSON has (a set, a class of the user's, keys that are no texts) have none: such an
-argument's value must be known when compiling.
+The schemas use only the keywords that `argument_shapes.py` checks. An annotation that JSON cannot
+express (a set, a class of the user's, keys that are not texts) has no schema: the value of such an
+argument must be known when compiling.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sgc.ir.types import Type
 
 Schema = dict[str, Any]
 
-MAX_DEPTH = 8  # of what is told of data within data; below, it is any
-MAX_KEYS = 64  # of dicts whose keys are told one by one
+MAX_DEPTH = 8  # of a schema; data nested deeper is of any type
+MAX_KEYS = 64  # of dicts whose schema lists their keys
 
 _SCALARS: Mapping[Any, str] = {
     str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null",
@@ -33,18 +33,18 @@ _PART_OF_TYPED_DICT = (typing.Required, typing.NotRequired)
 
 
 def type_of(schema: Schema) -> Type:
-    """The type that data of a schema has in a program."""
+    """The type in a program of data with this schema."""
     if "enum" in schema:
         return types.choice_of(tuple(schema["enum"]))
     if schema.get("type") == "array":
         item = type_of(schema.get("items", {}))
-        # Which text of a few an item is, its schema says: lists of texts are one type.
+        # Only the schema restricts the items to some texts: all lists of texts have one type.
         return types.list_of(types.TEXT if item.kind is types.Kind.CHOICE else item)
     return _TYPES.get(schema.get("type"), types.JSON)
 
 
 def is_told(schema: Schema) -> bool:
-    """Whether a schema says more of data than its type does."""
+    """Whether a schema says more about data than its type does."""
     if schema.get("type") == "array":
         return is_told(schema.get("items", {}))
     return type_of(schema).kind in (types.Kind.JSON, types.Kind.CHOICE)
@@ -54,7 +54,7 @@ def is_told(schema: Schema) -> bool:
 
 
 def of_annotation(annotation: Any, depth: int = 0) -> Schema | None:
-    """What an annotation says of JSON data; None for what is none."""
+    """The schema of an annotation; None if JSON cannot express it."""
     if depth > MAX_DEPTH or annotation in (Any, object):
         return {}
     if isinstance(annotation, type | python_types.NoneType) and annotation in _SCALARS:
@@ -107,7 +107,7 @@ def _of_typed_dict(annotation: Any, depth: int) -> Schema | None:
 
 
 def _is_required(annotation: Any, name: str, hint: Any) -> bool:
-    """Whether a key must be there; of annotations that are texts the class itself does not know."""
+    """Whether a key is required; if annotations are texts, the class itself does not know it."""
     if typing.get_origin(hint) in _PART_OF_TYPED_DICT:
         return typing.get_origin(hint) is typing.Required
     return name in annotation.__required_keys__
@@ -125,7 +125,7 @@ _READERS: tuple[tuple[tuple[Any, ...], Callable[[tuple[Any, ...], int], Schema |
 
 
 def of_value(value: Any, depth: int = 0) -> Schema | None:
-    """What a value says of data like it: parts that are alike are told once; None for no data."""
+    """The schema of a value and of data like it; None for a value that is not JSON data."""
     of = _SCALARS.get(type(value))
     if of is not None:
         return {"type": of}
@@ -140,7 +140,7 @@ def of_value(value: Any, depth: int = 0) -> Schema | None:
 
 
 def _of_value_dict(value: dict[str, Any], depth: int) -> Schema | None:
-    """Dicts of one type of values are alike whatever their keys are; others by their keys."""
+    """The schema of a dict: without its keys if all values have one schema, else with them."""
     parts = {key: of_value(each, depth + 1) for key, each in value.items()}
     if None in parts.values():
         return None
@@ -153,7 +153,7 @@ def _of_value_dict(value: dict[str, Any], depth: int) -> Schema | None:
 
 
 def _of_all(values: list[Any], depth: int) -> Schema | None:
-    """What is true of all items: {} where they differ."""
+    """The schema of all items; {} if they differ, None if one is not JSON data."""
     first: Schema | None = {}
     for n, value in enumerate(values):
         found = of_value(value, depth + 1)

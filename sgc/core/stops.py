@@ -1,6 +1,6 @@
-"""Stopping a trace: with the user's line, what was found there, and a way out.
+"""Stopping a trace with an error that names the user's line, what was found, and a way out.
 
-A stop derives from `BaseException`: a program's own `except Exception` must not swallow it.
+A stop derives from `BaseException`, so a program's own `except Exception` does not swallow it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def stop(message: str, hint: str = INTERPRET) -> NoReturn:
 
 
 def raise_stop(error: TraceError) -> NoReturn:
-    """Stops the trace; the session remembers, should a bare `except` swallow it."""
+    """Stops the trace; the session remembers the stop in case a bare `except` swallows it."""
     stopped = TraceStop(error)
     session = current_session()
     if session is not None and getattr(session, "stopped", stopped) is None:

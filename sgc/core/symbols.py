@@ -1,4 +1,4 @@
-"""Handles to SSA values, and names for them that stay stable from run to run."""
+"""Handles to SSA values, and names for them that are the same in every run."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Symbol:
 
 
 class Namer:
-    """Gives each value a name of its own, the user's where there is one."""
+    """Gives each value a unique name, the user's if there is one."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
 
     def take(self, name: str) -> str:
-        """Reserves a name that must be had as it is, such as a parameter's."""
+        """Reserves a name that must not be changed, such as a parameter's."""
         self._taken.add(name)
         return name
 
     def fresh(self, hint: str) -> str:
-        """`hint` if free, else with a number; bare letters are always numbered."""
+        """`hint` if it is free, else with a number; single letters are always numbered."""
         base = re.sub(r"\W", "_", hint) or "v"
         count = self._counts.get(base, 0)
         while True:

@@ -7,8 +7,8 @@ from typing import Any
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The texts of a value: itself, or those in sequences, sets and mappings, keys and values."""
-    seen: dict[int, Any] = {}  # holds what it has seen, so that no id is used again
+    """The texts in a value: itself, or those in sequences, sets and mappings, keys and values."""
+    seen: dict[int, Any] = {}  # holds the objects, so that no id is reused
     found = [value]
     while found:
         item = found.pop()

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def in_thread(call: Callable[[], T], name: str) -> Future[T]:
-    """The outcome of a call made on a thread of its own."""
+    """Makes a call on a thread of its own; returns its future result."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()
 

@@ -1,4 +1,4 @@
-"""Whether what the program reads is watched on this thread; see `tracing/watch/hook.py`."""
+"""Whether the program's reads are watched on this thread; see `tracing/watch/hook.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ watching = threading.local()
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Inside, this package itself may read what a program must not."""
+    """Turns watching off, so that this package may read what a program must not."""
     before, watching.on = getattr(watching, "on", False), False
     profile = sys.getprofile()
     sys.setprofile(None)

@@ -31,7 +31,7 @@ from sgc.runtime.executor.prompts.reasoning import MODEL_TYPES
 def append(state: Stream, part: Any) -> None:
     """Appends a text or an expression to a stream; raises AppendError for anything else."""
     if (as_text := getattr(type(part), "as_appended", None)) is not None:
-        part = as_text(part)  # known only at run time: whether it is one is found out
+        part = as_text(part)  # an abstract value, which may not be a text
     if isinstance(part, str):
         _text(state, part)
         return
@@ -157,7 +157,7 @@ def _separate_reasoning(state: Stream, expr: SeparateReasoning) -> None:
 
 
 def _separated(state: Stream, part: Any, model_type: str) -> None:
-    """Appends an expression, the reasoning taken out of each of its generations."""
+    """Appends an expression with the reasoning removed from each of its generations."""
     if isinstance(part, Sequenced):
         for item in part.parts:
             _separated(state, item, model_type)
@@ -263,7 +263,7 @@ def checked_name(name: Any) -> str:
 
 
 def refuse_unknown(session: Any, value: Any, message: str, hint: str) -> NoReturn:
-    """Stops a session's trace at a number that must be known; an argument can be bound."""
+    """Stops the trace at a number that must be known; the hint for an argument is to bind it."""
     from sgc.core.stops import INTERPRET, stop
 
     name = session.shown(str(value)) if isinstance(value, str) else value.symbol.name
@@ -282,11 +282,11 @@ def _refuse_name() -> NoReturn:
     )
 
 
-# In a `repr`, which may have escaped it.
+# A marker in a `repr`, which may have escaped it.
 _MARKER = re.compile(rf"(?:{OPEN}|\\ufdd0)[0-9]+(?:{CLOSE}|\\ufdd1)")
 
 
 def shown(value: Any) -> str:
-    """A value for an error message, cut short."""
+    """A value for an error message, shortened."""
     text = _MARKER.sub("{…}", repr(value))
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,6 +1,7 @@
-"""The ways a `select` takes a choice: names for the built-in ones, and a class for others.
+"""The methods by which a `select` takes a choice: the built-in ones, and a base class for others.
 
-The built-in ones are computed where programs run; called, they do what SGLang's do.
+Programs name a built-in method and the executor computes it; called directly, it does what
+SGLang's does.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ Rows = list[list[Any]]  # [log-probability, token id, text] of each token
 
 @dataclass
 class ChoicesDecision:
-    """The choice taken, and what is known of how."""
+    """The choice taken, and meta info on how it was taken."""
 
     decision: str
     meta_info: dict[str, Any] | None = None
 
 
 class ChoicesSamplingMethod(ABC):
-    """A way to take a choice; subclasses run in interpreted programs only."""
+    """A method to take a choice; a user's subclasses run in interpreted programs only."""
 
     @property
     def requires_unconditional_logprobs(self) -> bool:
-        """Whether the choices' log-probabilities without the prompt are wanted too."""
+        """Whether the method also needs the choices' log-probabilities without the prompt."""
         return False
 
     @abstractmethod
@@ -117,10 +118,10 @@ joint = BuiltIn("joint")
 
 
 def method_of(method: Any) -> Any:
-    """The name of a built-in method; an object of the user's as it is."""
+    """The name of a built-in method; any other method as it is."""
     if method is None:
         return DEFAULT_METHOD
-    # One that derives from a built-in one may decide otherwise.
+    # A subclass of a built-in method that overrides `__call__` is not built in.
     if isinstance(method, BuiltIn) and type(method).__call__ is BuiltIn.__call__:
         return method.name
     if isinstance(method, str) or callable(method):

@@ -1,4 +1,4 @@
-"""What `gen` takes as types, schemas and biases, as the texts that programs carry."""
+"""Converts the types, schemas and biases that `gen` takes to the texts that programs carry."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NAMES = {int: "int", float: "float", str: "str", bool: "bool"}
 
 
 def constrained(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a generation with types and schemas made texts.
+    """A generation's parameters with types, schemas and biases converted to texts.
 
-    Raises UsageError for what is none and for two constraints at once.
+    Raises UsageError for values that cannot be converted, and for two constraints at once.
     """
     made = dict(params)
     dtype = made.pop("dtype", None)
@@ -52,7 +52,7 @@ def _dtype_name(dtype: Any) -> str | None:
         return dtype
     try:
         return _NAMES.get(dtype)
-    except TypeError:  # unhashable: no type at all
+    except TypeError:  # unhashable, so not a type
         raise UsageError(f"dtype must be a type, found {dtype!r}") from None
 
 
@@ -87,7 +87,7 @@ def _check_json(text: str) -> None:
 
 
 def _schema_of_type(type_: Any) -> Any:
-    with unwatched():  # pydantic reads the environment; nothing of the program depends on it
+    with unwatched():  # pydantic reads the environment, but the program does not depend on it
         return _made_by_pydantic(type_)
 
 
@@ -106,7 +106,7 @@ def _made_by_pydantic(type_: Any) -> Any:
         raise UsageError(f"no JSON schema can be made of {type_!r}: {error}") from error
 
 
-@lru_cache(maxsize=1024)  # a program is traced twice, and may have one constraint many times
+@lru_cache(maxsize=1024)  # a program is traced twice, and may repeat a constraint
 def check_decodable(field: str, text: str) -> None:
     """Raises UsageError for a constraint that our engine cannot decode under.
 
@@ -115,7 +115,7 @@ def check_decodable(field: str, text: str) -> None:
     from sgc.runtime.engine.guides.grammar import ConstraintError, check_constraint
 
     try:
-        with unwatched():  # what the library does when it is loaded is its own affair
+        with unwatched():  # the program does not depend on what the library reads when imported
             check_constraint(field, text)
     except ConstraintError as error:
         raise UsageError(str(error)) from error

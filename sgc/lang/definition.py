@@ -1,4 +1,4 @@
-"""What a program is before it runs: its Python, its parameters and its settings."""
+"""The definition of a program: its Python function, its parameters and its settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Bind = Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]
 
 
 def bound_row(index: int, row: Any, bind: Bind) -> dict[str, Any]:
-    """The arguments of a row, a dict or a tuple of them; an error says which row it is."""
+    """The arguments of a row, which is a dict or a tuple; an error names the row's index."""
     try:
         if isinstance(row, Mapping):
             return bind((), row)
@@ -62,7 +62,7 @@ def bound_row(index: int, row: Any, bind: Bind) -> dict[str, Any]:
 
 
 class Definition:
-    """What `@sgc.function` is given; heal, max_turns and num_api_spec_tokens may be None."""
+    """The function and settings given to `@sgc.function`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Definition:
         allow_ambient: bool = False,
         bind_arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        # A decorator below this one is part of the program: it is called, not looked through.
+        # A decorator below this one is part of the program: `python` is called as it is given.
         if not isinstance(python, python_types.FunctionType):
             raise UsageError(f"@sgc.function takes a Python function, found {python!r}")
         unwrapped = inspect.unwrap(python)
@@ -109,11 +109,11 @@ class Definition:
 
     @property
     def arg_defaults(self) -> list[Any]:
-        """Defaults of the last of them."""
+        """Defaults of the last parameters."""
         return [p.default for p in self.signature.parameters if p.has_default]
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name: bound ones, unless the call gives them."""
+        """Arguments by name; bound arguments apply unless the call gives others."""
         positional = self.signature.names[: len(args)]
         bound = {n: v for n, v in self.bind_arguments.items() if n not in positional}
         return self.signature.bind(args, {**bound, **kwargs})

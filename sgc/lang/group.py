@@ -41,7 +41,7 @@ class ProgramStateGroup(Generic[S]):
     def __iadd__(
         self, other: Appendable | Sequence[Appendable] | Callable[[int], Appendable]
     ) -> ProgramStateGroup[S]:
-        """Appends to every child: one thing to all, one each, or what `other(i)` gives."""
+        """Appends to every child: one part to all, one part each, or what `other(i)` returns."""
         for state, part in zip(self.states, self._parts(other), strict=True):
             append(state, part)
         return self
@@ -70,10 +70,10 @@ class ProgramStateGroup(Generic[S]):
         """Brings the children's results to the trunk; the children stay usable.
 
         gather_variable: every name that children have set since the fork, and that the trunk
-        has not, becomes a list of their values, in order; a name that the trunk has keeps its
-        value, with a warning. concate_and_append: their texts are appended in order. first and
-        k_of_n: waits until one child, or k of them, have ended and meet `when`, a predicate of
-        the child; gathers the names of these alone, and cuts off the others: their requests are
+        does not have, becomes a list of their values, in order; a name that the trunk has keeps
+        its value, with a warning. concate_and_append: their texts are appended in order. first
+        and k_of_n: waits until one child, or k children, have ended and meet the predicate
+        `when(child)`; gathers only their names, and cuts off the others: their requests are
         cancelled, and using them is an error. If too few meet it, the run ends with JoinFailed.
         """
         is_some = mode in ("first", "k_of_n")
@@ -113,7 +113,7 @@ class ProgramStateGroup(Generic[S]):
         take_winners(self.states, winners)
 
     def _new_names(self, own: list[dict[str | None, Any]]) -> Iterator[str | None]:
-        """The names that children have set and the trunk has not."""
+        """The names that children have set and the trunk does not have."""
         names = dict.fromkeys(name for values in own for name in values)
         self.src_state.session.note_asked(names)
         for name in names:

@@ -1,4 +1,4 @@
-"""Joins that take the first children of a fork to end well, and cut off the others."""
+"""Joins that take the first children to end and meet a predicate, and cut off the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ When = Callable[[Any], Any]
 
 
 class Gathered:
-    """A list of values that `join` gathered, some of them still to come."""
+    """A list of values that `join` gathered; some may not be computed yet."""
 
     __slots__ = ("items",)
 
@@ -30,7 +30,7 @@ def ungathered(value: Any) -> Any:
 
 
 def checked_k(k: Any, n: int) -> int:
-    """How many children a join waits for."""
+    """`k`, the number of children that a join waits for; raises UsageError if it is invalid."""
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= n:
         raise UsageError(
             f"join takes k from 1 to {n}, the number of children, found {shown(k)}", where=here()
@@ -59,7 +59,7 @@ def _entry(state: Stream, test: Operand) -> Ref:
 
 
 def tested(state: Stream, when: When) -> Any:
-    """What a predicate says of a child, which it must not change."""
+    """The predicate's result for a child; raises UsageError if it appends to the child."""
     before = state.symbol
     value = when(state)
     if state.symbol is not before:
@@ -78,7 +78,7 @@ def refuse_test() -> NoReturn:
 def winners_values(
     session: Session, winners: Symbol, own: list[dict[str | None, Any]], name: str | None
 ) -> Symbol:
-    """The list of what the winners have under a name."""
+    """The list of the winners' values of a variable."""
     found = [(n, ungathered(values[name])) for n, values in enumerate(own) if name in values]
     items = [session.operand(value) for _, value in found]
     owners = tuple(Lit(n) for n, _ in found)
@@ -90,7 +90,7 @@ def winners_values(
 
 
 def take_winners(states: Sequence[Stream], winners: Symbol) -> None:
-    """The children go on, or are cut off: so are the names that they have set."""
+    """Emits which children go on and which are cut off, with the names that they have set."""
     for index, state in enumerate(states):
         fields: dict[str, Operand] = {"winners": Ref(winners.name), "index": Lit(index)}
         streams = {"stream": Ref(state.symbol.name), "start": Ref(state.start.name)}

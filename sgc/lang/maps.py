@@ -1,7 +1,7 @@
-"""`sgc.map`: a program called once for each item of a list, some of the calls at a time.
+"""`sgc.map`: calls a program once for each item of a list, a bounded number at a time.
 
-Interpreted, every call is a run of its own, a part of the one that maps (`interpreter/maps.py`).
-How it is traced is told in `tracing/maps.py`.
+Interpreted, every call is a run of its own, a part of the run that maps (`interpreter/maps.py`).
+`tracing/maps.py` says how maps are traced.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ DEFAULT_WIDTH = 16
 
 @dataclass(frozen=True, slots=True)
 class MapCall:
-    """A call of `sgc.map`. element: the parameter that takes the items; fixed: the others; where:
-    the user's line.
+    """A call of `sgc.map`. element: the parameter that takes the items; fixed: the other arguments;
+    where: the user's line.
     """
 
     function: Definition
@@ -51,10 +51,10 @@ class MapCall:
 def map(function: Any, xs: Any, /, *, width: int = DEFAULT_WIDTH, **fixed: Any) -> MappedStates:
     """Calls an sgc function once for each item of a list, at most `width` calls at a time.
 
-    The item is the function's first parameter that is neither in `fixed` nor bound. Gives what the
-    calls gave, in order: `states["name"]` and `states.returns` are lists. What the calls are given
-    are values: special tokens in them are plain text. If calls fail, the error is that of the first
-    in order; those after it are stopped.
+    Each item is passed as the function's first parameter that is neither in `fixed` nor bound. The
+    results are in the items' order: `states["name"]` and `states.returns` are lists. Special tokens
+    in the calls' arguments are plain text. If calls fail, the error is that of the first failed
+    call in order; the calls after it are cancelled.
     """
     session = current_session()
     if session is None:
@@ -95,19 +95,19 @@ def _checked(
 
 
 class MappedStates(ABC):
-    """What the calls of a map gave, in order."""
+    """The results of a map's calls, in order."""
 
     def __getitem__(self, key: str | int) -> Any:
-        """The values of a variable, as a list; or one of the calls, by its index."""
+        """A variable's values, as a list; or one call, by its index."""
         return self.values(key) if isinstance(key, str) else self.call(key)
 
     @abstractmethod
     def values(self, name: str) -> Any:
-        """What every call has set a variable to; UnknownVariable if one has not."""
+        """A variable's value in each call; UnknownVariable if a call has not set it."""
 
     @abstractmethod
     def call(self, index: int) -> MappedState:
-        """One of the calls."""
+        """One call, by its index."""
 
     @property
     @abstractmethod
@@ -122,7 +122,7 @@ class MappedStates(ABC):
 
 
 class KnownStates(MappedStates):
-    """Of calls whose streams are at hand."""
+    """The results of calls whose streams are known."""
 
     def __init__(self, session: Session, states: Sequence[Stream]) -> None:
         self._session = session
@@ -152,7 +152,7 @@ class KnownStates(MappedStates):
 
 
 class MappedState:
-    """One call of a map, which is over: it can be read but not extended."""
+    """One finished call of a map: it can be read but not extended."""
 
     __slots__ = ("_index", "_states")
 
@@ -179,7 +179,7 @@ class MappedState:
 
 
 def plain_items(items: Any) -> list[Any]:
-    """A list that is known; raises UsageError at the user's line for what is none."""
+    """The items of a known list; raises UsageError at the user's line for anything else."""
     from sgc.runtime.executor.ops.maps import checked_items
 
     with placed():

@@ -1,6 +1,6 @@
-"""What no run could accept of a `gen` or a `select`, refused at the line that writes it.
+"""Refuses parameters of a `gen` or `select` that no run could accept, at the user's line.
 
-Values known only at run time are let through; the executor looks at them then.
+Values known only at run time pass; the executor checks them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONSTRAINTS = (*_PATTERNS, "json_schema", "ebnf")
 
 
 def check_parameters(session: Session, params: Mapping[str, Any]) -> None:
-    """Raises UsageError for parameters of a `gen` that cannot be, or not together."""
+    """Raises UsageError for invalid parameters of a `gen`, and for invalid combinations."""
     known = {name: value for name, value in params.items() if not session.is_abstract(value)}
     with placed():
         for name, value in known.items():
@@ -34,14 +34,14 @@ def check_parameters(session: Session, params: Mapping[str, Any]) -> None:
 
 
 def check_choices(session: Session, choices: Sequence[Any], method: Any) -> None:
-    """Raises UsageError for choices of a `select` that cannot be, or not together."""
+    """Raises UsageError for invalid choices of a `select`, and for invalid combinations."""
     known = [each for each in choices if not (session.is_abstract(each) or _is_marked(each))]
     with placed():
         options.check_choices(known, method)
 
 
 def _check_constraint(name: str, value: Any, is_tracing: bool) -> None:
-    """While tracing, also whether it can be decoded under; of a run that is the backend's word."""
+    """While tracing, also checks that our engine can decode under it; in a run the backend does."""
     if not isinstance(value, (str, list, tuple)):
         what = "a pattern" if name in _PATTERNS else "a text"
         raise UsageError(f"{name} must be {what}, found {type(value).__name__} {value!r}")

@@ -34,10 +34,10 @@ _TYPES: Mapping[Any, Type] = {
 class Parameter:
     """One parameter.
 
-    is_typed: its type is certain, not the assumption that it is text. is_annotated: it is told,
-    not taken from the default, so that arguments must be of it. is_static: it is of another
-    type, so that its value must be known when compiling. schema: what its annotation says of the
-    data that it is, as JSON; a compiled program takes no other, Python does.
+    is_typed: its type is certain, not just assumed to be text. is_annotated: its type is from an
+    annotation, not from the default, so arguments must have it. is_static: its type is none that a
+    compiled program has, so its value must be known when compiling. schema: of its data, from its
+    annotation, as JSON text; compiled programs check it, interpreted ones do not.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Parameter:
 
     @property
     def is_silent(self) -> bool:
-        """Whether neither an annotation nor a default says what it is; None as default does not."""
+        """Whether neither an annotation nor a default (other than None) gives its type."""
         says = self.default is not None if self.has_default else self.is_static
         return not (self.is_typed or says)
 
@@ -68,8 +68,7 @@ class Parameter:
 class Signature:
     """All parameters but the first, which is the stream.
 
-    rest: the name of `*rest`, whose value is a tuple; it and parameters without a name of their
-    own (`**options`) are static.
+    rest, options: the names of `*rest` and `**options`, if there are any; both are static.
     """
 
     function: str
@@ -90,7 +89,7 @@ class Signature:
         return tuple(parameter.name for parameter in self.parameters)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name, defaults filled in; raises ArgumentError listing what is wrong."""
+        """Arguments by name, with defaults filled in; raises ArgumentError listing all problems."""
         problems = []
         kwargs = dict(kwargs)
         positional = [name for name in self.names if name != self.options]
@@ -126,7 +125,7 @@ class Signature:
     def call_arguments(
         self, arguments: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the Python function with, after its stream."""
+        """The positional and keyword arguments for the Python function, after its stream."""
         if self.rest is None and self.options is None:
             return (), dict(arguments)
         named = {n: v for n, v in arguments.items() if n not in (self.rest, self.options)}
@@ -138,9 +137,10 @@ class Signature:
         return (*before, *arguments[self.rest]), named | options
 
     def types_of(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Type]:
-        """Types of the parameters that neither an annotation nor a default gives one, where the
-        values in all the rows are of one. That a parameter is text is assumed, unless its default
-        is None.
+        """Types, from the rows, of parameters that have none from an annotation or a default.
+
+        Only of parameters whose values have one type in all rows. Text is left out, as it is
+        assumed anyway, unless the default is None.
         """
         rows, found = tuple(rows), {}
         for parameter in self.parameters:
@@ -154,7 +154,7 @@ class Signature:
     def names_to_bind(
         self, rows: Iterable[Mapping[str, Any]], known: Mapping[str, Type]
     ) -> list[str]:
-        """The parameters given in some row whose values must be known when compiling."""
+        """Parameters that some row gives and whose values must be known when compiling."""
         rows = tuple(rows)
         return [
             p.name
@@ -175,7 +175,7 @@ class Signature:
             raise ArgumentError(f"cannot run {self.function}: " + "; ".join(problems))
 
     def check_bound(self, bound: Mapping[str, Any]) -> None:
-        """Raises ArgumentError for names to bind that do not exist, or static ones left out."""
+        """Raises ArgumentError for bound names that do not exist, and for static ones left out."""
         self.check_types(bound)
         unknown = [name for name in bound if name not in self.names]
         if unknown:
@@ -193,7 +193,7 @@ class Signature:
 
 
 def type_of(value: Any) -> Type | None:
-    """The type that a plain value would be annotated with; None where there is none."""
+    """The type that a plain value would be annotated with; None if there is none."""
     if isinstance(value, list):
         items = {type_of(item) for item in value}
         item = items.pop() if len(items) == 1 else None
@@ -202,12 +202,12 @@ def type_of(value: Any) -> Type | None:
 
 
 def _is_other(name: str, rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a value of it is of no type that a parameter can have."""
+    """Whether one of its values has no type that a parameter can have."""
     return any(type_of(row[name]) is None for row in rows if name in row)
 
 
 def read_signature(function: python_types.FunctionType) -> Signature:
-    """The signature of a program's Python function; raises UsageError if it cannot be one."""
+    """The signature of a program's Python function; raises UsageError if it is invalid."""
     found = list(inspect.signature(function).parameters.values())
     where = f"{function.__code__.co_filename.rsplit('/', 1)[-1]}:{function.__code__.co_firstlineno}"
     if not found:
@@ -256,7 +256,7 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
     inferred = _TYPES.get(type(default)) if has_default else None
     type_ = annotated or inferred
     if has_default and default is None:
-        annotated = inferred = type_ = None  # None is no text or number: its value decides
+        annotated = inferred = type_ = None  # None has no type: the argument's value decides
     if annotated is None and (described := _described(parameter, annotation)) is not None:
         return described
     is_other = annotation is not parameter.empty and annotated is None
@@ -273,8 +273,8 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
 
 
 def _described(parameter: inspect.Parameter, annotation: Any) -> Parameter | None:
-    """A parameter that is annotated as data of JSON; None for others, and where a compiled program
-    could not have its default.
+    """A parameter that is annotated as JSON data; None for others, and for one whose default a
+    compiled program cannot keep.
     """
     has_default = parameter.default is not parameter.empty
     default = parameter.default if has_default else None

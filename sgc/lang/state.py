@@ -24,8 +24,8 @@ class ProgramState(Stream):
     """A stream of prompt text, and the names set on it.
 
     `s += x` appends text or an expression; `s["name"]` is what a generation gave. Made by
-    running a function, by `fork` and by `copy`; not by hand. Reading waits for what is still
-    being generated, and raises the error that ended the run if one did.
+    running a function, by `fork` and by `copy`; not by hand. Reading waits for generations
+    under way, and raises the error that ended the run if one did.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class ProgramState(Stream):
         self.session = session
         self.function_name = function_name
         self.path = path  # its place among calls and forks, unique in a run
-        self.symbol = symbol  # the stream's present state
-        self.start = symbol  # its first one: of a fork's child, where it leaves the trunk
-        self.roles: list[str] = []  # open ones
-        # Under None is what the last generation without a name gave, as in SGLang.
+        self.symbol = symbol  # the stream's current state
+        self.start = symbol  # its first state: for a fork's child, where it leaves the trunk
+        self.roles: list[str] = []  # the open roles
+        # None holds the value of the last generation without a name, as in SGLang.
         self._names: dict[str | None, Any] = dict(names or {})
         self._own: dict[str | None, None] = {}  # names set on this stream, in order
-        self._generated: dict[str | None, Symbol] = {}  # what each name's own generation gave
+        self._generated: dict[str | None, Symbol] = {}  # the value of each name's last generation
         self._n_forks = 0
         self._is_child = False
         self._ret_value: Any = None
@@ -90,8 +90,8 @@ class ProgramState(Stream):
     ) -> ProgramStateGroup[ProgramState]:
         """`size` streams that continue this one's text and names; this one goes on too.
 
-        position_ids_offset: SGLang's hint for concatenating KV; positions here always follow
-        from the text, so it changes nothing.
+        position_ids_offset: SGLang's hint for concatenating KV. It changes nothing: positions
+        always follow from the text.
         """
         if self.session.is_abstract(size):
             refuse_unknown(
@@ -171,13 +171,13 @@ class ProgramState(Stream):
         self.session.notify()
 
     def set_unsure(self, name: str | None, value: Symbol, is_own: bool) -> None:
-        """Sets a name, while tracing, that may not be set on every path that leads here."""
+        """While tracing, sets a name that some path leading here may not have set."""
         self._names[name] = value
         if is_own:
             self._own[name] = None
 
     def set_generated(self, name: str | None, value: Symbol, is_hidden: bool = False) -> None:
-        """Sets a name to what a sampling op gives; a hidden one only has its meta info known."""
+        """Sets a name to the result of a sampling op; if it is hidden, only its meta info."""
         self._generated[name] = value
         if not is_hidden:
             self.set_derived(name, value)
@@ -195,29 +195,29 @@ class ProgramState(Stream):
         self[name] = value
 
     def variables(self) -> dict[str, Any]:
-        """Every name with its value; waits for those still to come."""
+        """Every name with its value; waits until all are set."""
         return {name: value for name, value in self.all_variables().items() if name is not None}
 
     def all_variables(self) -> dict[str | None, Any]:
-        """The same, with what the last generation without a name gave under None."""
+        """The same, with the value of the last generation without a name under None."""
         self.session.await_body()
         self.session.note_asked(self._names)
         return {name: self._read(value) for name, value in list(self._names.items())}
 
     def own_values(self) -> dict[str | None, Any]:
-        """Names set on this stream, not on the trunk before it, as the session holds them."""
+        """Names set on this stream, not on the trunk before the fork, as the session holds them."""
         return {name: self._names[name] for name in self._own}
 
     def own_names(self) -> dict[str, Any]:
-        """The same, with gathered lists as lists and what has no name left out."""
+        """The same, with gathered lists as plain lists, and without the unnamed value."""
         own = self.own_values().items()
         return {name: ungathered(value) for name, value in own if name is not None}
 
     def get_meta_info(self, name: str) -> Any:
         """How a variable was generated: finish reason, counts, log-probabilities if asked.
 
-        For a `select`, the choices' log-probabilities and probabilities; a list where several
-        texts were drawn; None for what was not generated.
+        For a `select`, the choices' log-probabilities and probabilities; a list if several
+        texts were drawn; None for a variable that was not generated.
         """
         if name not in self._generated:
             self.session.await_name(self._generated, name)
@@ -227,7 +227,7 @@ class ProgramState(Stream):
     # -- reading ------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The whole text so far; waits for what is being generated."""
+        """The whole text so far; waits for generations under way."""
         self.session.await_body()
         text: str = self.session.text_of(self.symbol)
         return text
@@ -238,15 +238,15 @@ class ProgramState(Stream):
         return self.session.messages_of(self.symbol)
 
     def sync(self) -> None:
-        """Waits until everything appended so far is done; raises what went wrong.
+        """Waits until everything appended is done; raises the error that ended the run if one did.
 
-        Once the program's body has ended, this is the whole run, its forks with it.
+        After the program's body has ended, it waits for the whole run, forks included.
         """
         self.session.await_body()
         self.session.settled(self.symbol)
 
     def error(self) -> BaseException | None:
-        """What ended the run, once everything appended so far is done; None if nothing did."""
+        """The error that ended the run, or None; waits until everything appended so far is done."""
         try:
             self.sync()
         except Exception as error:
@@ -255,7 +255,7 @@ class ProgramState(Stream):
 
     @property
     def start_text(self) -> str:
-        """What a fork's child had from its trunk."""
+        """The text that a fork's child has from its trunk; empty for other streams."""
         return self.session.text_of(self.start) if self._is_child else ""
 
     @property
@@ -269,10 +269,11 @@ class ProgramState(Stream):
         self._ret_value = value
 
     def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
-        """Text as it comes, when run with `stream=True`; else all of it at once.
+        """Text as it is generated, if run with `stream=True`; else all of it at once.
 
-        Of the whole stream; of one variable; or, given a list of names, `StreamedText` of all of
-        them, in this stream and its forks. Ends when no more can come, and raises what went wrong.
+        The text of the whole stream, of one variable, or, given a list of names, `StreamedText`
+        pieces of all of them in this stream and its forks. Ends when no more text can come, and
+        raises the error that ended the run if one did.
         """
         return self.session.text_iter(self, var_name)
 
@@ -283,17 +284,17 @@ class ProgramState(Stream):
         return self.session.text_async_iter(self, var_name, return_meta_data)
 
     def cancel(self) -> None:
-        """Stops the run this stream belongs to; what it had in flight is freed."""
+        """Stops the run that this stream belongs to, and cancels its requests."""
         self.session.cancel()
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing of the run is going on any more."""
+        """Whether the run is over."""
         return self.session.is_settled
 
     @property
     def stream_executor(self) -> StreamExecutorView:
-        """What outside code reads of SGLang's executor of a stream."""
+        """SGLang's stream executor, as far as outside code reads it."""
         return StreamExecutorView(self)
 
     def __repr__(self) -> str:

@@ -8,9 +8,9 @@ from sgc.core.markers import has_marker
 
 
 class table(dict[Any, Any]):  # a word of the language
-    """A dict; a look-up by a text known only at run time decides among its keys.
+    """A dict that can be looked up by a text known only at run time.
 
-    `sgc.table({"yes": 1, "no": 2})[s["x"]]` raises KeyError as a dict does where no key is the
+    `sgc.table({"yes": 1, "no": 2})[s["x"]]` raises KeyError, as a dict does, if no key equals the
     text; each key, and the miss, is a path of the compiled program.
     """
 
@@ -28,7 +28,7 @@ class table(dict[Any, Any]):  # a word of the language
         return self._key(key) is not None
 
     def _key(self, key: Any) -> tuple[Any] | None:
-        """The key of the table that equals a value, if any does."""
+        """The key that equals a value, in a tuple of one; None if there is none."""
         if not (hasattr(key, "symbol") or (isinstance(key, str) and has_marker(key))):
             return (key,) if dict.__contains__(self, key) else None
         _refuse_plain(key)
@@ -36,7 +36,7 @@ class table(dict[Any, Any]):  # a word of the language
 
 
 def _refuse_plain(key: Any) -> None:
-    """Stops the trace for an f-string around a value: Python compares it as it is."""
+    """Stops the trace for a plain string with a marker in it, which Python would compare as is."""
     from sgc.core.stops import stop
 
     if type(key) is str:
@@ -47,7 +47,7 @@ def _refuse_plain(key: Any) -> None:
 
 
 def join(sep: str, items: Any) -> Any:
-    """`sep.join(items)`, also of a list whose length is known only at run time."""
+    """`sep.join(items)`, also for a list whose length is known only at run time."""
     if hasattr(items, "symbol"):
         return items.session.joined(sep, items)
     return sep.join(items)

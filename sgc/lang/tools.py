@@ -1,8 +1,8 @@
 """`@sgc.tool`: Python functions that programs may call while they run.
 
-Called in a program, a tool becomes a node that names it: interpreted, the call waits for its value;
-traced, nothing is called. Called anywhere else it is the plain function. Which Python a name
-stands for in a compiled program is what the caller of the run allows (`resolve_tools`).
+A tool called in a program becomes a node that names it: interpreted, the call waits for its value;
+traced, nothing is called. Called anywhere else, it is the plain function. A compiled program calls
+tools by name; the caller of the run says which functions they are (`resolve_tools`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STARS: Mapping[Any, str] = {
     inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**",
 }  # fmt: skip
 
-# Tools that programs call while they are traced, by name, for whoever compiles them.
+# Tools that programs call while they are traced, by name, for the compiled program.
 _met: ContextVar[dict[str, Tool] | None] = ContextVar("sgc_met_tools", default=None)
 
 
@@ -67,12 +67,12 @@ class Tool:
 
     @property
     def impl(self) -> ToolImpl:
-        """What the executor needs of it."""
+        """The tool as the executor needs it."""
         is_async = inspect.iscoroutinefunction(self.python)
         return ToolImpl(self.name, self.signature, self.python, is_async, self.effect)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside a program a call of the run, which gives its value; else the plain function."""
+        """Inside a program, calls the tool as part of the run; else calls the plain function."""
         session = current_session()
         if session is None:
             return self.python(*args, **kwargs)
@@ -160,7 +160,7 @@ class Tool:
 
 
 def _module_of(python: python_types.FunctionType) -> str:
-    """The module's name; for a file run by its path, its stem."""
+    """The module's name; for a file run by its path, the file's stem."""
     module = python.__module__ or "__main__"
     if module == "__main__" or module.startswith("_sgc_program_"):
         file = Path(python.__code__.co_filename)
@@ -178,7 +178,7 @@ def _hints(python: python_types.FunctionType) -> dict[str, Any]:
 def _signature_text(
     python: python_types.FunctionType, signature: inspect.Signature, hints: Mapping[str, Any]
 ) -> str:
-    """Parameters and annotations, the same however the annotations are written."""
+    """The signature as text, which does not depend on how annotations are written."""
     parts = []
     for parameter in signature.parameters.values():
         text = _STARS.get(parameter.kind, "") + parameter.name
@@ -194,7 +194,7 @@ def _annotation_text(annotation: Any) -> str:
 
 
 def _type_of(annotation: Any) -> Type | None:
-    """The type of what a tool gives; None for what is no plain data."""
+    """The type of a tool's result from its annotation; None if it is not plain data."""
     if isinstance(annotation, python_types.GenericAlias) or typing.get_origin(annotation):
         origin, args = typing.get_origin(annotation), typing.get_args(annotation)
         if origin is list and args == (str,):
@@ -247,9 +247,9 @@ def _note(tool: Tool) -> None:
 
 
 def resolve_tools(given: Iterable[Any]) -> AllowedTools:
-    """What `allow_tools` gives: tools, functions, or `module:name`, which is imported.
+    """The tools given as `allow_tools`: tools, functions, or `module:name`, which is imported.
 
-    Raises ToolError for a name that leads to none.
+    Raises ToolError for a name that is no tool or function.
     """
     if isinstance(given, (str, Tool)) or not isinstance(given, Iterable):
         raise UsageError(
@@ -268,7 +268,7 @@ def _allowed(given: Any) -> ToolImpl:
         return _allowed(_named(given))
     if isinstance(given, python_types.FunctionType):
         wrapped = Tool(given).impl
-        # It does not say what its effect is: what the program says holds.
+        # A plain function declares no effect: the program's declaration holds.
         return ToolImpl(wrapped.name, wrapped.signature, wrapped.call, wrapped.is_async)
     raise UsageError(f"allow_tools takes functions and names of them, found {given!r}")
 
@@ -287,7 +287,7 @@ def _named(given: str) -> Any:
 
 
 def tools_in(module: python_types.ModuleType) -> list[Tool]:
-    """The tools that a module has, those it imports among them."""
+    """The tools in a module, including imported ones."""
     return [value for value in vars(module).values() if isinstance(value, Tool)]
 
 
@@ -309,12 +309,12 @@ def tool(
 ) -> Any:
     """Makes a Python function, sync or async, callable from programs.
 
-    effect: `pure` (only what it gives matters), `idempotent` (doing it again does no harm) or
-    `effect`; all but pure ones run in the program's order. What it gives is of the type that it is
-    annotated with: str (also without annotation), int, float, bool, list[str]; dict and Any are
-    any JSON. A call that raises or takes longer than timeout_s fails the run with a ToolError,
-    unless on_error is the value that the program sees then. A synchronous function runs on a
-    thread, which cannot be stopped: late, it runs on while the run goes on without it.
+    effect: `pure` (only its result matters), `idempotent` (repeating it does no harm) or `effect`;
+    tools that are not pure run in the program's order. The result has the annotated type: str
+    (also without annotation), int, float, bool, list[str]; dict and Any are any JSON. A call that
+    raises or takes longer than timeout_s fails the run with a ToolError, unless on_error gives the
+    value that the program sees instead. A synchronous function runs on a thread, which cannot be
+    stopped: after its timeout the function keeps running, and the run continues without it.
     """
 
     def make(python: Callable[..., Any]) -> Tool:

@@ -1,4 +1,4 @@
-"""Loops of a bounded number of turns, which compile to a loop however many there are."""
+"""Loops with a bounded number of turns, which compile to a loop whatever the number is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sgc.errors import UsageError
 
 
 class turns:
-    """`for turn in sgc.turns(8)`: counts from 0 to 7; compiled, `turn` is known as it runs."""
+    """`for turn in sgc.turns(8)`: counts from 0 to 7; compiled, `turn` is known at run time."""
 
     def __init__(self, n: Any) -> None:
         session = current_session()

@@ -1,4 +1,4 @@
-"""What outside code reads of SGLang's executor of a stream, on our states."""
+"""SGLang's stream executor as outside code reads it, on top of our states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sgc.core.threads import in_thread
 
 
 class State(Protocol):
-    """What a view needs of a state."""
+    """The part of a state that a view needs."""
 
     @property
     def is_finished(self) -> bool: ...
@@ -32,7 +32,7 @@ class State(Protocol):
 
 
 class StreamExecutorView:
-    """The attributes of SGLang's `StreamExecutor` that programs look at."""
+    """The attributes of SGLang's `StreamExecutor` that programs read."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -66,7 +66,7 @@ class StreamExecutorView:
         self._state[name] = value
 
     def get_meta_info(self, name: str, timeout: float | None = None) -> Any:
-        """The state's, waited for at most `timeout` seconds: then TimeoutError."""
+        """The state's meta info; raises TimeoutError after `timeout` seconds."""
         if timeout is None:
             return self._state.get_meta_info(name)
         return in_thread(lambda: self._state.get_meta_info(name), "sgc-meta").result(timeout)

@@ -18,7 +18,7 @@ Appendable = Union["Expr", str]
 
 
 class Expr:
-    """Anything but text that can be appended; `+` joins expressions and texts in order."""
+    """Anything but text that can be appended; `+` concatenates expressions and texts."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class Sequenced(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Gen(Expr):
-    """A generation. params: those that were given, by the op's field names."""
+    """A generation. params: the given parameters, by the op's field names."""
 
     name: str | None
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Gen(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Select(Expr):
-    """The likeliest of some texts. method: a name, or an object of the user's."""
+    """The likeliest of some texts. method: a built-in one's name, or an object of the user's."""
 
     name: str | None
     choices: Sequence[str]
@@ -75,7 +75,7 @@ class SeparateReasoning(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Appended(Expr):
-    """What `s.user(expr)` gives: appending it to `s` again, `s += s.user(…)`, adds nothing."""
+    """The value of `s.user(expr)`; appending it to `s`, as in `s += s.user(…)`, adds nothing."""
 
     expr: Appendable
     state: Any
@@ -92,7 +92,7 @@ class RoleEnd(Expr):
 
 
 def _join(left: Any, right: Any) -> Any:
-    """The two in sequence; NotImplemented for what cannot be appended."""
+    """The two in sequence; NotImplemented if one cannot be appended."""
     parts: list[Appendable] = []
     for part in (left, right):
         if isinstance(part, Sequenced):
@@ -138,13 +138,13 @@ def gen(
 ) -> Expr:
     """Generates text from the prompt so far and appends it; `s[name]` is the text.
 
-    What is None takes the run's default. Stop strings end the text and are not part of it,
-    unless `keep_stop`. n: above 1, `s[name]` is a list and its first is appended. dtype: int,
-    float, str or bool, or any type for JSON of it. json_schema: JSON text, a dict, a pydantic
-    model or a type. heal: where the prompt's text ends inside what could be one token ("http:"),
-    its last tokens are decided anew together with the text. With `choices` it is a `select`, and
-    what only concerns generation is not looked at. A parameter that the backend cannot honour
-    is an error when it runs.
+    Parameters that are None take the run's default. Stop strings end the text and are not part of
+    it, unless `keep_stop`. n: above 1, `s[name]` is a list, and its first text is appended. dtype:
+    int, float, str or bool, or any type for JSON of it. json_schema: JSON text, a dict, a pydantic
+    model or a type. heal: if the prompt's text ends inside a possible token ("http:"), its last
+    tokens are generated anew together with the text. With `choices` it is a `select`, and
+    parameters that only concern generation are ignored. A parameter that the backend cannot
+    honour is an error when the program runs.
     """
     given: dict[str, Any] = dict(locals())
     params = {key: value for key, value in given.items() if value is not None}
@@ -199,7 +199,7 @@ def gen_string(
     top_logprobs_num: int | None = None,
     return_text_in_logprobs: bool | None = None,
 ) -> Expr:
-    """`gen` of a text in double quotes; `s[name]` is with them."""
+    """`gen` of a text in double quotes; `s[name]` includes the quotes."""
     return gen(**locals(), dtype="str")
 
 
@@ -211,7 +211,7 @@ def select(
     *,
     seed: int | None = None,
 ) -> Expr:
-    """Appends the likeliest of `choices`; `s[name]` is the one taken.
+    """Appends the likeliest of `choices`; `s[name]` is the choice taken.
 
     choices_method: token_length_normalized (default), greedy_token_selection,
     unconditional_likelihood_normalized or "joint"; or a ChoicesSamplingMethod of your own.
@@ -242,10 +242,10 @@ def video(path: Any, num_frames: int) -> Expr:
 
 
 def separate_reasoning(expr: Appendable | None = None, model_type: str | None = None) -> Expr:
-    """Takes the reasoning out of what the generations of `expr` gave.
+    """Takes the reasoning out of the texts that `expr` generates.
 
     The stream and `s[name]` keep the answer, `s[name + "_reasoning_content"]` is the reasoning.
-    model_type: whose marks of reasoning, such as "deepseek-r1" or "qwen3".
+    model_type: the model family whose reasoning marks to use, such as "deepseek-r1" or "qwen3".
     """
     return SeparateReasoning(expr, model_type)
 
@@ -257,13 +257,13 @@ def role(role: str, expr: Appendable | None = None) -> Expr:
 
 
 def given(expr: Any) -> Any:
-    """An optional part; of a value known only at run time, whether it is None is found out."""
+    """An optional part, or None; for an abstract value, whether it is None is decided."""
     found = getattr(type(expr), "or_none", None)
     return expr if found is None else found(expr)
 
 
 def system(expr: Appendable | None = None) -> Expr:
-    """A system message; without content an empty one, which replaces the template's own."""
+    """A system message; without content, an empty one, which replaces the template's default."""
     return role("system", expr)
 
 

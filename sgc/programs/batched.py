@@ -1,4 +1,4 @@
-"""What a function and a compiled program share: one run for each row of a batch."""
+"""Batches of functions and of compiled programs: one run for each row."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Batched(ABC):
     @property
     @abstractmethod
     def default_order(self) -> str:
-        """Of the rows, where a batch asks for none."""
+        """The order of rows if a batch names none."""
 
     @abstractmethod
     def _batch(
         self, rows: Any, how: BatchOptions, endpoint: Endpoint, options: Mapping[str, Any]
     ) -> Batch:
-        """The batch with its rows made. May trace and compile, so never on the loop."""
+        """Makes the batch and its rows. May trace and compile, so never call it on the loop."""
 
     def run_batch(
         self,
@@ -49,14 +49,14 @@ class Batched(ABC):
     ) -> Any:
         """Runs the program once for each row: a dict of arguments, or a tuple of them.
 
-        Returns their `RunState`s in order; a row that failed raises its cause when it is read.
-        generator_style: an iterator of rows as they can be had, in order, or with ordered=False as
-        they end. max_errors: more failed rows end the batch with BatchFailed. num_threads: for rows
-        that are interpreted; max_concurrency: rows under way at a time. order="plan": compiled rows
-        that begin alike start one after another, unless a tool has effects; "given" leaves them;
-        None is "plan", but of a program compiled at -O0. reorder_fields: also moves the fields of
-        prompts that are tables, which changes the prompts (docs/batches.md).
-        Other options are those of `run`. Row i draws as a run with the row key i.
+        Returns their `RunState`s in order; a row that failed raises its error when it is read.
+        generator_style: returns an iterator of rows, in order; with ordered=False as they end.
+        max_errors: more failed rows end the batch with BatchFailed. num_threads: for interpreted
+        rows; max_concurrency: rows under way at a time. order="plan": compiled rows that begin
+        alike start one after another, unless a tool has effects; "given" keeps the given order;
+        None is "given" for a program compiled at -O0, else "plan". reorder_fields: also reorders
+        the fields of prompts that are tables, which changes the prompts (docs/batches.md). Other
+        options are those of `run`. Row i samples as a run with the row key i.
         """
         refuse_own_thread(shared.loop)
         how = BatchOptions(
@@ -82,7 +82,7 @@ class Batched(ABC):
         reorder_fields: bool = False,
         **options: Any,
     ) -> AsyncIterator[RunState]:
-        """The same as an asynchronous iterator; leaving it stops the rows under way."""
+        """The same as an asynchronous iterator; closing it stops the rows under way."""
         how = BatchOptions(
             num_threads, max_concurrency, max_errors, progress_bar,
             order or self.default_order, reorder_fields,
@@ -91,7 +91,7 @@ class Batched(ABC):
         def made() -> Batch:
             return self._batch(batch_kwargs, how, resolve_backend(backend), options)
 
-        # Making the rows may start an engine, trace and compile: nothing for a loop.
+        # Making the rows may start an engine, trace and compile, which would block the loop.
         async with aclosing(arun_each(await asyncio.to_thread(made), ordered)) as states:
             async for state in states:
                 yield state

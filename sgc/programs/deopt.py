@@ -1,6 +1,6 @@
-"""Runs of which not every path was compiled: the interpreter goes on where the compiled part ends.
+"""Runs of partly compiled programs: the interpreter continues where the compiled part ends.
 
-It begins anew and is fed by the run's log, so nothing is asked twice and no effect repeats.
+It starts the program anew and reads the run's log, so no request and no effect is repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sgc.runtime.executor.run.record import RunResult
 
 
 def may_deopt(graph: Graph) -> bool:
-    """Whether some path through a program was left to the interpreter."""
+    """Whether some path of a program was left to the interpreter."""
     return bool(deopts(graph.all_nodes()))
 
 
@@ -34,9 +34,9 @@ def run_with_deopt(
     options: RunOptions,
     interpret: Callable[[RunOptions], RunResult],
 ) -> RunResult:
-    """Runs a program compiled as far as it is; blocks, so never on the shared loop.
+    """Runs a partly compiled program; blocks, so never call it on the shared loop.
 
-    interpret: runs the whole program with the options given, which hold the log.
+    interpret: interprets the whole program with the given options, which hold the log.
     """
     with ExitStack() as stack:
         if options.log is None:

@@ -1,7 +1,7 @@
-"""Advice on a program: what is probably not meant as it is written, and what to do about it.
+"""Advice on a program: what is probably not what its author meant, and what to do about it.
 
-Every kind of advice is a function of the graph in `ADVISERS`; `sgc explain` prints what they
-find. Nothing here is an error: the program runs as it is.
+Every kind of advice is a function of the graph in `ADVISERS`; `sgc explain` prints their
+findings. None is an error: the program runs as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHOWN_CHARS = 30
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """loc: the user's line; what: that is found there; advice: what to do."""
+    """loc: the user's line; what: the problem found there; advice: what to do."""
 
     loc: Loc | None
     what: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 def findings(graph: Graph) -> tuple[Finding, ...]:
-    """All there is to point out; what a loop or a fork repeats is there once."""
+    """All findings; one that a loop or a fork repeats is listed once."""
     programs = (graph, *graph.called)
     found = (finding for adviser in ADVISERS for each in programs for finding in adviser(each))
     return tuple(dict.fromkeys(found))
@@ -52,8 +52,8 @@ _WORD_ADVICE = "if that is not a whole word or number, generate with heal=True"
 
 _URL = re.compile(r"(?:\b(?:https?|ftp|wss?):/?|://)\Z")
 _WORD = re.compile(r"[\w'’]+\Z")
-# What a prompt may well end with: its next token brings a space. After other words of a natural
-# language only the writer knows whether they are whole.
+# Words that a prompt may end with: its next token begins with a space. Of other words, only the
+# writer knows whether they are whole.
 _SMALL_WORDS = """
 a about above after again against all also although always am an and another answer any are as
 ask at be because been before being below between both but by called can could did do does done
@@ -71,16 +71,16 @@ _CONTRACTED = frozenset({"d", "ll", "m", "re", "s", "t", "ve"})  # after an apos
 
 
 def border_advice(graph: Graph) -> Iterator[Finding]:
-    """Generations whose prompt ends where a model would not end a token.
+    """Generations whose prompt probably ends inside a token.
 
-    A model has learned texts cut into their usual tokens, so a prompt that stops inside one asks
-    for something it has rarely seen. Pointed out is a prompt that ends with
-    - a space or a tab: a token of the text after it would have begun with it;
+    A model is trained on texts in their usual tokens, so it has rarely seen a prompt that ends
+    inside one. Advice is given for a prompt that ends with
+    - a space or a tab, with which the next text's first token would have begun;
     - the scheme of a URL, such as `http:`, or `://`;
-    - a word, a number or an underscore, if it may be the beginning of a longer one: not if it is
-      one of the usual small words, nor if it goes on from text that only a run has.
-    Not pointed out: other punctuation, line ends, scripts that put no spaces between words,
-    the beginning of a message, and a generation that is told `heal`, either way.
+    - a word, a number or an underscore that may be the beginning of a longer one: not one of the
+      usual small words, and none that continues text known only at run time.
+    No advice is given for other punctuation, line ends, scripts without spaces between words,
+    the beginning of a message, and generations with an explicit `heal`.
     """
     for border in borders(graph):
         risk = _risk(border.tail) if border.node.get("heal") == Lit(None) else None
@@ -101,7 +101,7 @@ def _risk(tail: Tail) -> Risk | None:
 
 
 def _is_word_open(tail: Tail) -> bool:
-    """Whether the text ends with what may be the beginning of a word or a number."""
+    """Whether the text may end inside a word or a number."""
     match = _WORD.search(tail.text)
     if match is None or (match.start() == 0 and tail.is_cut):
         return False
@@ -127,7 +127,7 @@ def _shown(tail: Tail) -> str:
 
 
 def left_advice(graph: Graph) -> Iterator[Finding]:
-    """Ways left to the interpreter: a run of a file without its source fails where one is taken."""
+    """Paths left to the interpreter: a run of the file without its source fails on them."""
     left = left_of(graph)
     if left is not None:
         loc = next((node.loc for node in deopts(graph.all_nodes())), None)
@@ -137,7 +137,7 @@ def left_advice(graph: Graph) -> Iterator[Finding]:
 
 
 def bound_advice(graph: Graph) -> Iterator[Finding]:
-    """Loops that only compiled runs leave after so many turns."""
+    """Loops with a bound on their turns that only compiled runs have."""
     for node in graph.nodes():
         bound = node.get("bound") if node.op == "jump" else None
         if isinstance(bound, Lit) and bound.value:

@@ -65,10 +65,10 @@ class Function(Definition, Batched):
         )
         self._jit = Jit(self) if jit else None
         self._has_specialized = False
-        self._refused: dict[str, str] = {}  # options that no compiled run has, and why
+        self._refused: dict[str, str] = {}  # options that prevent compiling, and why
 
     def bind(self, **kwargs: Any) -> Function:
-        """The program with some arguments given; a call may give them anew."""
+        """The program with some arguments bound; a call may override them."""
         unknown = [name for name in kwargs if name not in self.signature.names]
         if unknown and self.signature.options is None:
             raise ArgumentError(
@@ -91,8 +91,8 @@ class Function(Definition, Batched):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Inside another program, a stream of the same run; else a run, compiled if it can be.
 
-        A run goes on behind the call, which gives its `RunState` at once; it takes what `run`
-        takes. `f.explain()` tells what was compiled and what was not, and why.
+        A run continues in the background: the call returns its `RunState` at once. It takes what
+        `run` takes. `f.explain()` says which calls were compiled, which were not, and why.
         """
         session = current_session()
         if session is not None:
@@ -112,15 +112,15 @@ class Function(Definition, Batched):
         return RunState(in_thread(row.call, f"sgc-{self.name}"), row.how, cancel=row.cancel)
 
     def run(self, *args: Any, **kwargs: Any) -> ProgramState:
-        """Interprets the program: its Python runs here, generations run behind it.
+        """Interprets the program: its Python runs here, generations in the background.
 
-        Takes the program's arguments, and a run's options where the program has no
-        argument of that name: backend, seed, temperature, max_new_tokens, stop and the like,
-        and on_text, called by the loop's thread with what streams get: a node, a stream's path
-        and a text. Returns when the body has ended; reading a name or the text waits for it.
-        stream=True: the body runs on a thread of its own, and the state, given at once, can be
-        followed by `text_iter`. use_thread is SGLang's:
-        generations always run behind the body.
+        Takes the program's arguments, and a run's options unless the program has an argument of
+        that name: backend, seed, temperature, max_new_tokens, stop and the like, and on_text,
+        which the loop's thread calls with each text appended: a node, a stream's path and the
+        text. Returns when the body has ended; reading a name or the text waits for it.
+        stream=True: the body runs on a thread of its own, and the state is returned at once and
+        can be followed by `text_iter`. use_thread is SGLang's and changes nothing: generations
+        always run in the background.
         """
         if current_session() is not None:
             return self._run_inside(args, kwargs)
@@ -150,7 +150,7 @@ class Function(Definition, Batched):
         endpoint: Endpoint,
         on_text: OnText | None = None,
     ) -> RunResult:
-        """Interprets to the end and returns what a compiled run gives."""
+        """Interprets to the end and returns the result as a compiled run does."""
         given = self.bound((), arguments)
         self.signature.check_types(given)
         backend = endpoint.backend
@@ -181,9 +181,9 @@ class Function(Definition, Batched):
         row: str | None = None,
         sharing: Backend | None = None,
     ) -> Row:
-        """How one run is made: compiled where it can be. May trace, so never on the loop.
+        """Prepares one run, compiled if it can be. May trace, so never call it on the loop.
 
-        guards: what `Jit.guards` gave just now; row: its key in a batch; sharing: the backend of
+        guards: what `Jit.guards` just returned; row: its key in a batch; sharing: the backend of
         the batch's compiled rows.
         """
         backend = endpoint.backend
@@ -206,7 +206,7 @@ class Function(Definition, Batched):
         def interpret(chosen: RunOptions) -> RunResult:
             return run_eager(self, arguments, backend, chosen, shared.loop, on_text, canceller)
 
-        if program is not None and on_text is None:  # else texts would be shown twice
+        if program is not None and on_text is None:  # else on_text would get texts twice
             return Row(
                 call=lambda: run_with_deopt(program, shares, rest, given, interpret),
                 cancel=canceller.cancel,
@@ -218,7 +218,7 @@ class Function(Definition, Batched):
         )
 
     def _refusal(self, options: RunOptions) -> str:
-        """Why no run with these options is compiled; empty where one may be."""
+        """Why a run with these options is not compiled; empty if it may be."""
         if self._jit is None:
             return "it is not to be compiled (jit=False)"
         if options.n == 1:
@@ -255,7 +255,7 @@ class Function(Definition, Batched):
     # -- compiling ------------------------------------------------------------------------
 
     def _split(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Given:
-        """The program's own parameters come first; what is left may be options."""
+        """Splits a call's keywords: names of parameters are arguments, others may be options."""
         own = {name: value for name, value in kwargs.items() if name in self.signature.names}
         rest = {name: value for name, value in kwargs.items() if name not in own}
         how = {name: rest.pop(name) for name in list(rest) if name in HOW_DEFAULTS}
@@ -273,7 +273,7 @@ class Function(Definition, Batched):
         return Given(arguments, make_options(chosen), **how)
 
     def trace(self, *, backend: Any = None, **bind: Any) -> Graph:
-        """The traced program before any pass, with `bind` arguments fixed to values."""
+        """The traced program before any pass, with the arguments in `bind` fixed."""
         from sgc.tracing.tracer import trace
         from sgc.tracing.watch.ambient import ambient_allowed
 
@@ -284,10 +284,10 @@ class Function(Definition, Batched):
     def compile(
         self, *, backend: Any = None, check: bool = True, opt_level: int = 1, **bind: Any
     ) -> Program:
-        """The compiled program, with `bind` arguments fixed to values.
+        """The compiled program, with the arguments in `bind` fixed.
 
-        Raises TraceError at the line that cannot be traced. check: replay the trace
-        against the interpreter. backend: SGLang's; a program is compiled for any.
+        Raises TraceError at the line that cannot be traced. check: compare the trace with the
+        interpreter. backend: SGLang's, ignored; a program is compiled for any backend.
         """
         from sgc.programs.program import compile_function, fixed_in, fixed_note
 
@@ -304,7 +304,7 @@ class Function(Definition, Batched):
         return program
 
     def explain(self) -> str:
-        """What calls of it led to: for each signature whether it was compiled, or why not."""
+        """Says for each signature that was called whether it was compiled, or why not."""
         if self._jit is None:
             return f"{self.name} is always interpreted (jit=False)"
         lines = [
@@ -315,7 +315,7 @@ class Function(Definition, Batched):
         return "\n".join(lines)
 
     def cache(self, backend: Any = None) -> None:
-        """Has the backend compute and keep the constant text that every run begins with."""
+        """Makes the backend compute and cache the constant text that every run begins with."""
         from sgc.runtime.executor.constant_prefix import commit_constant_prefix
 
         endpoint = resolve_backend(backend)

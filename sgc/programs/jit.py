@@ -1,10 +1,10 @@
-"""Compiling a function when it is called: once a signature, and not where it cannot be.
+"""Compiles a function when it is called, once per signature, if it can be compiled.
 
-A signature is the type of each argument, and the value of each that must be known. Lists, dicts and
-other data are typed by their annotation, or by their parts where these are alike: so rows that
-hold different ones share a program. Where tracing needs a value, it is part of the signature. What
-the program's Python reads of its surroundings is guarded: when it has changed, the function is
-traced again. Where a trace stops, runs are interpreted, and `explain` says why.
+A signature is the type of each argument, and the value of each argument that tracing needs. Lists,
+dicts and other data are typed by their annotation, or else by their parts if these are alike, so
+rows with different data share a program. What the program's Python reads of its surroundings is
+guarded: when it has changed, the function is traced again. If a trace stops, runs are interpreted,
+and `explain` says why.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from sgc.lang.signature import Parameter
     from sgc.programs.program import Program
 
-MAX_PROGRAMS = 32  # compiled for one function; beyond, new signatures are interpreted
-# Compiled at once for their values; further values only when they are seen again: rows that each
-# have a list of their own would cost more to compile than to interpret.
+MAX_PROGRAMS = 32  # compiled for one function; further signatures are interpreted
+# Signatures with values that are compiled at once; later ones only when they are seen again: rows
+# that each have a list of their own would cost more to compile than to interpret.
 EAGER_VALUES = 4
 MAX_SEEN = 4096
-MAX_DATA = 4  # arguments of a function of which each is tried to be known alone
+MAX_DATA = 4  # data arguments of a function; with more, fixing only one of them is not tried
 MAX_STATIC_CHARS = 1_000_000  # of the static arguments of one signature
 
 Reads = tuple[tuple[str, ...], str]  # a fingerprint, and why it cannot be relied on
@@ -42,7 +42,7 @@ _SCALARS: Mapping[type, Type] = {str: types.TEXT, int: types.INT, float: types.F
 
 
 class Told(NamedTuple):
-    """What is known of an argument before it is given: its type, and of data its schema."""
+    """The type of an argument that stays a parameter, and for data its schema."""
 
     type: Type
     schema: str = ""
@@ -50,9 +50,10 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Specialized:
-    """What one signature led to: a program, or why there is none, or not of all. is_by_type: it has
-    data by its type, which is tried before its values. needs: the numbers that there would be a
-    program for the values of.
+    """The outcome for one signature: its program, or the reason why there is none or only a part.
+
+    is_by_type: data is taken by its type, which is tried before its values. needs: the numeric
+    arguments whose values tracing needs.
     """
 
     signature: str
@@ -71,15 +72,15 @@ class Jit:
         self._found: dict[tuple[object, ...], tuple[Reads, Specialized]] = {}
         self._reasons: dict[str, Specialized] = {}
         self._seen: set[int] = set()  # hashes of signatures seen once
-        self._by_value: dict[tuple[object, ...], frozenset[str]] = {}  # data whose values it takes
-        self._needed: dict[tuple[object, ...], frozenset[str]] = {}  # and numbers
+        self._by_value: dict[tuple[object, ...], frozenset[str]] = {}  # data taken by its value
+        self._needed: dict[tuple[object, ...], frozenset[str]] = {}  # numbers taken by their value
 
     def specialize(
         self, arguments: Mapping[str, Any], guards: Reads | None = None
     ) -> tuple[Specialized, dict[str, Any]]:
         """The program for these arguments, and those of them that it still takes.
 
-        guards: what `guards()` gave just now, where many calls are made at once.
+        guards: what `guards()` just returned, if many calls are made at once.
         """
         reads = guards or self.guards()
         types, data = self._types_of(arguments)
@@ -101,7 +102,7 @@ class Jit:
         data: dict[str, Told],
         reads: Reads,
     ) -> tuple[Specialized, dict[str, Any]]:
-        """The program for numbers and texts of these types, and data."""
+        """The program for arguments of these types and for this data."""
         key = tuple((types | data).items())
         if not data or reads[1] or key in self._by_value:
             by_value = self._by_value.get(key, frozenset(data))
@@ -116,8 +117,8 @@ class Jit:
         data: dict[str, Told],
         reads: Reads,
     ) -> tuple[Specialized, dict[str, Any]]:
-        """The program by the types of all data; where tracing needs a value, by the fewest values:
-        of one argument, else of all.
+        """The program for the types of all data; if tracing needs values, with as few as possible:
+        the value of one argument, else of all.
         """
         one = [frozenset({name}) for name in data] if 1 < len(data) <= MAX_DATA else []
         for by_value in (frozenset[str](), *one, frozenset(data)):
@@ -130,7 +131,7 @@ class Jit:
         return found, rest
 
     def _types_of(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Told], dict[str, Told]]:
-        """The types of arguments; those of data by themselves."""
+        """The types of scalar and media arguments, and those of data arguments."""
         signature = self._function.signature
         types: dict[str, Told] = {}
         data: dict[str, Told] = {}
@@ -162,7 +163,7 @@ class Jit:
         return found, {name: arguments[name] for name in known}
 
     def _is_new(self, key: tuple[object, ...]) -> bool:
-        """Whether to wait for these values to come again before they are compiled for."""
+        """Whether to compile for these values only when they come again."""
         n_found = sum(not _is_tried_first(each) for _, each in self._found.values())
         if n_found < EAGER_VALUES or hash(key) in self._seen:
             return False
@@ -171,7 +172,7 @@ class Jit:
         return True
 
     def _unguarded(self, found: Specialized) -> Specialized:
-        """Remembers, for `explain`, the reasons of signatures that are never looked up."""
+        """Records, for `explain`, why a signature that is never looked up is interpreted."""
         with self._lock:
             if len(self._reasons) < MAX_PROGRAMS:
                 self._reasons[found.reason] = found
@@ -210,14 +211,14 @@ class Jit:
                 self._function, static, types_of=types_of, schemas=schemas, is_strict=True
             )
         except SgcError as error:
-            # A fault of the program is found by the interpreter too, which tells where the run is.
+            # An error in the program is raised by the interpreter too, at its place in the run.
             needs = getattr(error, "needs", frozenset[str]())
             return Specialized(shown, None, str(error), is_by_type, needs)
         left = left_of(program.graph) if is_by_type else None
         return Specialized(shown, program, str(left or ""), is_by_type)
 
     def guards(self) -> Reads:
-        """What the program's Python is and reads, and why that cannot be relied on."""
+        """The fingerprint of the program's Python and its reads, and why it is not reliable."""
         from sgc.tracing.watch.reads import reads_of
 
         return reads_of(self._function)
@@ -235,7 +236,7 @@ class Jit:
 
 
 def _is_tried_first(found: Specialized) -> bool:
-    """Whether it led to programs for the values of some arguments."""
+    """Whether programs for the values of some arguments replace it."""
     return bool(found.needs or (found.is_by_type and found.reason))
 
 
@@ -244,14 +245,14 @@ def _without(types: Mapping[str, Told], names: frozenset[str]) -> dict[str, Told
 
 
 def _has_changed(found: Specialized) -> bool:
-    """Whether the environment or a file that the program was compiled with is another now."""
+    """Whether the environment or a file that the program was compiled with has changed."""
     from sgc.tracing.watch.ambient import changed
 
     return found.program is not None and bool(changed(found.program.graph.guards))
 
 
 def _type_of(parameter: Parameter, value: Any) -> Type | None:
-    """The type an argument is abstract of; None where its value must be known."""
+    """The type of a scalar or media argument; None for data, and if its value must be known."""
     if isinstance(value, (Media, bytes)) or callable(getattr(value, "save", None)):
         return types.MEDIA
     if parameter.is_static or parameter.schema or type(value) not in _SCALARS:
@@ -262,7 +263,7 @@ def _type_of(parameter: Parameter, value: Any) -> Type | None:
 
 
 def _told(parameter: Parameter, value: Any) -> Told | None:
-    """What data is by its annotation, else by itself; None where only its value says it."""
+    """The type of data by its annotation, else by its value; None if neither gives one."""
     if parameter.schema and parsed(parameter.schema):
         fits_it = misfit(value, parsed(parameter.schema)) is None
         return Told(parameter.type, parameter.schema) if fits_it else None
@@ -273,7 +274,7 @@ def _told(parameter: Parameter, value: Any) -> Told | None:
 
 
 def _digest(static: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The static arguments as one text; none, and why, where they cannot be guarded."""
+    """The static arguments as one text; None, and the reason, if they cannot be guarded."""
     from sgc.tracing.watch.guards import plain
 
     texts = []

@@ -1,4 +1,4 @@
-"""Compiled programs: a graph that can be saved, loaded, looked at and run without source."""
+"""Compiled programs: graphs that can be saved, loaded, inspected and run without source."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from sgc.tracing.watch.ambient import warn_changed
 
 @dataclass(frozen=True, slots=True)
 class Program(Batched):
-    """A verified graph. tools: those that the Python it was compiled from calls; level: at which
-    it was compiled, if it was not loaded."""
+    """A verified graph. tools: the tools that its source calls; level: the optimization level that
+    it was compiled at, if it was not loaded."""
 
     graph: Graph
     tools: tuple[ToolImpl, ...] = field(default=(), repr=False, compare=False)
@@ -79,7 +79,7 @@ class Program(Batched):
         endpoint: Endpoint,
         on_text: OnText | None = None,
     ) -> RunResult:
-        """Runs with arguments and options kept apart."""
+        """Runs the program once, with arguments and options given apart."""
         _refuse_many(options)
         return shared.run(self.start(self.sharing(endpoint.backend), arguments, options, on_text))
 
@@ -111,14 +111,14 @@ class Program(Batched):
         return make_batch(made, how, backend, chosen.max_tokens)
 
     def sharing(self, backend: Backend) -> Backend:
-        """The backend for one run or the rows of one batch: equal requests that draw nothing are
-        asked once, but at -O0.
+        """The backend for one run or the rows of one batch: makes equal requests that draw nothing
+        only once, except at -O0.
         """
         return SingleFlight(backend) if self.level and of_run(backend) is None else backend
 
     @property
     def default_order(self) -> str:
-        """Of a batch's rows: -O0 leaves it as it is."""
+        """The order of a batch's rows; -O0 keeps the given one."""
         return "plan" if self.level else "given"
 
     def row(
@@ -161,7 +161,7 @@ class Program(Batched):
         on_text: OnText | None = None,
         row: str | None = None,
     ) -> RunResult:
-        """One run, for the shared loop; on a provider that keeps prompts, with marks for it."""
+        """One run, for the shared loop; on a provider with a prompt cache, with cache marks."""
         graph = await with_marks(self.graph, self.level, backend, arguments)
         return await run_graph(graph, backend, arguments, options, on_text, row, self.tools)
 
@@ -189,7 +189,7 @@ class Program(Batched):
 
 
 def _refuse_many(options: RunOptions) -> None:
-    """What a generation draws several texts for is a list, which compiling types as one text."""
+    """Refuses n > 1: each generation would be a list, and compiling has typed it as one text."""
     if options.n > 1:
         raise UsageError(
             f"n={options.n} cannot be given to a compiled program: its generations draw one text",
@@ -201,8 +201,8 @@ def load(path: str | PathLike[str], *, allow_tools: Iterable[Any] = ()) -> Progr
     """Reads a `.sgir` file, which is data: nothing in it is executed.
 
     allow_tools: tools, functions and `module:name` (which is imported) that its runs may call.
-    Raises LoadError if it is missing, altered, truncated or of an unknown version. Warns where
-    the environment or a file is no longer what the program was compiled with (`allow_ambient`).
+    Raises LoadError if it is missing, altered, truncated or of an unknown version. Warns if the
+    environment or a file has changed since the program was compiled (`allow_ambient`).
     """
     tools = resolve_tools(allow_tools).by_name.values()
     graph = ir_file.load(path)
@@ -211,7 +211,7 @@ def load(path: str | PathLike[str], *, allow_tools: Iterable[Any] = ()) -> Progr
 
 
 def refuse_dead(name: str, graph: Graph) -> None:
-    """Raises TraceError where all that was compiled leads to the interpreter, and asks nothing."""
+    """Raises TraceError if every compiled path ends in the interpreter before any request."""
     left = left_of(graph)
     if left is not None and left.is_all:
         raise TraceError(
@@ -223,14 +223,14 @@ def refuse_dead(name: str, graph: Graph) -> None:
 
 
 def fixed_in(program: Program, function: Definition, bound: Collection[str]) -> list[str]:
-    """The arguments that it was traced with the values of, beside those that were bound."""
+    """The arguments that tracing fixed to their values, without those that were bound."""
     taken = {param.value.name for param in program.graph.params}
     return [p.name for p in function.signature.parameters
             if p.name not in taken and p.name not in bound and not p.is_static]  # fmt: skip
 
 
 def fixed_note(program: str, name: str, value: Any) -> str:
-    """What people are told of an argument that is fixed to its default."""
+    """The warning for an argument that is fixed to its default."""
     return (
         f"{name} of {program} is fixed to its default, {value!r}, for what it decides must be "
         f"known when compiling; --bind {name}=VALUE, or compile({name}=VALUE), takes another"
@@ -240,7 +240,7 @@ def fixed_note(program: str, name: str, value: Any) -> str:
 def _with_values(
     traced: Callable[[Mapping[str, Any]], Graph], bind: Mapping[str, Any], values: Mapping[str, Any]
 ) -> tuple[Graph, Mapping[str, Any]]:
-    """The graph, and the arguments that are bound in it, those of `values` that it needs too."""
+    """The graph, and its bound arguments: `bind`, and those of `values` that tracing needs."""
     while True:
         try:
             return traced(bind), bind
@@ -271,14 +271,13 @@ def compile_function(
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
 
-    values: of arguments that are fixed to them where tracing needs them: how often a stream is
-    forked, say.
-    types_of, schemas: what arguments are, where their values tell (see `trace`).
+    values: of arguments that are fixed to them if tracing needs them, such as a number of forks.
+    types_of, schemas: types of arguments known from their values (see `trace`).
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
-    kept: what of its streams the program gives, of `sgc.passes.facts.kept_results.KEEPS`.
-    is_full: a path through the program that would be left to the interpreter is an error.
-    allow_ambient: what it reads of its surroundings is baked in, and not refused.
-    allow_no_request: what is compiled may end in the interpreter before it asks for anything.
+    kept: which streams are results, one of `sgc.passes.facts.kept_results.KEEPS`.
+    is_full: a path that would be left to the interpreter is an error.
+    allow_ambient: reads of the surroundings are allowed, and their values compiled in.
+    allow_no_request: every compiled path may end in the interpreter before any request.
     """
     from sgc.tracing.checking.check import check_trace
     from sgc.tracing.checking.scripted_tools import failing

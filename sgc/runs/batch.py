@@ -1,10 +1,10 @@
-"""Many runs of one program: compiled rows on the event loop, interpreted ones on a pool.
+"""Many runs of one program: compiled rows on the event loop, interpreted rows on a thread pool.
 
-Rows are made before the batch starts, by its caller: making one may trace and compile, which the
-loop must never do. They start in the order of the batch's plan, where it has one, at most
-`max_concurrency` at a time and as many as fit the engine's pool (`planning/room.py`). One that
-fails is returned with its cause, and the others continue, until more than `max_errors` have failed.
-How rows are taken is in `runs/row_iterator.py`.
+The caller makes the rows before the batch starts: making one may trace and compile, which must
+not happen on the loop. Rows start in the order of the batch's plan, if it has one, at most
+`max_concurrency` at a time and only as many as fit the engine's pool (`planning/room.py`). A row
+that fails is returned with its error, and the others continue until more than `max_errors` have
+failed. `runs/row_iterator.py` returns the rows to the caller.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from sgc.runs.run import RunState
 from sgc.runtime.executor.interface.backend import Backend
 from sgc.runtime.executor.run.record import RunResult
 
-MAX_CONCURRENCY = 1024  # rows under way, where no number is given
-MAX_THREADS = 96  # of interpreted rows, where no number is given
+MAX_CONCURRENCY = 1024  # the default number of rows under way
+MAX_THREADS = 96  # for interpreted rows, if no number is given
 
 ORDERS = ("plan", "given")
-# Rows that are taken in the given order are planned so many at a time: those that are over wait
-# for the ones before them.
+# Rows that are returned in the given order are reordered only within windows of this many, because
+# a finished row is held until the rows before it are finished.
 WINDOW = 4096
 
 
@@ -51,7 +51,7 @@ StartRow = Callable[[Any], Coroutine[Any, Any, RunResult]]
 
 
 class BatchFailed(SgcError):
-    """More rows failed than `max_errors` allows. states: the rows that are over, by index."""
+    """More rows failed than `max_errors` allows. states: the finished rows, by index."""
 
     def __init__(self, message: str, states: dict[int, RunState]) -> None:
         super().__init__(message, hint="give a larger max_errors, or None for no limit")
@@ -60,10 +60,10 @@ class BatchFailed(SgcError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run to make: `start` on the loop for a compiled one, `call` on a thread for others.
+    """One run to make: `start` on the loop if it is compiled, else `call` on a thread.
 
-    program: that `start` is given; another one may be put in its place; arguments: of its run.
-    cancel: stops a call that is under way.
+    program: passed to `start`; it may be replaced by a variant; arguments: of the run. cancel:
+    stops a call under way.
     """
 
     start: StartRow | None = None
@@ -84,9 +84,9 @@ class Row:
 class BatchOptions:
     """How a batch is run.
 
-    num_threads: of interpreted rows; max_errors: failed rows that are borne, None for any
-    number; progress: a bar on stderr. order: "plan" puts rows that begin alike side by side;
-    reorder_fields: so are the fields of prompts that are tables (`planning/fields.py`).
+    num_threads: for interpreted rows; max_errors: the number of failed rows to tolerate, None for
+    any; progress: a bar on stderr. order: "plan" puts rows that begin alike side by side;
+    reorder_fields: also reorders the fields of prompts that are tables (`planning/fields.py`).
     """
 
     num_threads: int | str = "auto"
@@ -115,9 +115,9 @@ class BatchOptions:
 
 @dataclass(slots=True)
 class Batch:
-    """The rows under way; lives on the shared loop.
+    """A batch's rows and their states; lives on the shared loop.
 
-    backend: whose pool the plan is held to; notes: what was planned, in words.
+    backend: its pool limits the rows under way; notes: reports on the plan.
     """
 
     rows: Sequence[Row]
@@ -133,7 +133,7 @@ class Batch:
         return len(self.rows)
 
     def order(self, in_windows: bool) -> Sequence[int]:
-        """Rows in the order they start in; in windows, none before one of an earlier window."""
+        """Rows in the order they start in; in windows, all rows of a window before the next's."""
         if self.plan is None:
             return range(self.n_rows)
         order = self.plan.order
@@ -144,7 +144,7 @@ class Batch:
         take: Callable[[int, RunState], Coroutine[Any, Any, None]],
         in_windows: bool = False,
     ) -> None:
-        """Runs every row; `take` gets each as it ends, and may hold up the next ones."""
+        """Runs every row; calls `take` as each ends, which may delay the start of further rows."""
         sizes = None if self.plan is None else self.plan.sizes
         room = Room(self.options.max_concurrency, sizes, await self._pool_tokens())
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -190,7 +190,7 @@ class Batch:
         try:
             return (await self.backend.capabilities()).pool_tokens
         except BackendError:
-            return None  # each row finds that, too, and tells it
+            return None  # each row meets the same error and reports it
 
     async def _row(self, index: int, pool: _Pool) -> RunState:
         row = self.rows[index]
@@ -207,7 +207,7 @@ class Batch:
                 raise
             outcome = error
         except BaseException as error:
-            # Whatever a row raises is that row's: a SystemExit would end the loop of all runs.
+            # Any error stays with its row: a SystemExit would end the loop of all runs.
             outcome = error
         return RunState(outcome, row.how)
 
@@ -225,21 +225,21 @@ class Batch:
 
 
 def _is_own_cancellation(error: BaseException) -> bool:
-    """Whether a row was cancelled by itself, and not its task by the batch."""
+    """Whether a row cancelled itself, rather than the batch cancelling its task."""
     task = asyncio.current_task()
     is_cancelled = isinstance(error, asyncio.CancelledError)
     return is_cancelled and task is not None and not task.cancelling()
 
 
 class _Pool:
-    """Threads for interpreted rows, made when there is one."""
+    """Threads for interpreted rows, made when the first one runs."""
 
     def __init__(self, n_threads: int) -> None:
         self._n_threads = n_threads
         self._pool: ThreadPoolExecutor | None = None
 
     async def run(self, call: Callable[[], RunResult]) -> RunResult | BaseException:
-        """Returns a call's result or error, which would end the loop if it were raised here."""
+        """Returns a call's result or its error, which could end the loop if it were raised."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="sgc-row")
         return await asyncio.get_running_loop().run_in_executor(self._pool, _outcome, call)
@@ -257,13 +257,12 @@ def _outcome(call: Callable[[], RunResult]) -> RunResult | BaseException:
 
 
 class _FewerCollections:
-    """While batches run, the collector of cyclic garbage looks for it less often.
+    """Makes Python's garbage collector run less often while batches run.
 
-    A batch keeps the results of its rows, and each full collection looks through all of it again:
-    with Python's thresholds that was half the time of 10,000 small rows. What is raised is how many
-    new objects lead to a collection, and with it how many lead to a full one: to more than rows
-    under way have, about a hundred each, or every wave of them is looked through as it comes. Rows
-    leave nearly no cycles behind.
+    A batch keeps the results of its rows, and each full collection scans all of them again: with
+    Python's thresholds that was half the time of 10,000 small rows. The number of new objects that
+    triggers a collection is raised above the number that rows under way hold, about a hundred each;
+    else every wave of rows would be scanned. Rows leave nearly no cycles behind.
     """
 
     ALLOCATIONS = 200_000
@@ -292,7 +291,7 @@ _fewer_collections = _FewerCollections()
 
 
 def checked_rows(rows: Any) -> Sequence[Any]:
-    """The rows of a batch; raises UsageError for what is none."""
+    """The rows of a batch as a sequence; raises UsageError for anything else."""
     if isinstance(rows, (str, bytes, dict)) or not hasattr(rows, "__iter__"):
         raise UsageError(f"a batch is a list of rows, found {type(rows).__name__}")
     return rows if isinstance(rows, Sequence) else list(rows)

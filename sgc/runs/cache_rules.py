@@ -1,9 +1,9 @@
-"""Where compiled programs meet a provider's cache: the rules of its model, and what runs are like.
+"""Places cache marks in compiled programs for a provider's cache, by its rules and expected runs.
 
-A run on a provider whose model has rules gets the program with the marks of a plan
-(`hints/place_caches.py`). How many runs begin alike is known for a batch before it starts. Runs
-that come one by one are counted: the second within the lifetime of entries is planned as one of
-several. Other backends get the program as it is; so do runs at -O0, and programs that have marks.
+A run on a provider whose model has cache rules gets the program with marks
+(`hints/place_caches.py`). For a batch, the number of runs that begin alike is known in advance.
+Single runs are counted: the second within the lifetime of a cache entry is planned as one of
+several. Other backends, runs at -O0 and programs that have marks get the program unchanged.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from sgc.runtime.executor.interface.backend import Backend
 
 MAX_PLANS = 64  # kept for one backend
-ROWS_SEEN = 4  # so many are planned for where a second run was seen, and nothing is known of more
+ROWS_SEEN = 4  # the least number of runs to plan for once a second one has come
 MOST_ROWS = 1024
 CHARS_A_TOKEN = 4
 _VARIES = object()
 
 
 def rules_of(facts: Facts) -> CacheRules | None:
-    """The cache of a model as a placement sees it; None where nothing is gained or known."""
+    """The cache rules of a model for placing marks; None if marks gain nothing or no rules are
+    known."""
     caching, prices = facts.caching, facts.prices
     is_asked = facts.cache == "plan" and facts.api != "completions"
     if caching is None or prices is None or not is_asked or prices.input <= 0:
@@ -71,7 +72,7 @@ def passes_for(uri: str, rows: int = 1) -> tuple[Pass, ...]:
 
 @dataclass(slots=True)
 class _Seen:
-    """Runs of one graph. announced: of them, those of a batch that have not started yet."""
+    """The runs of one graph. announced: runs of a batch that have not started yet."""
 
     graph: Graph
     n: int = 0
@@ -96,8 +97,9 @@ class _Seen:
             self.lengths[name] = max(self.lengths.get(name, 0), len(texts))
 
     def expected(self, is_free: bool) -> Expected:
-        """Sizes as powers of two, so that runs much alike share a plan. is_free: a mark costs
-        nothing, so that one may hope for more runs already at the first.
+        """The expected runs, with sizes as powers of two, so that similar runs share a plan.
+
+        is_free: a mark costs nothing, so even the first run is planned as one of several.
         """
         is_one = self.is_batch or (self.n == 1 and not is_free)
         rows = self.n if is_one else max(ROWS_SEEN, self.n)
@@ -110,7 +112,7 @@ class _Seen:
 
 
 class Plans:
-    """The runs on one backend, and the programs with marks that they had."""
+    """The runs on one backend, and their programs with marks."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -119,7 +121,7 @@ class Plans:
         self._made: dict[Hashable, tuple[Graph, Graph]] = {}
 
     def announce(self, graph: Graph, rows: list[Mapping[str, Any]]) -> None:
-        """So many runs are about to start."""
+        """Records the runs of a batch that is about to start."""
         with self._lock:
             seen = self._seen[id(graph)] = _Seen(graph, is_batch=True, announced=len(rows))
             for arguments in rows:
@@ -129,7 +131,7 @@ class Plans:
     def marked(
         self, graph: Graph, arguments: Mapping[str, Any], rules: CacheRules, ttl_s: float
     ) -> Graph:
-        """The program for a run that starts now."""
+        """The program with marks for a run that starts now."""
         with self._lock:
             seen = self._seen.get(id(graph))
             is_old = seen is not None and not seen.announced and self._now() - seen.last_s > ttl_s
@@ -147,7 +149,7 @@ class Plans:
         key = (id(graph), rules, repr(expected))
         found = self._made.get(key)
         if found is None:
-            # The graph is kept with its plan, so that its id stays its own.
+            # The graph is kept with its plan, so that its id is not reused.
             found = self._made[key] = (graph, run_pass(for_rules(rules, expected), graph))
         return found[1]
 
@@ -169,11 +171,11 @@ def plans_of(backend: object) -> Plans:
 async def with_marks(
     graph: Graph, level: int, backend: Backend, arguments: Mapping[str, Any]
 ) -> Graph:
-    """The program for a run on a backend. level: at which it was compiled."""
+    """The program for a run on a backend. level: the one it was compiled at."""
     provider = provider_of(backend)
     if level < 1 or provider is None or has_marks(graph):
         return graph
-    await backend.capabilities()  # by then it is known which model it is
+    await backend.capabilities()  # finds out which model it is
     facts: Facts | None = provider.facts
     rules = None if facts is None else rules_of(facts)
     if facts is None or rules is None:
@@ -186,7 +188,7 @@ async def with_marks(
 
 
 def announce_rows(backend: Backend, rows: list[tuple[Graph, Mapping[str, Any]]]) -> None:
-    """Rows of a batch that is about to run; programs may be several."""
+    """Records the rows of a batch that is about to run, perhaps of several programs."""
     provider = provider_of(backend)
     if provider is None:
         return
@@ -198,7 +200,7 @@ def announce_rows(backend: Backend, rows: list[tuple[Graph, Mapping[str, Any]]])
 
 
 def provider_of(backend: Any) -> Any:
-    """The backend with facts of a model, under what is around it; None for that of an engine."""
+    """The provider's backend, without its wrappers; None for other backends."""
     while isinstance(backend, Wrapping):
         backend = backend.inner
     return backend if hasattr(backend, "facts") else None
@@ -209,7 +211,7 @@ def has_marks(graph: Graph) -> bool:
 
 
 def _held(value: Any) -> object:
-    """What equal arguments share, without keeping them."""
+    """A key that is the same for equal arguments, without keeping them."""
     if isinstance(value, (str, int, float, bool)):
         return type(value), hash(value)
     return getattr(value, "digest", None) or repr(value)[:4096]

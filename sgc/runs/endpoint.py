@@ -1,4 +1,4 @@
-"""What programs are run on: a backend, for synchronous and asynchronous callers alike."""
+"""Endpoints: backends for programs, for synchronous and asynchronous callers alike."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sgc.runtime.executor.run.loop import shared
 class Endpoint:
     """A backend to run programs on, for synchronous and asynchronous callers alike.
 
-    It is of the process that made it: a forked child has none of its connections and threads.
-    compiles: programs may be compiled for it.
+    It belongs to the process that made it: a forked child has none of its connections and threads.
+    compiles: whether programs may be compiled for it.
     """
 
     compiles = True
@@ -27,7 +27,7 @@ class Endpoint:
 
     @property
     def backend(self) -> Backend:
-        """What programs run on. Raises UsageError in a process forked since it was made."""
+        """The backend. Raises UsageError in a process forked since it was made."""
         if not self.is_own:
             raise UsageError(
                 "an endpoint is used that was made before a fork, in the parent process",
@@ -45,7 +45,7 @@ class Endpoint:
         return self._pid == os.getpid()
 
     def as_asked(self) -> Endpoint:
-        """Returns the endpoint that programs run on where this one is given."""
+        """Returns the endpoint that programs run on if this one is given."""
         return self
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
@@ -53,7 +53,7 @@ class Endpoint:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Itself; SGLang's `Runtime` has its connection under this name."""
+        """The endpoint itself; SGLang's `Runtime` has its connection under this name."""
         return self
 
     @property
@@ -70,7 +70,7 @@ class Endpoint:
 
     @property
     def chat_template(self) -> Any:
-        """What the chat template puts around each role's content; may be set to another."""
+        """The texts that the chat template puts around each role's content; it can be set."""
         return self._capabilities().chat
 
     @chat_template.setter
@@ -99,7 +99,7 @@ class Endpoint:
         return int(shared.run(self.backend.flush_cache()))  # type: ignore[attr-defined]
 
     def shutdown(self) -> None:
-        """Closes the connection; in a forked child, whose it is not, does nothing."""
+        """Closes the connection; does nothing in a forked child, which does not own it."""
         if self.is_own:
             shared.run(self.backend.close())
 
@@ -125,7 +125,7 @@ class ChatOverride(Wrapping):
 
 
 def require(modules: tuple[str, ...], what: str, extra: str) -> None:
-    """Says which extra to install, before an import deep inside fails."""
+    """Raises SgcError naming the extra to install, before an import deep inside fails."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         raise SgcError(

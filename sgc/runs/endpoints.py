@@ -1,6 +1,6 @@
 """Where programs run: endpoints made from URIs, an embedded engine, and the default one.
 
-Nothing of gRPC or an engine is imported before an endpoint is first used.
+gRPC and engines are not imported before an endpoint is first used.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class RemoteEngine(Endpoint):
 class RuntimeEndpoint(Endpoint):
     """A running server by its URL: SGLang's own at `http://…`, or an engine of ours.
 
-    Asks at once what model it serves, and raises EngineUnavailable if nobody answers.
-    chat_template_name: of the table of named templates, instead of the one that the model's
-    name leads to. verify: a file of certificates to trust, for https.
+    Asks at once which model it serves, and raises EngineUnavailable if nobody answers.
+    chat_template_name: a template from the table of named ones, instead of the one chosen by the
+    model's name. verify: a file of certificates to trust, for https.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RuntimeEndpoint(Endpoint):
         except BaseException:
             self.shutdown()
             raise
-        # Scripts leave it open, and may drop it while runs still ask its connections.
+        # Scripts do not close it, and may drop it while runs still use its connections.
         atexit.register(self.shutdown)
 
     @property
@@ -76,10 +76,10 @@ class RuntimeEndpoint(Endpoint):
 
 
 def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
-    """An endpoint by its address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
+    """Connects to an address: `grpc://…`, `grpcs://…`, `unix:…` or `sglang+http://…`.
 
     `openai:MODEL`, `anthropic:MODEL` and `openai+http://HOST:PORT/v1#MODEL` are model providers;
-    limits, such as max_cost, are theirs (docs/providers.md).
+    only they take limits, such as max_cost (docs/providers.md).
     """
     if uri.startswith(PROVIDER_SCHEMES):
         return connect_provider(uri, token, **limits)
@@ -100,8 +100,8 @@ def connect(uri: str, token: str | None = None, **limits: Any) -> Endpoint:
 class Runtime(Endpoint):
     """An engine of our own: a child process on a private socket, stopped with this one.
 
-    model_path: a Hugging Face folder or id, "fake", or None for the default model; settings
-    are those of `sgc serve`, with underscores. Blocks until the model is loaded.
+    model_path: a Hugging Face folder or id, "fake", or None for the default model; settings:
+    the options of `sgc serve`, with underscores. Blocks until the model is loaded.
     """
 
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
@@ -121,7 +121,7 @@ class Runtime(Endpoint):
         return self._engine.is_running
 
     def shutdown(self) -> None:
-        """Closes the connection and ends the engine's processes; not in a forked child."""
+        """Closes the connection and ends the engine's processes; does nothing in a forked child."""
         if not self.is_own:
             return
         try:
@@ -139,7 +139,7 @@ def require_engine() -> None:
 
 
 def _import_client() -> None:
-    """What `_connect` needs; an engine takes longer to start than this."""
+    """Imports what `_connect` needs, while the engine starts."""
     import sgc.runtime.executor.backends.engine.backend  # noqa: F401
 
 
@@ -184,7 +184,7 @@ _default: Endpoint | None = None
 
 
 def _forget_default() -> None:
-    """In a forked child: connections and engines are the parent's."""
+    """Drops the default in a forked child: connections and engines are the parent's."""
     global _lock, _default
     _lock, _default = threading.Lock(), None
 
@@ -193,24 +193,24 @@ os.register_at_fork(after_in_child=_forget_default)
 
 
 def set_default_backend(endpoint: Any) -> None:
-    """The endpoint of runs that name none; None goes back to an embedded engine."""
+    """Sets the endpoint of runs that name none; None restores the embedded engine."""
     global _default
     with _lock:
         _default = None if endpoint is None else as_endpoint(endpoint)
 
 
 def get_default_backend() -> Endpoint | None:
-    """The endpoint that was set as the default one; None if none was, or is running yet."""
+    """The default endpoint; None if none was set and no embedded engine was started."""
     return _default
 
 
 def flush_cache(backend: Any = None) -> int:
-    """Drops cached prefixes that nothing uses, at the given or the default endpoint."""
+    """Drops unused cached prefixes at the given or the default endpoint."""
     return resolve_backend(backend).flush_cache()
 
 
 def get_server_info(backend: Any = None) -> dict[str, Any]:
-    """What the server at the given or the default endpoint says of itself."""
+    """The description that the server at the given or the default endpoint gives of itself."""
     return resolve_backend(backend).get_server_info()
 
 
@@ -219,17 +219,18 @@ _adapters: list[_Adapter] = []
 
 
 def take_also(adapt: _Adapter) -> _Adapter:
-    """Lets `as_endpoint` take what another package has endpoints for; `adapt` returns None for
-    any other object.
+    """Registers an adapter for `as_endpoint`, which makes endpoints of other packages' objects.
+
+    adapt: returns None for objects that it does not know.
     """
     _adapters.append(adapt)
     return adapt
 
 
 def as_endpoint(given: Any) -> Endpoint:
-    """An endpoint; of a wrapper its `.endpoint`, and a backend written for SGLang is wrapped.
+    """The endpoint that an object stands for: itself, its `.endpoint`, or what an adapter makes.
 
-    Raises UsageError for what is none of these.
+    Raises UsageError for anything else.
     """
     for _ in range(MAX_WRAPPERS):
         if isinstance(given, Endpoint) or not hasattr(given, "endpoint"):
@@ -249,7 +250,7 @@ def as_endpoint(given: Any) -> Endpoint:
 
 
 def resolve_backend(endpoint: Any) -> Endpoint:
-    """The given endpoint, else the default one, else an embedded engine made now and kept."""
+    """The given endpoint, else the default one, else a new embedded engine, which is kept."""
     global _default
     session = current_session()
     if session is not None:
@@ -258,7 +259,7 @@ def resolve_backend(endpoint: Any) -> Endpoint:
         return as_endpoint(endpoint)
     with _lock:
         if isinstance(_default, Runtime) and not _default.is_running:
-            _default = None  # it was shut down or died: begin anew
+            _default = None  # it was shut down or died: start another
         if _default is None:
             _default = Runtime()
             atexit.register(_default.shutdown)

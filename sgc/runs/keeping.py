@@ -1,4 +1,4 @@
-"""Endpoints that keep replies, on disk for runs to come or in a recording."""
+"""Endpoints that keep replies, in a cache on disk or in a recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sgc.runtime.executor.keep.result_cache import ResultCache
 
 
 class KeepingEndpoint(Endpoint):
-    """An endpoint before another one; `shutdown` is that of both."""
+    """An endpoint around another one; `shutdown` shuts both down."""
 
     def __init__(self, backend: ResultCache | Recorder, inner: Endpoint) -> None:
         super().__init__(backend)
@@ -26,10 +26,10 @@ class KeepingEndpoint(Endpoint):
 def cached(
     endpoint: Endpoint, folder: str | os.PathLike[str], max_bytes: int = 1024**3
 ) -> Endpoint:
-    """The endpoint, but for deterministic requests whose replies are kept in a folder: greedy
-    generations, those with a seed that was given, and choices. Other replies are never kept.
+    """The endpoint with a cache in a folder, only for replies to deterministic requests: greedy
+    generations, generations with a given seed, and choices.
 
-    Several processes may use one folder. Raises CacheError where it cannot be used.
+    Several processes may use one folder. Raises CacheError if it cannot be used.
     """
     from sgc.runtime.executor.keep.result_store import ResultStore  # SQLite
 
@@ -37,13 +37,13 @@ def cached(
 
 
 def record(endpoint: Endpoint, path: str | os.PathLike[str]) -> Endpoint:
-    """The endpoint, whose replies are written to a new file as they come, for `replay`."""
+    """The endpoint with its replies written to a new file as they come, for `replay`."""
     return KeepingEndpoint(Recorder(endpoint.backend, Recorder.begin(path)), endpoint)
 
 
 def replay(path: str | os.PathLike[str]) -> Endpoint:
-    """The replies of a recording in place of a model: no engine, no key, no network.
+    """An endpoint that answers from a recording: no engine, no key, no network.
 
-    What it does not have raises NotRecorded. Give runs the seed that the recorded ones had.
+    Requests that are not recorded raise NotRecorded. Run with the seed of the recorded runs.
     """
     return Endpoint(Replayer(path))

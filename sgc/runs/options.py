@@ -17,7 +17,7 @@ OPTION_NAMES = (
     frozenset(field.name for field in fields(RunOptions)) | {"max_new_tokens"}
 ) - {"is_seed_drawn"}  # fmt: skip
 
-# What else a run takes, by name, and what it is when it is not given.
+# The other keywords of a run, with their defaults.
 HOW_DEFAULTS: dict[str, Any] = {
     "backend": None, "on_text": None, "stream": False, "use_thread": True,
 }  # fmt: skip
@@ -48,9 +48,9 @@ def known_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def make_options(given: Mapping[str, Any]) -> RunOptions:
     """Run options from keywords; SGLang's `max_new_tokens` is our `max_tokens`.
 
-    allow_tools: a list of tools, functions and `module:name`. log: one that is continued
-    has the options it was written with. Without a seed one is drawn; the result has it. Raises
-    UsageError for values that an option cannot have.
+    allow_tools: a list of tools, functions and `module:name`. log: a log that is continued
+    supplies the options it was written with. Without a seed, one is drawn and stored in the
+    result. Raises UsageError for values that an option cannot have.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     if "max_new_tokens" in chosen:

@@ -1,4 +1,4 @@
-"""Makes batches of rows, with a plan where there can be one."""
+"""Makes batches of rows, with a plan if there can be one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTHING = Known((), 0, 0)
 def make_batch(
     rows: Sequence[Row], options: BatchOptions, backend: Backend, max_tokens: int
 ) -> Batch:
-    """A batch of rows in the order that its options ask for. max_tokens: the run's default."""
+    """A batch of rows in the order that the options ask for. max_tokens: the run's default."""
     notes: list[str] = []
     if options.reorder_fields:
         rows, notes = with_fields_reordered(rows)
@@ -41,7 +41,7 @@ def make_batch(
 
 
 def with_fields_reordered(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """Rows with the fields of their tables moved, and what was gained; warns where none can be."""
+    """Rows with the fields of their tables reordered, and reports; warns if none can be moved."""
     found, notes = list(rows), list[str]()
     by_program: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
@@ -73,7 +73,7 @@ def _warn(message: str) -> None:
 
 
 def plan_batch(rows: Sequence[Row], max_tokens: int) -> BatchPlan:
-    """The plan of compiled rows, perhaps of several programs; of others nothing is known."""
+    """The plan of the rows; the prompts of rows that are not compiled are unknown."""
     readers: dict[int, Reader] = {}
     known = []
     for row in rows:
@@ -89,5 +89,5 @@ def plan_batch(rows: Sequence[Row], max_tokens: int) -> BatchPlan:
 
 
 def has_effects(graph: Graph) -> bool:
-    """Whether it calls a tool whose calls change something, which keeps the order of rows."""
+    """Whether a program calls a tool that has effects, so that its rows keep their order."""
     return any(n.get("effect") == Lit("effect") for n in graph.all_nodes() if Flag.HOST in n.flags)

@@ -1,4 +1,4 @@
-"""Endpoints of model providers: OpenAI, Anthropic, and servers that speak OpenAI's API.
+"""Endpoints of model providers: OpenAI, Anthropic, and servers with OpenAI's API.
 
 No SDK is imported before an endpoint is made.
 """
@@ -24,13 +24,13 @@ from sgc.runtime.executor.run.loop import shared
 
 
 class ProviderEndpoint(Endpoint):
-    """A provider's model. What is wrong with it is raised at once, a missing key too.
+    """A provider's model. Errors in the settings, such as a missing key, are raised at once.
 
-    settings: `max_concurrency`, `rpm`, `tpm`, `request_timeout_s` (of one try), `max_cost` (US
-    dollars of all that is asked through this endpoint), and what goes to the provider's SDK:
-    `default_headers`, `default_query`, `http_client`, `timeout` and, with OpenAI's, `organization`
-    and `project` to its client, `extra_headers`, `extra_query` and `extra_body` to each request.
-    prices: a file that replaces the table's.
+    settings: `max_concurrency`, `rpm`, `tpm`, `request_timeout_s` (of one attempt), `max_cost` (US
+    dollars for all requests of this endpoint), and settings of the provider's SDK:
+    `default_headers`, `default_query`, `http_client`, `timeout` and, for OpenAI's, `organization`
+    and `project` for its client; `extra_headers`, `extra_query` and `extra_body` for each request.
+    prices: a file that replaces the table of prices.
     """
 
     def __init__(self, target: Target, prices: str | Path | None = None, **settings: Any) -> None:
@@ -47,9 +47,9 @@ async def open_provider(
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
 ) -> Backend:
-    """A provider's backend, to be made on the loop that it will live on.
+    """Opens a provider's backend; to be called on the loop that it will live on.
 
-    Raises SgcError where the provider's SDK is not installed.
+    Raises SgcError if the provider's SDK is not installed.
     """
     package = "anthropic" if target.provider == "anthropic" else "openai"
     require((package, "regex", "jsonschema"), f"asking {target.provider}", package)
@@ -57,7 +57,7 @@ async def open_provider(
 
 
 class _OfProvider(ProviderEndpoint):
-    """A model of a provider by name."""
+    """A provider's model by name."""
 
     _provider: ClassVar[str]
 
@@ -76,9 +76,9 @@ class _OfProvider(ProviderEndpoint):
 
 
 class OpenAI(_OfProvider):
-    """A model of OpenAI's, or, with base_url, of a server that stands in for it.
+    """A model of OpenAI, or, with base_url, of a server that stands in for OpenAI.
 
-    Where no key is given it is OPENAI_API_KEY's, for OpenAI and OPENAI_BASE_URL alone; another
+    The default key is that of OPENAI_API_KEY, but only for OpenAI and OPENAI_BASE_URL; another
     base_url gets SGC_TOKEN's. options: `api`, `select`, `prefill`, `effort`, `like`, `stream`,
     `cache`, `cache_ttl` (docs/providers.md). For vLLM, SGLang, Ollama or llama.cpp use
     `sgc.connect("openai+http://HOST:PORT/v1#MODEL")`, which finds out what the server can do.
@@ -88,7 +88,7 @@ class OpenAI(_OfProvider):
 
 
 class Anthropic(_OfProvider):
-    """A model of Anthropic's; the key as with `OpenAI`, of ANTHROPIC_API_KEY."""
+    """A model of Anthropic; the default key is that of ANTHROPIC_API_KEY, as with `OpenAI`."""
 
     _provider = "anthropic"
 
@@ -96,5 +96,5 @@ class Anthropic(_OfProvider):
 def connect_provider(
     uri: str, token: str | None = None, prices: str | Path | None = None, **settings: Any
 ) -> ProviderEndpoint:
-    """An endpoint by its address; see `parse_target`."""
+    """Connects to a provider's address; see `parse_target`."""
     return ProviderEndpoint(parse_target(uri, token), prices, **settings)

@@ -1,7 +1,7 @@
-"""Taking the rows of a batch: all of them, or one by one as they end.
+"""Returns the rows of a batch to its caller: all of them, or one by one as they end.
 
-The batch is a task on the shared loop. Whoever takes its rows ends it by closing the feed, which
-cancels that task and waits for it: an interrupt or a cancellation leaves nothing behind.
+The batch is a task on the shared loop. The caller ends it by closing the feed, which cancels the
+task and waits for it: an interrupt or a cancellation leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sgc.runtime.executor.run.loop import refuse_own_thread, shared
 
 T = TypeVar("T")
 
-_open: set[Feed] = set()  # those under way, to be closed before Python ends
+_open: set[Feed] = set()  # feeds under way, to be closed before Python exits
 
 
 class Feed:
-    """A batch under way, and its rows that were not taken yet.
+    """A batch under way, and its finished rows that were not taken yet.
 
-    Made anywhere; its coroutines run on the shared loop. The batch starts with the first of
-    them. ordered: rows are given in order, else as they end.
+    It can be made on any thread; its coroutines run on the shared loop, and the first call of one
+    starts the batch. ordered: whether rows are returned in order; else as they end.
     """
 
     def __init__(self, batch: Batch, ordered: bool = True) -> None:
@@ -63,7 +63,7 @@ class Feed:
         return self._ended.pop(index)
 
     async def close(self) -> None:
-        """Ends the batch: rows under way are cancelled, and waited for."""
+        """Ends the batch: cancels rows under way, and waits for them."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
@@ -71,8 +71,8 @@ class Feed:
         self._bar.close()
 
     def _n_held(self) -> int:
-        """How many rows may wait to be taken: where they start in another order than they are
-        given in, one that is over may have to wait for most of its window."""
+        """How many finished rows may wait to be taken. If rows start in another order than they
+        are returned in, a finished row may have to wait for most of its window."""
         at_once = self._batch.options.max_concurrency
         is_moved = list(self._batch.order(in_windows=True)) != list(range(self._batch.n_rows))
         return max(at_once, WINDOW) if self._ordered and is_moved else at_once
@@ -90,7 +90,7 @@ class Feed:
         self._bar.update()
         self._ended[index] = state
         self._changed.set()
-        await self._window.acquire()  # rows that nobody has taken yet hold up new ones
+        await self._window.acquire()  # rows that were not taken yet delay new ones
 
 
 def run_all(batch: Batch) -> list[RunState]:
@@ -106,8 +106,8 @@ def run_all(batch: Batch) -> list[RunState]:
 def run_each(batch: Batch, ordered: bool) -> Iterator[RunState]:
     """Yields rows in order, or as they end.
 
-    At most `max_concurrency` rows wait to be taken while as many are under way; in order, where
-    their plan has moved some, at most WINDOW.
+    At most `max_concurrency` finished rows wait to be taken while as many are under way; if they
+    are returned in order and the plan has moved some, at most WINDOW.
     """
     refuse_own_thread(shared.loop)
     feed = Feed(batch, ordered)
@@ -133,20 +133,20 @@ def _on_shared_loop(work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
 
 
 def _close(feed: Feed) -> None:
-    """Closes a feed and waits for it, where that can be: an iterator may be dropped anywhere."""
+    """Closes a feed and waits for it, if possible: an iterator may be dropped on any thread."""
     if sys.is_finalizing() or feed.loop is not shared.loop:
-        return  # its loop has stopped, or is a forked child's parent's
+        return  # its loop has stopped, or belongs to the parent of a forked child
     closing = asyncio.run_coroutine_threadsafe(feed.close(), feed.loop)
     try:
         refuse_own_thread(feed.loop)
     except UsageError:
-        return  # dropped by the loop's own thread, which does it next
+        return  # dropped on the loop's own thread, which closes it next
     closing.result()
 
 
 @atexit.register
 def _close_all() -> None:
-    """Iterators that are left unfinished are held till the end, where their loop has stopped."""
+    """Closes unfinished iterators while their loop still runs; some are dropped only after that."""
     for feed in list(_open):
         _close(feed)
 

@@ -1,4 +1,4 @@
-"""Rows of a batch from a file: one JSON object of arguments a line."""
+"""Reads the rows of a batch from a file: one JSON object of arguments per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_ROW_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """key: the row's `custom_id`, else its index; arguments: of the program; line: from 1."""
+    """key: the row's `custom_id`, else its index; arguments: the program's; line: from 1."""
 
     key: str
     arguments: dict[str, Any]
@@ -23,9 +23,9 @@ class InputRow:
 
 
 def read_rows(path: str | Path) -> list[InputRow]:
-    """The rows of a file; empty lines are none.
+    """The rows of a file; empty lines are skipped.
 
-    Raises UsageError, naming the line, for what is no row, and for a key that comes twice.
+    Raises UsageError, naming the line, for a line that is not a row, and for a repeated key.
     """
     rows: list[InputRow] = []
     lines: dict[str, int] = {}

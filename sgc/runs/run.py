@@ -1,4 +1,4 @@
-"""Runs as a caller sees them: started, perhaps over, read like a stream's state.
+"""Runs as callers see them: started, perhaps over, and read like a stream's state.
 
 Calling a function and running a batch return them, whether the program was compiled or
 interpreted. Reading waits for the end, and raises the error that ended the run if one did.
@@ -23,7 +23,7 @@ class RunState:
     """One run of a program: its main stream, its variables, its result.
 
     how: "compiled", or "interpreted" and why. `await state` waits for the end and returns the
-    state; cancelling that stops the run. A run that was stopped reads as a ProgramError.
+    state; cancelling the wait stops the run. Reading a stopped run raises ProgramError.
     """
 
     __slots__ = ("_cancel", "_outcome", "_set", "how")
@@ -88,16 +88,16 @@ class RunState:
         return not isinstance(self._outcome, Future) or self._outcome.done()
 
     def sync(self) -> None:
-        """Waits for the end; raises what went wrong."""
+        """Waits for the end; raises the error that ended the run if one did."""
         self.result()
 
     def error(self) -> BaseException | None:
-        """What ended the run; None if nothing did."""
+        """Waits for the end; returns the error that ended the run, or None."""
         ended = self._ended()
         return ended if isinstance(ended, BaseException) else None
 
     def cancel(self) -> None:
-        """Stops the run, unless it is over; frees its requests in flight."""
+        """Stops the run, unless it is over, and cancels its requests."""
         if isinstance(self._outcome, Future):
             self._outcome.cancel()
             if self._cancel is not None:
@@ -137,11 +137,11 @@ class RunState:
         return {**self.main.variables, **self._set}
 
     def get_meta_info(self, name: str) -> Any:
-        """How a variable was generated; None where it was not."""
+        """How a variable was generated; None if it was not."""
         return self.result().get_meta_info(name)
 
     def text_iter(self, var_name: str | Sequence[str] | None = None) -> Iterator[Any]:
-        """All of a text at once; run with `stream=True` to see it as it comes."""
+        """All of a text at once; run with `stream=True` to get it as it is generated."""
         yield from self._at_once(var_name)
 
     async def text_async_iter(
@@ -149,7 +149,7 @@ class RunState:
     ) -> AsyncIterator[Any]:
         """The same for asynchronous callers; with meta data, pairs of text and meta info.
 
-        Meta info is that of a single variable, and `{}` where there is none.
+        Meta info is that of a single variable, and `{}` if there is none.
         """
         await self._result()
         meta = self.get_meta_info(var_name) if isinstance(var_name, str) else None
@@ -179,7 +179,7 @@ class RunState:
 
     @property
     def stream_executor(self) -> StreamExecutorView:
-        """What outside code reads of SGLang's executor of a stream."""
+        """SGLang's stream executor, as far as outside code reads it."""
         return StreamExecutorView(self)
 
     @property
@@ -190,7 +190,7 @@ class RunState:
     def __repr__(self) -> str:
         try:
             error = self.error()
-        except UsageError as refused:  # in a callback of a run, which cannot wait
+        except UsageError as refused:  # called in a run's callback, which cannot wait
             error = refused
         return f"ProgramState({self.text() if error is None else error})"
 
@@ -201,7 +201,7 @@ class RunState:
 
 
 def _outcome_of(work: Future[RunResult]) -> RunResult | BaseException:
-    """Returns a run's result or error; raises only an interrupt of the wait."""
+    """Returns a run's result or error; raises only if the wait is interrupted."""
     try:
         error = work.exception()
     except CancelledError:
@@ -216,7 +216,7 @@ def _cancelled() -> ProgramError:
 
 
 async def _done(work: Future[RunResult]) -> None:
-    """Waits until a run is over, however it ends; cancelling this leaves it alone."""
+    """Waits until a run is over, however it ends; cancelling the wait does not stop the run."""
     loop = asyncio.get_running_loop()
     is_over = asyncio.Event()
 

@@ -1,7 +1,7 @@
-"""Text as it comes: a log that a run writes, followed by any number of readers.
+"""Text as it is generated: a log that a run writes, followed by any number of readers.
 
-Readers may be threads or coroutines of any loop. The log holds what has been shown, once; a
-reader remembers only how far it is.
+Readers may be threads or coroutines of any loop. The log holds each piece of text once; a reader
+stores only its position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StreamedText(NamedTuple):
 
 
 class TextLog:
-    """What a run has shown. A piece without text ends the text of its variable."""
+    """The text that a run has shown. A piece without text ends its variable's text."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class TextLog:
         self.error: BaseException | None = None
 
     def add(self, node: Node, path: str, text: str) -> None:
-        """Takes a piece; called by the run, in order."""
+        """Appends a piece; called by the run, in order."""
         is_named = any(key == "name" for key, _ in node.fields)
         name = node.text("name") if is_named else ""
         with self._lock:
@@ -43,7 +43,7 @@ class TextLog:
             wake()
 
     def close(self, error: BaseException | None) -> None:
-        """Ends the log, once: no more will come."""
+        """Ends the log: no more text will come. Only the first call counts."""
         with self._lock:
             if self._is_closed:
                 return
@@ -67,7 +67,7 @@ class TextLog:
 
 
 class Reader:
-    """Reads part of a log: all text of one stream, or that of one or several names."""
+    """Reads part of a log: all text of one stream, or of one or several variables."""
 
     def __init__(self, log: TextLog, path: str, names: str | Sequence[str] | None) -> None:
         self.log = log
@@ -78,7 +78,7 @@ class Reader:
         self.n_found = 0
 
     def read(self) -> list[Any]:
-        """Returns what has come since the last time; `is_over` when it is the last."""
+        """Returns the new pieces since the last call; sets `is_over` if they are the last."""
         shown, is_closed = self.log.since(self._n)
         self._n += len(shown)
         found = []
@@ -107,7 +107,7 @@ class Reader:
 
 
 def follow(reader: Reader) -> Iterator[Any]:
-    """Yields what a reader wants as it comes; raises what ended the run, if an error did."""
+    """Yields a reader's pieces as they come; raises the error that ended the run if one did."""
     has_more = threading.Event()
     reader.log.subscribe(has_more.set)
     try:

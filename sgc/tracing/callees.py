@@ -1,7 +1,7 @@
 """The functions that a program maps, each traced by itself, and what is known of them.
 
-Which they are is found out as the program is traced: where one is met that is not traced yet, the
-trace ends, and begins anew when it is.
+They are found while the program is traced: when the trace reaches one that is not traced yet, it
+ends, the function is traced, and the trace starts anew.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sgc.tracing.watch.guards import plain
 
 
 class Unmet(BaseException):
-    """Ends a trace that has come to a function to map that is not traced yet; or, with a name, that
-    reads a variable of it that no path through it which was traced has set.
+    """Ends a trace that maps a function which is not traced yet; with a name, one that reads a
+    variable which none of the function's traced paths sets.
     """
 
     def __init__(self, wanted: Wanted, name: str = "") -> None:
@@ -32,9 +32,9 @@ class Unmet(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A function as it is mapped. types: of its arguments that are known when it runs, the item's
-    among them; bound: those known now; heal, max_turns: what it has from its caller; schemas: of
-    arguments that are checked when it runs.
+    """A function as it is mapped. types: of arguments known at run time, with the item's; bound:
+    arguments known now; heal, max_turns: inherited from its caller; schemas: of arguments that are
+    checked at run time.
     """
 
     function: Definition
@@ -47,13 +47,13 @@ class Wanted:
     @property
     def key(self) -> tuple[object, ...]:
         bound = tuple((name, plain(value)) for name, value in self.bound.items())
-        # Not of the function itself: `f.bind(…)` in a program makes a new one each time.
+        # Not the id of the `Function`: `f.bind(…)` in a program makes a new one each time.
         return id(self.function.python), tuple(self.types.items()), bound, self.heal, self.max_turns
 
 
 @dataclass(slots=True)
 class Gathers:
-    """What the runs of a trace say of the main stream's variables, and of what is returned."""
+    """The types that a trace's runs found of the main stream's variables and of return values."""
 
     names: dict[str, set[Type]] = field(default_factory=dict)
     returns: set[Type] = field(default_factory=set)
@@ -61,9 +61,9 @@ class Gathers:
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """A function that was traced to be mapped. number: among the called programs; can_fail: a call
-    may raise; is_cut: paths through it, which may set more names, were left to the interpreter;
-    media: parameters that are images.
+    """A function that was traced to be mapped. number: its index among the called programs;
+    can_fail: a call may raise; is_cut: some paths, which may set more names, were left to the
+    interpreter; media: parameters that are images.
     """
 
     wanted: Wanted
@@ -76,7 +76,7 @@ class Callee:
 
 
 class Callees:
-    """The called programs of one trace. trace: makes the graph of one, and says what it gathers."""
+    """The called programs of one trace. trace: traces one to its graph and what it gathers."""
 
     def __init__(self, root: Definition, trace: Callable[[Wanted], tuple[Graph, Gathers]]) -> None:
         self._trace = trace
@@ -85,14 +85,14 @@ class Callees:
         self.graphs: list[Graph] = []
 
     def find(self, wanted: Wanted) -> Callee | None:
-        """The function's, if it is traced; stops where it never will be."""
+        """The callee for a function, if it is traced; stops the trace if it cannot be."""
         found = self._found.get(wanted.key)
         if found is None:
             self._refuse_endless(wanted.function)
         return found
 
     def add(self, wanted: Wanted) -> None:
-        """Traces a function, and before it those that it maps itself."""
+        """Traces a function, and first those that it maps itself."""
         self._going_on.append(wanted.function)
         try:
             graph, gathers = self._trace(wanted)
@@ -110,7 +110,7 @@ class Callees:
         self.graphs.append(replace(graph, guards=(), called=()))
 
     def meet(self, unmet: Unmet) -> None:
-        """Does what a trace ended for, so that it can begin anew."""
+        """Supplies what a trace ended for, so that it can start anew."""
         if not unmet.name:
             self.add(unmet.wanted)
             return
@@ -119,7 +119,7 @@ class Callees:
         self._found[unmet.wanted.key] = replace(callee, names=names)
 
     def number(self, number: int) -> Callee:
-        """The called program of that number."""
+        """The called program with this number."""
         return next(each for each in self._found.values() if each.number == number)
 
     def _refuse_endless(self, function: Definition) -> None:
@@ -156,7 +156,7 @@ def joined_type(found: set[Type]) -> Type:
 
 
 def narrowed(graph: Graph) -> Graph:
-    """A program without the lists of its maps that nothing reads."""
+    """The program without the results of its maps that nothing reads."""
     called = tuple(map(narrowed, graph.called))
     read = {name for node in graph.nodes() for name in node.refs()}
     blocks = tuple(

@@ -1,4 +1,4 @@
-"""What of a trace becomes code that is data, and what values nothing but the program has."""
+"""The tracer's session: puts code that is data into the graph, and says what that may change."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from sgc.tracing.values.abstract_loops import Items
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
 ) | {"slice", "json_loads"}
-# The share of the budget's steps from which on what may become code is looked for, should they
-# all be spent.
+# After this share of the budget's steps, the trace notes pieces that can become code, in case the
+# budget is spent.
 LOOKED = 0.1
 
 
 class Coding(Merging):
     """A tracer's session that puts code into its graph.
 
-    sites: the pieces of the program that are code. handed: lists of its own that code was given;
-    copies: what code has given that may hold what others have. max_turns: of the program.
+    sites: the pieces of the program that are code. handed: the program's own lists that were passed
+    to code; copies: results of code that may share parts with other values. max_turns: of the
+    program.
     """
 
     sites: Sites
@@ -49,7 +50,7 @@ class Coding(Merging):
         return abstract(value, self)
 
     def piece_code(self, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:
-        """The code of a piece that is given these values. Raises NotData, CodeError."""
+        """The code of a piece for these input values. Raises NotData, CodeError."""
         if self.is_outside_changed():
             return made(self.originals, piece, values, names)
         return made_again(self.sites.written, self.originals, piece, values, names)
@@ -74,7 +75,7 @@ class Coding(Merging):
         (symbol,) = self.emit("evaluate", [("v", types.JSON)], code=Lit(code.code), args=operands)
         return Ref(symbol.name)
 
-    # -- who has a list, dict or object ---------------------------------------------------
+    # -- which lists, dicts and objects are not shared --------------------------------------
 
     def is_made(self, symbol: Symbol) -> bool:
         op, fields = self.made.get(symbol.name, ("", {}))
@@ -85,7 +86,7 @@ class Coding(Merging):
         return op in (WIDENED, "list", "tool") or is_one
 
     def is_given(self, symbol: Symbol) -> bool:
-        """Whether code may change it: nothing else has it, as far as is known before it runs."""
+        """Whether code may change a value: nothing else holds it, as far as tracing knows."""
         code = self._code_of(symbol)
         if code:
             return code not in self.copies
@@ -95,7 +96,7 @@ class Coding(Merging):
         return bool(self._code_of(symbol))
 
     def _code_of(self, symbol: Symbol) -> str:
-        """The value of code that a value is, or that it is taken out of."""
+        """The name of the code's result that a value is or is taken from; else empty."""
         op, fields = self.made.get(symbol.name, ("", {}))
         if op == "evaluate":
             return symbol.name
@@ -127,7 +128,7 @@ class Coding(Merging):
             self.sites.waiting[piece.key] = piece
 
     def look_for_pieces(self) -> None:
-        """Data that is decided on becomes code, if it can, should exploring take too long."""
+        """Notes a piece around the data that is decided on, in case exploring takes too long."""
         places = [*now_at(self.root)]
         key = tuple((frame.f_code, offset) for frame, offset in places)
         if key not in self.sites.seen:

@@ -1,8 +1,8 @@
-"""Maps while they are traced.
+"""Traces maps.
 
-A list that is known, in a program that decides nothing: the calls are traced in place, like direct
-ones; each waits for the end of the one `width` before it. Else the function is traced by itself,
-and a `map` node runs what came of that: calls that decide, traced in place, would be 2^n paths.
+If the list is known and the program has no decisions, the calls are traced in place, like direct
+ones; each waits for the end of the call `width` before it. Else the function is traced by itself,
+and a `map` node runs its graph: calls with decisions, traced in place, would be 2^n paths.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 
 
 class MapRecorder(Recorder):
-    """A tracer's session that knows the functions which its program maps."""
+    """A tracer's session for programs that map functions."""
 
     @abstractmethod
     def callee(
         self, function: Definition, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
     ) -> Callee:
-        """A function that is mapped, as it was traced; the trace ends where it was not yet."""
+        """The callee for a mapped function; ends the trace if the function is not traced yet."""
 
     @abstractmethod
     def refuse_handled(self, name: str) -> None:
-        """Stops where the program handles what a mapped call may raise."""
+        """Stops the trace if the program handles errors that a mapped call may raise."""
 
     @abstractmethod
     def note_unknown(self, number: int, name: str) -> None:
-        """Ends the trace where a path of a called program that is not traced may set a name."""
+        """Ends the trace if an untraced path of a called program may set a name."""
 
 
 def map_traced(session: MapRecorder, call: MapCall) -> MappedStates:
-    """What stands for the calls of a map."""
+    """Traces a map; returns the states of its calls."""
     is_known = not isinstance(call.items, AbstractList)
     if is_known and session.is_abstract(call.items):
         raise no_list(str(session.type_of(session.operand(call.items))), call.where)
@@ -88,7 +88,7 @@ def _in_place(session: MapRecorder, call: MapCall) -> KnownStates:
 
 
 def _checkable(session: MapRecorder, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be told now of the arguments' types; any text is as good as another."""
+    """The arguments whose types can be checked now; abstract texts are replaced by a plain one."""
     known = {n: v for n, v in arguments.items() if not session.is_abstract(v)}
     return known | {n: "" for n, v in arguments.items() if n not in known and isinstance(v, str)}
 
@@ -134,10 +134,10 @@ def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
     fields["width"] = Lit(call.width)
     _, ordinal = session.stack.next_map()
     if session.path is None:
-        fields["ordinal"] = Lit(ordinal)  # else it is counted as blocks are gone through
+        fields["ordinal"] = Lit(ordinal)  # with blocks, it is counted at run time
     if callee.names:
         fields["names"] = tuple(map(Lit, callee.names))
-    fields |= {"returns": Lit(True), "texts": Lit(True)}  # what is not read is left out at the end
+    fields |= {"returns": Lit(True), "texts": Lit(True)}  # unread results are removed at the end
     results = [(name, types.list_of(type_)) for name, type_ in callee.names.items()]
     results += [("returns", types.list_of(callee.returns)), ("texts", types.list_of(types.TEXT))]
     symbols = session.emit("map", results, **fields)
@@ -145,7 +145,7 @@ def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
 
 
 def _items(session: MapRecorder, call: MapCall) -> tuple[Operand, Type, int | None]:
-    """The list as an operand, its items' type, and how many there are if that is known."""
+    """The list as an operand, its items' type, and their number if it is known."""
     items = call.items
     if isinstance(items, AbstractList):
         is_json = isinstance(items, AbstractJson)
@@ -162,13 +162,13 @@ def _parameter(function: Definition, name: str) -> Parameter:
 
 
 def _element_type(parameter: Parameter, item_type: Type) -> Type:
-    """An annotation says more than a value out of JSON; a call checks it when it begins."""
+    """The item's type; for JSON items the annotated one, which each call checks when it begins."""
     is_told = parameter.is_annotated and item_type.kind is Kind.JSON
     return parameter.type if is_told else item_type
 
 
 def _check_types(call: MapCall, types_of: Mapping[str, Type]) -> None:
-    """Raises ArgumentError where no value of a type can be one of an annotated parameter."""
+    """Raises ArgumentError if a value of the given type cannot fit an annotated parameter."""
     for name, given in types_of.items():
         parameter = _parameter(call.function, name)
         if parameter.is_annotated and not _may_be(given, parameter.type):
@@ -206,7 +206,7 @@ def _refuse_identity(function: Definition, types_of: Mapping[str, Type]) -> None
 
 
 def _note_media(session: MapRecorder, callee: Callee, given: Mapping[str, Operand]) -> None:
-    """What the function shows as an image is one: a parameter of the program's may be."""
+    """Makes the program's parameters images if the function takes them as images."""
     for name in callee.media:
         operand = given.get(name)
         if isinstance(operand, Ref) and session.is_parameter(operand.name):
@@ -220,7 +220,7 @@ def _note_media(session: MapRecorder, callee: Callee, given: Mapping[str, Operan
 
 
 class AbstractStates(MappedStates):
-    """Of calls that are made when the program runs. n: how many, if that is known."""
+    """The states of calls that are made at run time. n: the number of calls, if it is known."""
 
     def __init__(
         self, session: MapRecorder, callee: Callee, symbols: list[Symbol], n: int | None

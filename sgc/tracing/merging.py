@@ -1,4 +1,4 @@
-"""Where ways come to a statement: they go on alone, as one, or as a wider one."""
+"""Paths at the beginning of a statement: each goes on alone, merges with another, or widens it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from sgc.tracing.values.abstract import abstract
 from sgc.tracing.values.abstract_list import frozen, refuse_changed
 from sgc.tracing.values.naming import Made
 
-WIDENED = "widened"  # in place of an op
+WIDENED = "widened"  # the op noted for widened values
 
 
 class Merging(MapRecorder):
-    """A tracer's session whose ways merge.
+    """A tracer's session whose paths merge.
 
-    path: of a program that decides; else it is a straight line. loops: those that the run is in.
-    ended: what ended it. is_testing: whether a join's predicate is being traced. made: the op and
-    fields that made each value.
+    path: the current path; None for a program without decisions. loops: the loops that the run is
+    in. ended: the error that ended the run. is_testing: whether a join's predicate is being traced.
+    made: the op and fields that made each value.
     """
 
     path: Path | None
@@ -49,19 +49,19 @@ class Merging(MapRecorder):
 
     @abstractmethod
     def end(self, error: BaseException) -> NoReturn:
-        """Ends this run of the program; a handler of its own that swallows it changes nothing."""
+        """Ends this run of the program, even if a handler of the program swallows the error."""
 
     @abstractmethod
     def look_for_growing(self, frame: FrameType) -> None:
-        """Where exploring takes too long, what grows becomes code."""
+        """Notes values that grow, which become code if exploring takes too long."""
 
     def at_statement(self, frames: list[FrameType]) -> None:
-        """A statement begins: goes on alone, or ends where another run goes on."""
+        """Called when a statement begins: the run goes on, or ends by merging with another."""
         if self.ended is not None or self.is_over or self.path is None or self.loops is None:
             return
         if not self.path.exploration.is_merging:
             return
-        if self.is_testing:  # what the join has so far is in no frame of the user's
+        if self.is_testing:  # the join's intermediate results are in no frame of the user's
             return
         if self.path.is_fresh:
             self.look_for_growing(frames[0])
@@ -97,7 +97,7 @@ class Merging(MapRecorder):
         self.path.replace(narrow, snapshot, view, widened, loc)
 
     def _is_iterated(self, snapshot: Snapshot, reader: Reader, widening: Widening) -> bool:
-        """Whether a loop goes over a list that would be widened; from now on it is kept."""
+        """Whether a list to be widened is being iterated; if so, it is never widened."""
         assert self.path is not None
         for number, _ in widening.leaves:
             leaf, place = snapshot.leaves[number], reader.places[number][0]
@@ -107,7 +107,8 @@ class Merging(MapRecorder):
         return False
 
     def _widen(self, reader: Reader, snapshot: Snapshot, widening: Widening) -> Widened:
-        """Takes names for maybe not set, leaves for any of their types, and forgets facts."""
+        """Widens the state: names become maybe not set, leaves any value of their types, and facts
+        are forgotten."""
         assert self.loops is not None
         names, leaves = [], []
         for unsure in widening.names:
@@ -142,7 +143,7 @@ class Merging(MapRecorder):
         self.facts = Facts(widened.facts)
 
     def _retire(self, dead: tuple[int, ...]) -> None:
-        """Publishes the streams that nothing in the program reaches any more."""
+        """Publishes the streams that the program can no longer reach."""
         assert self.path is not None
         self.path.is_publishing = True
         for number in dead:

@@ -1,7 +1,7 @@
-"""What a trace collects: the nodes a program's Python builds, and what is known of their values.
+"""The tracer's session: collects a program's nodes, and what is known of their values.
 
-What the program reads of them is abstract; where it decides, the run takes one path, and where it
-comes to a place that another run has come to in an equal state, it ends.
+Values that the program reads are abstract. At each decision the run takes one path, and it ends
+when it reaches a place that another run has reached in an equal state.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ if TYPE_CHECKING:
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
 _NUMBERS = (types.INT, types.FLOAT, types.BOOL)
-MAX_NODES = 50_000  # of one run: it may be a loop that never ends
-MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
+MAX_NODES = 50_000  # of one run, which may be in a loop that never ends
+MAX_SYMBOLS = 10**7  # of one trace; a marker's number is made of a nonce and the symbol's number
 
 
 class TraceSession(Coding):
-    """Collects nodes; what the program reads of them is abstract."""
+    """Collects nodes; values that the program reads are abstract."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class TraceSession(Coding):
     ) -> None:
         super().__init__(program)
         self.sites = sites or Sites()
-        self.is_strict = is_strict  # what a compiled run would not do, such as printing, stops
+        self.is_strict = is_strict  # stops at what a compiled run would not do, such as printing
         self._outside = OutsideTexts()
         self.nodes: list[Node] = []
         self.retyped: dict[str, types.Type] = {}  # parameters whose use gave their type
@@ -96,26 +96,26 @@ class TraceSession(Coding):
         self._parameters = frozenset(parameters)
         self._numbers: dict[str, int] = {}
         self._overlays = Overlays(is_silent, sites=self.sites)
-        self.style = Style.SHORT  # of its markers
+        self.style = Style.SHORT  # of the markers
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
-        self.stopped: TraceStop | None = None  # the first stop, should the program swallow it
-        self.path: Path | None = None  # of a program that decides; else it is a straight line
+        self.stopped: TraceStop | None = None  # the first stop, in case the program swallows it
+        self.path: Path | None = None  # None for a program without decisions
         self.loops: Loops | None = None
         self.facts = Facts()
         self.retired: set[int] = set()  # streams that are published already
-        self.callers: dict[str, str] = {}  # the caller's stream, of streams that calls begin
-        self.root: FrameType | None = None  # above the program's own
-        self.is_testing = False  # a join's predicate is being traced
-        self.ended: BaseException | None = None  # what ended the run, should it be swallowed
+        self.callers: dict[str, str] = {}  # the caller's stream for each stream that a call begins
+        self.root: FrameType | None = None  # the frame outside the program's own
+        self.is_testing = False  # whether a join's predicate is being traced
+        self.ended: BaseException | None = None  # what ended the run, in case it is swallowed
         self.known: dict[str, Known] = {}  # what is known of texts beyond their types
-        self.in_place: InPlace | None = None  # what is converted beyond the overlays
+        self.in_place: InPlace | None = None  # the functions converted in place
         self.callees: Callees | None = None  # the functions that the program maps
         self.gathers = Gathers()
         self.max_turns: int | None = None
         self.held: list[tuple[Any, object]] = []
         self.copies: set[str] = set()
         self.handed: set[str] = set()
-        self.met: list[Symbol] = []  # what tools and maps give
+        self.met: list[Symbol] = []  # the first result of each tool call and map
         self._n_taken = 0
         self._types: dict[str, types.Type] = {}
         self.made: dict[str, Made] = {}
@@ -155,15 +155,15 @@ class TraceSession(Coding):
         self._overlays.refuse_changed_objects()
 
     def put_back(self) -> None:
-        """Undoes what the run has changed in objects outside of the program."""
+        """Undoes the run's changes to objects outside the program."""
         self._overlays.put_back()
 
     def note(self, bound: Mapping[str, Any], function: Definition) -> None:
-        """Texts of arguments that are fixed are values from outside all the same."""
+        """Records the texts of bound arguments, which are values from outside too."""
         self._outside.note(bound, own_texts(function.python))
 
     def note_outside(self, values: Any) -> None:
-        """Texts that a mapped call is given are values too."""
+        """Records the texts in values from outside, such as a mapped call's arguments."""
         self._outside.add(values)
 
     def body(self, python: FunctionType) -> Callable[..., Any]:
@@ -196,7 +196,7 @@ class TraceSession(Coding):
         stop("get_meta_info() is known only at run time", AFTER_THE_RUN)
 
     def settled(self, state: Symbol) -> None:
-        """Nothing runs: what comes after in the program comes after."""
+        """Does nothing: a trace runs no generations."""
 
     def pieces_of(self, state: Symbol) -> list[tuple[str, str]]:
         stop("what makes up a stream is known only at run time")
@@ -211,7 +211,7 @@ class TraceSession(Coding):
         stop("a program that is being compiled cannot be cancelled")
 
     def media(self, load: Callable[[Any], Media], value: Any) -> Operand:
-        """The image itself becomes part of the program: reading it is no read at run time."""
+        """Makes the image itself part of the program, so that a run does not read it."""
         if self.is_strict and not isinstance(value, (Media, bytes)):
             stop(
                 "the program names an image's file; compiled, it would keep its content of now",
@@ -248,13 +248,13 @@ class TraceSession(Coding):
             return value
         operand = self._text(value)
         assert isinstance(operand, Ref)
-        # `str` of it has no parts that are the program's own.
+        # As the result of `str`, no part of it counts as the program's own text.
         return self.compute("str", Symbol(operand.name, types.TEXT))
 
     def callee(
         self, function: Definition, types_of: Mapping[str, types.Type], bound: Mapping[str, Any]
     ) -> Callee:
-        """A function that is mapped, as it was traced; this trace ends where it was not yet."""
+        """The callee for a mapped function; ends the trace if the function is not traced yet."""
         assert self.callees is not None
         turns = function.max_turns or self.max_turns
         wanted = Wanted(function, types_of, bound, self.stack.heal, turns)
@@ -264,16 +264,16 @@ class TraceSession(Coding):
         return found
 
     def note_unknown(self, number: int, name: str) -> None:
-        """Ends the trace where a path of a called program that is not traced may set a name."""
+        """Ends the trace if an untraced path of a called program may set a name."""
         assert self.callees is not None
         callee = self.callees.number(number)
         if callee.is_cut:
             self.end(Unmet(callee.wanted, name))
 
     def refuse_handled(self, name: str) -> None:
-        """Stops where the program handles what a mapped call may raise."""
+        """Stops the trace if the program handles errors that a mapped call may raise."""
         if self.path is None:
-            self.end(HasDecisions())  # who handles what is known only there
+            self.end(HasDecisions())  # handlers are known only when exploring
         if self.loops is not None and self.loops.is_caught():
             stop(
                 f"an error that {name} may raise in sgc.map is handled by the program",
@@ -281,7 +281,7 @@ class TraceSession(Coding):
             )
 
     def _tell_caller(self, op: str, fields: Mapping[str, Operand]) -> None:
-        """What the program gives to one that maps it."""
+        """Records the types of variables and return values for a program that maps this one."""
         if op == "return":
             self.gathers.returns.add(self.type_of(fields["value"]))
         elif op == "publish" and fields["stream"] == Ref(self.states[0].symbol.name):
@@ -295,18 +295,19 @@ class TraceSession(Coding):
     # -- markers ------------------------------------------------------------------------
 
     def marker(self, symbol: Symbol) -> str:
-        """The marker of a symbol: the same each time, so that equal texts stay equal."""
+        """The marker of a symbol; always the same, so that equal texts stay equal."""
         if symbol.name not in self._numbers:
             self._numbers[symbol.name] = len(self._symbols)
             self._symbols.append(symbol)
         return make_marker(self._nonce * MAX_SYMBOLS + self._numbers[symbol.name], self.style)
 
     def blamed(self, traceback: TracebackType | None) -> set[str]:
-        """The symbols that the operation was given which stopped the trace."""
+        """The symbols that were inputs of the operation that stopped the trace."""
         return blamed(self, self.made, traceback)
 
     def needed(self, traceback: TracebackType | None) -> frozenset[str]:
-        """The arguments, numbers, that all comes from which stopped the trace."""
+        """The numeric arguments from which the values that stopped the trace were computed; empty
+        if they also depend on anything but arguments."""
         found = self.blamed(traceback)
         begin = {name for name in found if not self._is_computed(name)}
         if not all(map(self.is_parameter, begin)):
@@ -330,7 +331,7 @@ class TraceSession(Coding):
         return self._symbols[index]
 
     def formatted(self, value: Any, spec: str) -> str:
-        """The marker of `format(value, spec)`, done when the program runs."""
+        """The marker of `format(value, spec)`, computed at run time."""
         if marked(spec) or isinstance(spec, AbstractText):
             stop("a format specification known only at run time")
         (symbol,) = self.emit(
@@ -339,7 +340,7 @@ class TraceSession(Coding):
         return self.marker(symbol)
 
     def shown(self, text: str) -> str:
-        """A text for error messages: names in braces where values go."""
+        """A text for error messages, with the names of values in braces."""
         parts = [
             part if isinstance(part, str) else "{" + self.name_of(self.symbol_of(part)) + "}"
             for part in pieces_of(text)
@@ -347,7 +348,7 @@ class TraceSession(Coding):
         return "".join(parts) if len(parts) != 1 else parts[0].strip("{}")
 
     def name_of(self, symbol: Symbol) -> str:
-        """A value in the user's own words, for messages."""
+        """A value's name in the user's terms, for messages."""
         return symbol.name if self.is_parameter(symbol.name) else name_of(symbol.name, self.made)
 
     # -- functions and decisions --------------------------------------------------------
@@ -365,9 +366,9 @@ class TraceSession(Coding):
         return symbol
 
     def attempt(self, fn: str, *args: Any) -> Any:
-        """None where the function would succeed on this path, else the error's abstract message.
+        """None if the function succeeds on this path, else the error's abstract message.
 
-        A decision: both paths are traced.
+        It is a decision: both paths are traced.
         """
         operands = tuple(self.operand(arg) for arg in args)
         ok, why = self.emit(
@@ -393,7 +394,7 @@ class TraceSession(Coding):
         return super().type_of(operand)
 
     def decide(self, test: Symbol) -> bool:
-        """Which path this run of the program takes at a test known only at run time."""
+        """The outcome that this run takes for a test known only at run time."""
         if self.is_testing:
             stop(
                 "the predicate of a join decides something itself",
@@ -424,18 +425,18 @@ class TraceSession(Coding):
         return self.looped(counted(self, n))
 
     def joined(self, sep: str, items: Any) -> Any:
-        """`sep.join(items)` of a list whose length is decided at run time."""
+        """`sep.join(items)` for an abstract list."""
         is_of_text = items.symbol.type == types.list_of(types.TEXT)
         return (computed if is_of_text else attempted)(self, "join", sep, items)
 
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
-        """A loop of our own, which begins."""
+        """Notes that one of the language's loops begins; returns it."""
         if self.loops is not None:
             self.loops.note(loop)
         return loop
 
     def note_pruned(self, test: str) -> None:
-        """Remembers a test whose outcome was known, for `sgc explain`."""
+        """Records a test whose outcome was known, for `sgc explain`."""
         if self.path is not None:
             self.path.exploration.pruned[f"{user_loc()}: {test}"] = None
 
@@ -444,7 +445,7 @@ class TraceSession(Coding):
         return domain(Symbol(name, type_), self) if type_ is not None else None
 
     def end(self, error: BaseException) -> NoReturn:
-        """Ends this run of the program; a handler of its own that swallows it changes nothing."""
+        """Ends this run of the program, even if a handler of the program swallows the error."""
         self.ended = error
         raise error
 
@@ -501,7 +502,7 @@ class TraceSession(Coding):
         )
 
     def _as_text(self, operand: Operand) -> Operand:
-        """A number that stands alone in a text is its text."""
+        """The operand as a text: a number is converted by `str`."""
         type_ = self._types.get(operand.name) if isinstance(operand, Ref) else None
         if type_ is None or type_.kind in TEXTUAL:
             return operand
@@ -537,7 +538,7 @@ class TraceSession(Coding):
     def _repeat(
         self, path: Path, op: str, results: list[tuple[str, types.Type]], fields: dict[str, Operand]
     ) -> list[Symbol]:
-        """The node that an earlier run of the program has built here."""
+        """The results of the node that an earlier run built here; checks that it is the same."""
         node = path.repeat()
         is_same = op == node.op and fields == dict(node.fields)
         if not is_same or [type_ for _, type_ in results] != [v.type for v in node.results]:
@@ -556,7 +557,7 @@ class TraceSession(Coding):
             self.known[node.results[-1].name] = known
 
     def _learn(self, op: str, symbols: list[Symbol], fields: dict[str, Operand]) -> None:
-        """What a node tells of later ones: which test it makes, who called whom."""
+        """Records what a node says about later ones, such as its test or its caller."""
         for symbol in symbols:
             self.made[symbol.name] = (op, fields)
         self._tell_caller(op, fields)
@@ -575,8 +576,8 @@ class TraceSession(Coding):
             self.facts.clear()
 
     def _retype(self, op: str, fields: Mapping[str, Operand]) -> None:
-        """A parameter without annotation that is used as a number is one; one used as an image
-        is one, also where it is annotated as the text of its path.
+        """Records parameters used as numbers or images. If such a parameter has no annotation, the
+        use decides its type; an image may also be annotated as the text of its path.
         """
         if op in ("image", "video") and isinstance(fields["value"], Ref):
             self.images.add(fields["value"].name)

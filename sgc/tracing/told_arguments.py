@@ -1,4 +1,4 @@
-"""What is known of a program's arguments before they are given, since each run checks it."""
+"""Schemas of a program's arguments, which the trace relies on because each run checks them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def schemas_of(free: Iterable[Parameter], wanted: Wanted) -> dict[str, str]:
-    """The schemas of arguments: not of the annotation where another says what the argument is, as
-    a caller that maps the function does.
+    """The schemas of arguments: from `wanted`, else from the annotation, unless `wanted` gives the
+    argument a type, as a caller that maps the function does.
     """
     by_annotation = {p.name: p.schema for p in free if p.name not in wanted.types}
     found = {p.name: wanted.schemas.get(p.name) or by_annotation.get(p.name, "") for p in free}
@@ -32,6 +32,6 @@ def guards_of(schemas: Mapping[str, str]) -> tuple[Guard, ...]:
 def told(
     function: Definition, arguments: Mapping[str, Any], schemas: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The arguments, with what is known of them; those of JSON no pattern may look into."""
+    """The arguments, with their schemas known; stops the trace if patterns look into JSON ones."""
     refuse_patterns(function.python.__code__, [arguments[name] for name in schemas])
     return {**arguments, **{n: argument(arguments[n], schema) for n, schema in schemas.items()}}

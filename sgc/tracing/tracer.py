@@ -1,8 +1,7 @@
 """The tracer: runs a program's Python with abstract arguments and makes a graph of the nodes.
 
-What cannot be traced is an error at the user's line, never a wrong graph. A second trace, in which
-values known only at run time look otherwise, must give the same graph; `check.py` then replays it
-against the interpreter.
+Code that cannot be traced is an error at the user's line, never a wrong graph. A second trace with
+different markers must give the same graph; then `check.py` compares it with the interpreter.
 """
 
 from __future__ import annotations
@@ -63,11 +62,10 @@ def trace(
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
-    types_of: of arguments, where they are known better than the signature does; schemas: what of
-    them is known beyond that. is_strict: a
-    program that prints is not traced. is_full: what the budget does not allow is an error, and
-    not left to the interpreter. report: is told what exploring the program found. Raises
-    TraceError at the user's line where it cannot be traced, or when two traces differ;
+    types_of: types of arguments that are better known than by the signature; schemas: schemas of
+    arguments. is_strict: a program that prints is not traced. is_full: paths beyond the budget are
+    an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
+    Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
     refuse_unlisted()
@@ -82,7 +80,7 @@ def trace(
         try:
             return _traced(each, budget or Budget(), is_full, Report()), each.gathers
         except TraceError as error:
-            error.needs = frozenset()  # its arguments are none of the program's
+            error.needs = frozenset()  # these are the mapped function's arguments
             raise
 
     callees = Callees(function, traced)
@@ -92,15 +90,15 @@ def trace(
             trace = _Trace(wanted, is_strict, callees, in_place)
             graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
     except TraceError as error:
-        error.where = error.where or str(function.loc)  # what is wrong has no line of its own
+        error.where = error.where or str(function.loc)  # for an error without a line of its own
         raise
     verify(graph)
     return graph
 
 
 def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
-    """The graph of a program, traced anew when it was found to map another function, or to need
-    another module converted.
+    """The graph of a program; traces anew for each mapped function, module to convert, or set of
+    pieces that is found.
     """
     while True:
         try:
@@ -130,8 +128,8 @@ def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -
 
 
 def _verified(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
-    """The graph of a program that decides; where paths were merged that do not fit together, each
-    is traced alone, which costs more and is always right.
+    """The graph of a program with decisions. If merged paths do not fit together, it is traced
+    without merging, which costs more but is always right.
     """
     report.unmerged = ""
     graph = trace.explored(budget, is_full, report)
@@ -149,7 +147,7 @@ MAX_KEPT = 4
 
 
 class _Trace:
-    """What the runs of one trace have in common."""
+    """The state that the runs of one trace share."""
 
     _stopped: TraceError | None = None  # why values were not widened
 
@@ -172,7 +170,7 @@ class _Trace:
         self._schemas = schemas_of(self._free, wanted)
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
-        """The graph of a program that decides nothing; raises HasDecisions if it does."""
+        """The graph of a program without decisions; raises HasDecisions if there is one."""
         session, given = self._session(is_silent, style)
         self._run(session, given)
         return self._graph(session, (Block("entry", (), tuple(session.nodes)),))
@@ -185,7 +183,7 @@ class _Trace:
         is_merging: bool = True,
         style: Style = Style.SHORT,
     ) -> Graph:
-        """The graph of a program of which every path is traced."""
+        """The graph of a program with all its paths."""
         asked: Collection[str | None] = ()
         kept: frozenset[str] = frozenset()
         self._stopped = None
@@ -196,14 +194,14 @@ class _Trace:
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
-                if error.needs:  # nothing that was widened is to blame
+                if error.needs:  # no widened value is to blame
                     raise
-                is_last = len(kept) >= MAX_KEPT  # else each of many would be found by itself
+                is_last = len(kept) >= MAX_KEPT  # else each of many would take a trace
                 needed = (exploration.labels() if is_last else exploration.needed()) - kept
                 if not needed:
                     raise
-                # Their very values are needed there: loops that they are in are not closed, which
-                # seldom ends where it costs much.
+                # The leaves' exact values are needed. Loops that they are in do not merge then;
+                # where that costs much, it seldom ends, so the budget is smaller.
                 kept |= needed
                 self._stopped = self._stopped or error
                 budget = replace(budget, work=min(budget.work, WORK_KEPT))
@@ -252,7 +250,7 @@ class _Trace:
         return self._graph(first, blocks)
 
     def _cut(self, exploration: Exploration, spent: str, is_full: bool) -> None:
-        """Ends the arms that the budget did not allow in the interpreter."""
+        """Leaves the arms beyond the budget to the interpreter."""
         if self._stopped is not None:
             spent = f"{spent}, as {self._stopped.where}: {self._stopped.message}"
         if is_full:
@@ -331,7 +329,8 @@ class _Trace:
             raise session.ended
 
     def _choose(self, session: TraceSession, stopped: TraceStop) -> None:
-        """Where what stopped the trace computes with data alone, it begins anew with code of it."""
+        """If the code that stopped the trace only computes with data, makes it a piece and ends the
+        trace by Pieced."""
         if len(self.sites.pieces) >= MAX_PIECES or session.stopped not in (None, stopped):
             return
         with session.active():
@@ -353,7 +352,8 @@ def _run_body(
     arguments: Mapping[str, Any],
     schemas: Mapping[str, str],
 ) -> None:
-    """Runs the body and publishes; a Python error of the body becomes a TraceError."""
+    """Runs the body. An error that it raises ends the path, or becomes a TraceError if the program
+    has no decisions."""
     try:
         with session.active(), session.located(function.loc):
             arguments = told(function, arguments, schemas)
@@ -362,7 +362,7 @@ def _run_body(
     except (ProgramError, UnknownVariable) as error:
         _fail(session, error, _message(error))
     except AppendError as error:
-        if not session.has_untyped:  # else it may be text in another run
+        if not session.has_untyped:  # else the value may be a text in another run
             raise
         _fail(session, error, error.message)
     except SgcError:
@@ -385,7 +385,7 @@ def _run_body(
 
 
 def _fail(session: TraceSession, error: Exception, message: str) -> None:
-    """Ends a path through the program with the error that it raises there."""
+    """Ends a path with the error that the program raises there."""
     path = session.path
     told = error.__dict__ if isinstance(error, TracedTold) else {}
     if path is None or session.ended is not None or session.stopped is not None:
@@ -402,7 +402,7 @@ def _fail(session: TraceSession, error: Exception, message: str) -> None:
 
 
 def _message(error: Exception) -> str:
-    """What an error says; its text may be an abstract one."""
+    """An error's message, which may be an abstract text."""
     if isinstance(error, SgcError) and not isinstance(error, TracedTold):
         return error.message
     if len(error.args) == 1 and isinstance(error.args[0], str):
@@ -411,7 +411,7 @@ def _message(error: Exception) -> str:
 
 
 def copied(value: Any) -> Any:
-    """A copy of plain data, so that a program that changes it changes nothing outside."""
+    """A copy of plain data, so that the program changes nothing outside; any other value itself."""
     return deepcopy(value) if plain(value) is not None else value
 
 

@@ -2,10 +2,10 @@
 
     import sgc.compat.sglang
     sgc.compat.sglang.install()
-    import sglang as sgl  # sgc's words under SGLang's names
+    import sglang as sgl  # sgc's language under SGLang's names
 
-From a shell: `python -m sgc.compat.sglang PROG.py ARGS…`. It is the front end alone; servers,
-kernels and everything else of the package `sglang` are not here, and asking says what is.
+From a shell: `python -m sgc.compat.sglang PROG.py ARGS…`. Only the front end is here, without
+servers, kernels and the rest of the package `sglang`; using those is an error that lists what is.
 """
 
 from sgc.compat.sglang.importing import install

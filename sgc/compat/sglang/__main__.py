@@ -1,6 +1,7 @@
 """`python -m sgc.compat.sglang [OPTIONS] SCRIPT [ARGS]…`: a script for SGLang, run on sgc.
 
-Exit codes are the script's own; an error of sgc's is one message, 1, or 2 for wrong usage.
+Exit codes are the script's own; an error of sgc prints one message and exits with 1, or with 2 for
+wrong usage.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("sgc: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone: nothing more to write, and nothing to say.
+        # The reader of our output has closed it: exit silently.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
     except SgcError as error:
@@ -38,11 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exception(error)
         place = _place(error)
         print(f"sgc: error: {place}{error}", file=sys.stderr)
-        # A misuse inside the script stands at its line; it is no misuse of the command.
+        # A usage error with a line is in the script, not in the command.
         is_usage = isinstance(error, UsageError) and not (error.where or place)
         return EXIT_USAGE if is_usage else EXIT_ERROR
     except Exception as error:
-        # The script's own: as Python shows it, from its own first line on.
+        # An error of the script: shown as Python does, from the script's first line on.
         traceback.print_exception(error if is_debug else error.with_traceback(_inner(error)))
         return EXIT_ERROR
     return 0
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _place(error: SgcError) -> str:
-    """The user's line, where the error does not tell it itself."""
+    """The user's line, if the error does not name it itself."""
     from sgc.core.places import innermost_user_line
 
     where = innermost_user_line(error.with_traceback(_inner(error)))

@@ -1,4 +1,4 @@
-"""SGLang's classes of expressions: `isinstance` knows sgc's by them, and making one makes sgc's."""
+"""SGLang's classes of expressions: `isinstance` is true of sgc's, and calling one makes sgc's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sgc.lang import words
 
 
 class _Class(type):
-    """A class that stands for one of sgc's."""
+    """A class that stands for one of sgc's classes."""
 
     of: type
 
@@ -47,7 +47,7 @@ class SglExprList(metaclass=_Class):
 
 
 class SglConstantText(metaclass=_Class):
-    """A text; sgc's expressions hold texts as they are."""
+    """A text; sgc's expressions hold plain texts."""
 
     of: ClassVar[type] = str
 

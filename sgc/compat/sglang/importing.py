@@ -1,4 +1,4 @@
-"""Puts the stand-in's modules where `import` finds them, and says what they do not have."""
+"""Puts the stand-in's modules where `import` finds them, and refuses names that they lack."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ROOT = "sglang"
 
 
 class ShimModule(ModuleType):
-    """A module of the stand-in; what it lacks is an error that names what it has."""
+    """A module of the stand-in; reading a name that it lacks is an error that lists its names."""
 
     def __init__(self, name: str, names: Mapping[str, Any], doc: str | None) -> None:
         super().__init__(name, doc)
         self.__dict__.update(names)
         self.__file__ = __file__
-        self.__path__: list[str] = []  # a package, so that asking for its submodules comes to us
+        self.__path__: list[str] = []  # a package, so that imports of submodules reach `_finder`
         self.__spec__ = ModuleSpec(name, _finder, origin=__file__, is_package=True)
 
     def __getattr__(self, name: str) -> Any:
@@ -34,21 +34,21 @@ class ShimModule(ModuleType):
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Asked only for what `install` has not put into `sys.modules`."""
+    """Called only for modules that `install` has not put into `sys.modules`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:
         parent, _, child = name.rpartition(".")
         if name == ROOT or name.startswith(ROOT + "."):
             module = sys.modules.get(parent)
             if isinstance(module, ShimModule):
-                # Without the name: with it, `from sglang import x` would hide the message.
+                # No `name=`: with it, `from sglang import x` would hide the message.
                 raise ModuleNotFoundError(module._lacks(child))
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return sys.modules.get(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """They are complete when they are made."""
+        """Does nothing: modules are complete when they are made."""
 
 
 _finder = _Finder()
@@ -57,7 +57,8 @@ _finder = _Finder()
 def install() -> ModuleType:
     """Makes `import sglang` and its submodules mean sgc in this process; returns the module.
 
-    Shadows an installed SGLang; raises UsageError if it is already imported. Again is no harm.
+    Shadows an installed SGLang; raises UsageError if that is already imported. Calling it again
+    does nothing.
     """
     there = sys.modules.get(ROOT)
     if isinstance(there, ShimModule):
@@ -77,7 +78,7 @@ def install() -> ModuleType:
 
 
 def _add(name: str, doc: str | None, names: Mapping[str, Any]) -> None:
-    """Makes a module and the packages it is in; a package's own names win over submodules'."""
+    """Makes a module and its parent packages; a package's own names win over submodules' names."""
     parent, _, child = name.rpartition(".")
     if parent and parent not in sys.modules:
         _add(parent, None, {})

@@ -1,4 +1,4 @@
-"""SGLang's `lang.interpreter`, `.tracer` and `.compiler`: what programs import of them.
+"""The names of SGLang's `lang.interpreter`, `.tracer` and `.compiler` that programs import.
 
 `ProgramState` is for annotations and `isinstance`: states are made by running programs.
 """
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ProgramState(metaclass=ABCMeta):  # noqa: B024
-    """What a run returns and what a program appends to; sgc has a class for each."""
+    """The value that a run returns, and the one that a program appends to: two classes in sgc."""
 
 
 ProgramState.register(state.ProgramState)
@@ -39,7 +39,7 @@ ProgramState.register(runs.RunState)
 
 
 class StreamExecutor(metaclass=ABCMeta):  # noqa: B024
-    """What `state.stream_executor` is."""
+    """The class of `state.stream_executor`."""
 
 
 StreamExecutor.register(view.StreamExecutorView)
@@ -47,7 +47,7 @@ StreamExecutor.register(AskedStream)  # as backends get it
 
 
 def cache_program(program: SglFunction, backend: Any) -> None:
-    """Has the backend keep the text that every run of the program begins with."""
+    """Makes the backend compute and cache the text that every run of the program begins with."""
     program.cache(backend)
 
 
@@ -61,7 +61,7 @@ def run_program(
     sync: bool = False,
     use_thread: bool = True,
 ) -> Any:
-    """A run whose sampling parameters stand in an object."""
+    """Runs a program with sampling parameters from an object."""
     options = run_options(default_sampling_para)
     run = program.run(*func_args, backend=backend, stream=stream, **options, **func_kwargs)
     if sync:
@@ -78,7 +78,7 @@ def run_program_batch(
     progress_bar: bool,
     generator_style: bool = False,
 ) -> Any:
-    """A batch, likewise."""
+    """Runs a batch with sampling parameters from an object."""
     return program.run_batch(
         batch_arguments,
         backend=backend,
@@ -90,7 +90,7 @@ def run_program_batch(
 
 
 def run_options(params: SglSamplingParams) -> dict[str, Any]:
-    """As `run` takes them, but for what is as it is without being given."""
+    """The parameters as options of `run`, without those at their defaults."""
     given = {row.name: (getattr(params, row.name), row.default) for row in fields(params)}
     return {name: value for name, (value, default) in given.items() if value != default}
 

@@ -1,7 +1,6 @@
 """The stand-in's module tree: which names each module of SGLang's front end has here.
 
-Order matters in one place: `sglang` comes last, as its `global_config` is the object and not
-the module of that name.
+`sglang` must come last: its `global_config` is the object, not the module of that name.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _DOC = "SGLang's front end, as sgc has it (see sgc.compat.sglang)."
 
 
 def all_modules() -> dict[str, tuple[str | None, Names]]:
-    """Modules by their dotted names: each one's docstring and public names."""
+    """Modules by their dotted names, each with its docstring and public names."""
     config_names = {"global_config": config.global_config, "GlobalConfig": config.GlobalConfig}
     api = ("The words of the language.", {**_API, "global_config": config.global_config})
     tree: dict[str, tuple[str | None, Names]] = {
@@ -99,7 +98,7 @@ def _public(module: ModuleType) -> tuple[str | None, Names]:
 
 
 def _defined(module: ModuleType) -> Names:
-    """What a module defines itself: its constants, functions and classes."""
+    """The constants, functions and classes that a module itself defines."""
     return {
         name: value
         for name, value in vars(module).items()

@@ -1,7 +1,7 @@
-"""SGLang's `@function` over sgc's: what its programs ask of one besides running it.
+"""SGLang's `@function` on top of sgc's, with SGLang's other methods of functions.
 
-Running, binding and calling are sgc's own. Tracing gives a graph that can be printed as SGLang's
-tracer prints its own, compiling an object with `run` and `run_batch`; `pin` is `cache`.
+Running, binding and calling are sgc's own. Tracing returns a graph that is printed as SGLang's
+tracer prints its own; compiling returns an object with `run` and `run_batch`; `pin` is `cache`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sgc.runs.run import RunState
 
 
 class TracedGraph(Graph):
-    """A graph with the attribute that SGLang's programs print of a trace."""
+    """A graph with the attributes that SGLang's programs use to print a trace."""
 
     @property
     def last_node(self) -> TracedGraph:
@@ -33,7 +33,7 @@ class TracedGraph(Graph):
 
 
 class CompiledFunction:
-    """A compiled program that is run as SGLang's are. backend: where no other is given."""
+    """A compiled program with SGLang's way to run it. backend: the default."""
 
     def __init__(self, program: Program, backend: Endpoint | None) -> None:
         self.program = program
@@ -70,7 +70,7 @@ class SglFunction(Function):
     """A program, as `@sgl.function` makes it."""
 
     def bind(self, **kwargs: Any) -> SglFunction:
-        """The program with some arguments given; a call may replace them."""
+        """The program with some arguments bound; a call may override them."""
         bound = super().bind(**kwargs)
         return SglFunction(
             self.python,
@@ -82,11 +82,11 @@ class SglFunction(Function):
         )
 
     def trace(self, *, backend: Any = None, **bind: Any) -> TracedGraph:
-        """The program as a graph, with `bind` arguments fixed to values."""
+        """The program as a graph, with the arguments in `bind` fixed."""
         graph = super().trace(backend=backend, **bind)
         return TracedGraph(**{field.name: getattr(graph, field.name) for field in fields(graph)})
 
-    # Of sgc's own it keeps the keywords; what it gives is SGLang's.
+    # It has the keywords of sgc's own `compile`, but returns SGLang's class.
     def compile(  # type: ignore[override]
         self, *, backend: Endpoint | None = None, **how: Any
     ) -> CompiledFunction:
@@ -94,11 +94,11 @@ class SglFunction(Function):
         return CompiledFunction(super().compile(backend=backend, **how), backend)
 
     def pin(self, backend: Any = None) -> None:
-        """Has the backend keep the text that every run begins with."""
+        """Makes the backend compute and cache the text that every run begins with."""
         self.cache(backend)
 
     def unpin(self, backend: Any = None) -> None:
-        """Nothing to do: kept text that nobody uses makes room by itself."""
+        """Does nothing: unused cached text is evicted when memory is needed."""
 
 
 def function(

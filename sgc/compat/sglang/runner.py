@@ -25,10 +25,10 @@ def run_script(
 ) -> None:
     """Runs a script as `__main__` with a command line of its own.
 
-    engine, model: the default backend, by the address of one that runs or the model of one to
-    start; without either the script chooses. limits: of an engine that is a model provider.
-    Whatever the script raises comes out, SystemExit too. The process is the script's: its
-    `sys.argv` and `sys.path` stay.
+    engine, model: the default backend, by the address of a running engine or the model of one to
+    start; without either, the script chooses. limits: for an engine that is a model provider.
+    Whatever the script raises is raised, SystemExit too. `sys.argv` and `sys.path` are set for the
+    script and not restored.
     """
     if engine is not None and model is not None:
         raise UsageError("--model is the engine's own choice where --engine names one")

@@ -37,14 +37,14 @@ DEFAULT_IMAGE_URL = (
 
 
 class CustomTestCase(unittest.TestCase):
-    """A test case; SGLang's tries failed tests again in its own CI."""
+    """A test case; SGLang's own retries failed tests in its CI."""
 
 
 _HOST, _PORT = "http://127.0.0.1", 30000
 
 
 def add_common_sglang_args_and_parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Adds what every benchmark script takes and reads the command line."""
+    """Adds the options of every benchmark script, and parses the command line."""
     parser.add_argument("--parallel", type=int, default=64)
     parser.add_argument("--host", type=str, default=_HOST)
     parser.add_argument("--port", type=int, default=_PORT)
@@ -57,10 +57,10 @@ def add_common_sglang_args_and_parse(parser: argparse.ArgumentParser) -> argpars
 
 
 def select_sglang_backend(args: argparse.Namespace) -> Endpoint:
-    """The backend that `--backend`, `--host` and `--port` mean.
+    """The backend that `--backend`, `--host` and `--port` name.
 
-    Where the script's command line names no server and the one of `sgc run --as-sglang` does,
-    it is that one.
+    If the script's command line names no server, the default backend is used if there is one, such
+    as that of `sgc run --as-sglang`.
     """
     if args.backend.startswith("srt"):
         if args.backend == "srt-no-parallel":
@@ -79,7 +79,7 @@ def select_sglang_backend(args: argparse.Namespace) -> Endpoint:
 def dump_bench_raw_result(
     path: str | None, states: Sequence[Any], preds: Sequence[Any], labels: Sequence[Any]
 ) -> None:
-    """Writes each run's prompt, answer and whether it is right as JSON lines; no path, nothing."""
+    """Writes each run's prompt, answer and whether it is correct as JSON lines, if given a path."""
     if not path:
         return
     rows = [_raw_row(index, state, preds, labels) for index, state in enumerate(states)]

@@ -1,4 +1,4 @@
-"""SGLang's `utils`: what the scripts of its repository import."""
+"""The names of SGLang's `utils` that the scripts of its repository import."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TIMEOUT_S = 60.0
 
 
 def read_jsonl(filename: str) -> list[Any]:
-    """The values of a file of JSON lines; blank lines and those that begin with # are left out.
+    """The values of a file of JSON lines; blank lines and lines that begin with # are skipped.
 
-    A list: SGLang's newer versions give a generator, which scripts that slice it fail on.
+    Returns a list: SGLang's newer versions return a generator, which scripts cannot slice.
     """
     with open(filename, encoding="utf-8") as lines:
         kept = [line for line in lines if line.strip() and not line.startswith("#")]
@@ -34,7 +34,7 @@ def read_jsonl(filename: str) -> list[Any]:
 
 
 def dump_state_text(filename: str, states: Iterable[Any], mode: str = "w") -> None:
-    """Writes the texts of runs to a file, each under its number."""
+    """Writes the texts of runs to a file, each under its index."""
     with open(filename, mode, encoding="utf-8") as out:
         for index, state in enumerate(states):
             text = state.text() if hasattr(state, "text") else str(state)
@@ -42,9 +42,9 @@ def dump_state_text(filename: str, states: Iterable[Any], mode: str = "w") -> No
 
 
 def download_and_cache_file(url: str, filename: str | None = None) -> str:
-    """A file of the web as a local one, fetched once; a path that exists is given as it is.
+    """The local path of a file from the web, fetched once; an existing path is returned as it is.
 
-    Raises SgcError that says where to put the file if it cannot be fetched.
+    Raises SgcError, which says where to put the file, if it cannot be fetched.
     """
     if os.path.exists(url):
         return url
@@ -65,7 +65,7 @@ def download_and_cache_file(url: str, filename: str | None = None) -> str:
 
 
 class HttpResponse:
-    """A server's reply, of whatever status."""
+    """A server's reply of any status."""
 
     def __init__(self, reply: Any) -> None:
         self._reply = reply
@@ -79,7 +79,7 @@ class HttpResponse:
         return json_module.loads(self._reply.read())
 
     def iter_lines(self, decode_unicode: bool = False) -> Iterator[Any]:
-        """Its lines as they come."""
+        """Yields the reply's lines as they come."""
         for line in self._reply:
             stripped = line.rstrip(b"\r\n")
             yield stripped.decode("utf-8") if decode_unicode else stripped
@@ -93,7 +93,7 @@ def http_request(
     verify: str | None = None,
     method: str | None = None,
 ) -> HttpResponse:
-    """Asks a server, by POST where there is JSON to send; an error status is a reply too."""
+    """Sends a request, by POST if there is JSON; a reply with an error status is returned too."""
     headers = {"Content-Type": "application/json; charset=utf-8"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
@@ -120,17 +120,17 @@ def encode_image_base64(image_path: Any) -> str:
 
 
 def encode_video_base64(video_path: str, num_frames: int = 16) -> str:
-    """Frames of a video, one after the other, in base64, behind a mark; needs OpenCV."""
+    """Frames of a video in base64, with the prefix `video:`; needs OpenCV."""
     return "video:" + load_video(video_path, num_frames).base64()
 
 
 def is_same_type(values: list[Any]) -> bool:
-    """Whether all are of the first one's type."""
+    """Whether all values are instances of the first one's type."""
     return all(isinstance(value, type(values[0])) for value in values)
 
 
 def trim_overlap(existing_text: str, new_chunk: str) -> str:
-    """What a piece of text adds to a text that may end as it begins."""
+    """The new chunk without its longest prefix that the existing text ends with."""
     most = min(len(existing_text), len(new_chunk))
     n = next((n for n in range(most, 0, -1) if existing_text.endswith(new_chunk[:n])), 0)
     return new_chunk[n:]
@@ -142,7 +142,7 @@ def convert_json_schema_to_str(json_schema: Any) -> str:
 
 
 def normalize_base_url(host: str, port: int | str | None = None) -> str:
-    """A server's URL: `host` may have its scheme already, and its port."""
+    """A server's URL; `host` may already have a scheme and a port."""
     base = (host if "://" in host else f"http://{host}").rstrip("/")
     scheme, _, rest = base.partition("://")
     has_port = rest.rpartition("]")[2].rpartition(":")[2].isdigit() and ":" in rest
@@ -150,12 +150,12 @@ def normalize_base_url(host: str, port: int | str | None = None) -> str:
 
 
 def print_highlight(html_content: Any) -> None:
-    """Prints; in SGLang's own documentation it is set in blue."""
+    """Prints its argument; SGLang's documentation shows it in blue."""
     print(html_content)
 
 
 def is_in_ci() -> bool:
-    """Whether this is SGLang's continuous integration."""
+    """Whether this process runs in SGLang's continuous integration."""
     return os.environ.get("SGLANG_IS_IN_CI", "").lower() in ("1", "true")
 
 

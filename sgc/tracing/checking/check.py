@@ -1,8 +1,8 @@
-"""The trace check: a trace is validated against the interpreter, not trusted.
+"""The trace check: compares a traced graph with the interpreter.
 
-The interpreter and the graph run on the same scripted replies, chosen to be nasty. Their
-requests, texts and variables must be equal, else compiling fails and names the first line
-that differs. What it cannot see: code that treats all the texts tried here alike.
+Both run on the same scripted replies, chosen to be nasty. Their requests, texts and variables must
+be equal, else compiling fails and names the first line that differs. It cannot find an error in
+code that treats all the texts tried here alike.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.tracer import copied
 
 MAX_ROUNDS = 72
-# What one check may cost, in rounds times the program's nodes: a count and not a time, so
-# that a slow machine does not check less.
+# The bound on one check, in rounds times the program's nodes: a count, not a time, so that a slow
+# machine does not check less.
 MAX_WORK = 40_000
 MIN_ROUNDS = 4
 MAX_ASKED_IN_ALL = 2000  # requests of all rounds
-MAX_ASKED = 300  # requests of one run: a loop may go on until a reply that never comes
+MAX_ASKED = 300  # requests of one run: a loop may wait for a reply that never comes
 
 
 def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) -> None:
@@ -66,14 +66,14 @@ def check_trace(function: Definition, graph: Graph, bound: Mapping[str, Any]) ->
         interpreted = _attempt(_run_interpreted, function, backends[1], bound, arguments)
         n_asked += backends[1].asked.total()
         if isinstance(compiled, TurnsExceeded):
-            # Interpreted, a loop has no such bound: it asks for as much, and goes on.
+            # Interpreted, the loop has no bound: it makes the same requests, and continues.
             _compare_asked(function, compiled, *backends)
         else:
             _compare(function, compiled, interpreted)
 
 
 def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcError:
-    """A run's result or its error: failing alike (on an empty choice, say) is agreement."""
+    """A run's result or its error: runs that fail alike (on an empty choice, say) agree."""
     try:
         return run(*arguments)
     except TraceError:
@@ -83,7 +83,7 @@ def _attempt(run: Callable[..., RunResult], *arguments: Any) -> RunResult | SgcE
 
 
 def _own_texts(function: Definition) -> Sequence[str]:
-    """The program's own texts and their words: what its tests would compare with."""
+    """The program's own texts and their words, with which its tests may compare."""
     found: dict[str, None] = {}
     for text in own_texts(function.python):
         found.update(dict.fromkeys([text, *re.findall(r"\w+", text)]))
@@ -91,7 +91,8 @@ def _own_texts(function: Definition) -> Sequence[str]:
 
 
 class _Recorded(ScriptedBackend):
-    """Replies that depend on the end of the prompt, so that a request costs the same anywhere.
+    """A scripted backend whose replies depend on the end of the prompt only, so that a request
+    costs the same for any prompt.
 
     asked: how often each request was made.
     """
@@ -131,8 +132,8 @@ def _run_compiled(graph: Graph, backend: _Recorded, arguments: Mapping[str, Any]
 
 
 def _options(backend: _Recorded) -> RunOptions:
-    """Every tool is scripted: a check calls none of the program's own. Joins do not depend on
-    time, which is another for each of the two runs.
+    """Options for both runs. Every tool is scripted, as a check must not call the program's own.
+    Joins are ordered, as timing differs between the two runs.
     """
     tools = ScriptedTools(backend.number, backend.texts)
     return RunOptions(seed=backend.number, allow_tools=tools, ordered_joins=True)
@@ -146,7 +147,7 @@ def _run_interpreted(
 ) -> RunResult:
     given = function.signature.bind((), {**bound, **arguments})
     given = {name: copied(value) for name, value in given.items()}
-    # The body is not being run, only checked: on copies of what it reads, and silently.
+    # The body is only checked: it runs on copies of what it reads, and prints nothing.
     replaying = replay_overlays.set(Overlays(is_silent=True, is_converting=False))
     try:
         return finished(start_eager(function, given, backend, _options(backend), shared.loop))
@@ -225,7 +226,7 @@ def _compare_calls(function: Definition, compiled: RunResult, interpreted: RunRe
 
 
 def _failed(outcome: RunResult | SgcError) -> str:
-    """The kind of error that a run ended with, and what it says if the program raised it."""
+    """The kind of error that a run ended with, and its message if the program raised it."""
     if isinstance(outcome, ProgramRaised):
         kind, _, message = outcome.message.partition(": ")
         return kind if kind == UnknownVariable.__name__ else f"{kind}: {message}"

@@ -1,7 +1,8 @@
-"""The rounds of a trace check: what the arguments and the scripted replies of each are.
+"""The rounds of a trace check: the arguments and the scripted replies of each.
 
-Texts are nasty (white space, case, digits, quotes, markup), the program's own (what its tests would
-compare with), of many lengths (what it cuts), and equal to each other (what it compares).
+Texts are nasty (white space, case, digits, quotes, markup), the program's own (its tests may
+compare with them), of many lengths (it may cut them), or equal (it may compare them with each
+other).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ NASTY = (
 )  # fmt: skip
 _WORDS = "Ab, cd: 12 ef.\n Gh"
 LENGTHS = (5000, 300, 1, 50_000, 0)
-MAX_REPLY = 5000  # replies stay in the prompts of all that come after
+MAX_REPLY = 5000  # characters; replies stay in all later prompts
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """texts: what arguments are taken from, each after the one before if they are spread; replies:
-    what generations are.
+    """texts: arguments are taken from these, from `first` on: successive ones if is_spread, else
+    all the same; replies: generations are taken from these.
     """
 
     texts: Sequence[str]
@@ -31,7 +32,7 @@ class Round:
     replies: Sequence[str]
 
     def text(self, index: int) -> str:
-        """The text of the argument of that number."""
+        """The text of the argument with this index."""
         return self.texts[(self.first + index * self.is_spread) % len(self.texts)]
 
 
@@ -40,7 +41,7 @@ def text_of_length(n_chars: int) -> str:
 
 
 def rounds(own: Sequence[str]) -> Iterator[Round]:
-    """All rounds, the most telling first: the kinds take turns."""
+    """All rounds, the most useful first; the kinds take turns."""
     own = own or NASTY
     n = max(len(NASTY), len(own))
     # Neighbouring parameters get neighbouring texts: words of one constant, say.
@@ -52,7 +53,7 @@ def rounds(own: Sequence[str]) -> Iterator[Round]:
 
 
 def _equal(own: Sequence[str]) -> Iterator[Round]:
-    """Arguments that are one text, and replies that mostly are it too."""
+    """Rounds whose arguments are all one text, and most of whose replies are that text too."""
     for text, other in ((own[0], NASTY[0]), ("yes", "No."), ("", " "), ("a, b, c", "42")):
         yield Round((text,), 0, False, (text, text, other))
 

@@ -1,4 +1,4 @@
-"""Arguments that a trace is checked with: of the parameters' types, and of their schemas."""
+"""The arguments that a trace is checked with, by the parameters' types and schemas."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _argument(type_: Type, index: int, number: int, each: Round) -> Any:
 
 
 class _Data:
-    """Draws data of schemas. keys: what dicts have; is_whole: they have all of them."""
+    """Draws data of schemas. keys: keys for dicts; is_whole: whether dicts have all of them."""
 
     def __init__(self, random: Random, keys: tuple[str, ...], each: Round, is_whole: bool) -> None:
         self._random, self._keys, self._each, self._is_whole = random, keys, each, is_whole
@@ -107,7 +107,7 @@ class _Data:
         return {key: self.of(others, depth + 1) for key in keys}
 
     def _text(self) -> str:
-        """A text that is part of others, and so not of the longest."""
+        """A text inside data, and so a shorter one."""
         return self._each.text(self._random.randrange(64))[:MAX_REPLY]
 
     def _scalar(self, of: str) -> Any:

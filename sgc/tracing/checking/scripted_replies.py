@@ -1,7 +1,7 @@
-"""Replies that a constrained generation could have given, from texts that know of no constraint.
+"""Turns scripted texts into replies that a constrained generation could have given.
 
-What the tracer takes as known of a text must be true of the replies that a trace is checked with,
-and only that: all others stay as nasty as they are.
+Such a reply must have the properties that the tracer infers from the constraint. All other replies
+stay as nasty as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_DEPTH = 8
 
 
 def obeying(sampling: Sampling, drawn: int, texts: Sequence[str]) -> str:
-    """A reply that obeys the constraint of a request; `drawn` says which."""
+    """A reply that obeys a request's constraint; `drawn` selects one."""
     text = texts[drawn % len(texts)]
     if sampling.regex is not None:
         among = texts_of(sampling.regex, sampling.max_tokens) or (text,)
@@ -31,7 +31,7 @@ def obeying(sampling: Sampling, drawn: int, texts: Sequence[str]) -> str:
 
 
 def _json(schema_text: str, drawn: int, texts: Sequence[str]) -> str:
-    """JSON of the schema, and now and then what is left of it when it is cut."""
+    """JSON of the schema; sometimes cut short, as by `max_tokens`."""
     schema = json.loads(schema_text)
     whole = json.dumps(_instance(schema, schema, drawn, texts), ensure_ascii=False)
     is_cut = drawn % 4 == 3 or not _is_valid(schema_text, whole)
@@ -41,14 +41,14 @@ def _json(schema_text: str, drawn: int, texts: Sequence[str]) -> str:
 def _is_valid(schema: str, text: str) -> bool:
     try:
         return schema_check(schema)(text)
-    except SgcError:  # what nobody can check is given as cut, which every schema allows
+    except SgcError:  # it cannot be checked: a cut reply is used, which every schema allows
         return False
 
 
 def _instance(
     schema: Any, root: Any, drawn: int, texts: Sequence[str], depth: int = MAX_DEPTH
 ) -> Any:
-    """Data that the schema may take, by its commonest words; whether it does is checked after."""
+    """Data by the schema's most common keywords; its caller checks whether the schema allows it."""
     found = resolved(schema, root)
     if "const" in found:
         return found["const"]

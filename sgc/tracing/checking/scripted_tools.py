@@ -1,4 +1,4 @@
-"""Tools whose results are scripted: for the trace check, which must never call a real one."""
+"""Tools with scripted results, for the trace check, which must never call a real tool."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from sgc.runtime.executor.interface.failures import Failed, MadeUp, class_names
 from sgc.runtime.executor.interface.plain import canonical
 from sgc.runtime.executor.interface.tools import ToolImpl
 
-FAILS_ONE_IN = 2  # calls of a tool whose failure the program handles
-# The classes of a tool's failures that a program may tell apart, by the tool's name.
+FAILS_ONE_IN = 2  # calls of a tool whose failures the program handles
+# The exception classes of a tool's failures that a program may distinguish, by the tool's name.
 Failures = Mapping[str, tuple[type[Exception], ...]]
 _failures: ContextVar[Failures] = ContextVar("sgc_failures", default=MappingProxyType({}))
 
 
 @contextmanager
 def failing(graph: Graph) -> Iterator[None]:
-    """While active, tools whose failures a program handles fail at times, as it can tell apart."""
+    """Inside, tools whose failures the program handles fail at times, with the exception classes
+    that it distinguishes."""
     nodes = tuple(graph.all_nodes())
     tools = (node for node in nodes if node.op == "tool" and node.get("catches") == Lit(True))
     told = {value.name for node in nodes if node.op == "outcome" for value in node.results}
@@ -40,7 +41,7 @@ def failing(graph: Graph) -> Iterator[None]:
 
 
 def _told_apart(node: Node, told: set[str]) -> type[Exception] | None:
-    """The class that a test of a failure's classes asks for, if this process has it."""
+    """The exception class that a node tests a failure for, if this process has it."""
     args = node.get("args")
     if node.text("fn") != "has" or not isinstance(args, tuple) or len(args) != 2:
         return None
@@ -55,14 +56,14 @@ def _failed(kind: type[Exception], why: str) -> Failed:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTools:
-    """Stands for every tool. What one gives depends on its name, its arguments and the round."""
+    """Stands for every tool. A result depends on the tool's name, its arguments and the round."""
 
     number: int
     texts: Sequence[str]
     failures: Failures = field(default_factory=lambda: _failures.get())
 
     def find(self, node: Node) -> ToolImpl:
-        """Found for any name, so that no run comes to look for the real one."""
+        """A scripted tool for any name, so that no run looks for the real one."""
         name, type_ = node.text("name"), node.results[0].type
 
         async def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,8 @@
-"""What a function's bytecode tells of a place in it: live variables, and what its stack holds.
+"""Analyses a function's bytecode: the live variables and the stack's contents at each place.
 
-Two runs may go on as one only if nothing that either will read differs. Variables that are read
-no more do not count, and values that Python keeps where nobody can look (a loop's iterator, half
-an expression) are known to be there. Whatever is not understood counts as half an expression.
+Two runs may merge only if nothing that either will read differs. Dead variables do not count.
+Values that cannot be inspected (a loop's iterator, a partly evaluated expression) are at least
+known to be on the stack. Whatever is not understood counts as a partly evaluated expression.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from sgc.tracing.code.operator_names import CALLEE, OPERATORS
 
 
 class Slot(Enum):
-    """What a place on the stack holds."""
+    """What a stack entry holds."""
 
     ITERATOR = auto()  # of a `for` loop
     EXIT = auto()  # of a `with` block
-    HANDLING = auto()  # what was being handled before an `except` block that is going on
-    OPERATOR = auto()  # an operator of converted code that is to be called: always the same
+    HANDLING = auto()  # the error handled before the current `except` block began
+    OPERATOR = auto()  # an operator of converted code, about to be called: always the same
     OTHER = auto()
 
 
-Stack = tuple[tuple[Slot, int], ...]  # with the offset of the instruction that put it there
+Stack = tuple[tuple[Slot, int], ...]  # with the offset of the instruction that pushed the entry
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An instruction's beginning: before it runs."""
+    """The place before an instruction runs."""
 
     live: frozenset[str]  # local variables that may still be read
     stack: Stack | None  # None: not known
 
     @property
     def is_clean(self) -> bool:
-        """Whether a statement begins here: the stack holds nothing but blocks."""
+        """Whether a statement begins here: the stack holds entries of blocks only."""
         return is_clean(self.stack)
 
 
@@ -50,7 +50,7 @@ def is_clean(stack: Stack | None) -> bool:
 
 
 class CodeInfo:
-    """The places of a code object, by offset; offsets inside an instruction belong to it."""
+    """The places of a code object, by offset; an offset inside an instruction counts as its own."""
 
     def __init__(self, code: CodeType) -> None:
         instructions = list(dis.get_instructions(code))
@@ -58,7 +58,7 @@ class CodeInfo:
         self._ops = instructions
         self._index = {op.offset: n for n, op in enumerate(instructions)}
         self._handlers = [
-            # It finds the error on the stack, where the instruction matters under its place.
+            # A handler finds the error on the stack, with `lasti` the raising instruction below it.
             (entry.start, entry.end, entry.target, entry.depth, 1 + entry.lasti)
             for entry in bytecode.exception_entries  # type: ignore[attr-defined]
         ]
@@ -87,33 +87,33 @@ class CodeInfo:
         return self._places[self.start_of(offset)]
 
     def after(self, offset: int) -> Place:
-        """The place after it, when it falls through: for a call that is going on."""
+        """The place after the instruction, if it falls through; for a call under way."""
         return self._after[self.start_of(offset)]
 
     def callee(self, offset: int) -> tuple[str, str] | None:
-        """For a call: the instruction that loads what is called, and the name it loads."""
+        """For a call: the instruction that loads the callee, and the name that it loads."""
         return self._callees[self.start_of(offset)]
 
     def canonical(self, offset: int) -> int:
-        """The one place that stands for all its copies: Pythons copy the end of a function,
-        `return x`, to where it is jumped to, some more often than others.
+        """The place that stands for all copies of an offset's: Python copies the end of a function,
+        `return x`, to where it is jumped to, some versions more often than others.
         """
         return self._alike.get(self.start_of(offset), offset)
 
     def is_at_loop(self, offset: int) -> bool:
-        """Whether a loop's iterator is asked for its next item there."""
+        """Whether a loop gets its iterator's next item there."""
         return self.start_of(offset) in self.for_iters
 
     def head_at(self, offset: int) -> int:
-        """The instruction that begins there, past the prefixes that a long loop gives it."""
+        """The offset of the instruction there, past the prefixes that it has in a long loop."""
         n = self._index[self.start_of(offset)]
         while self._ops[n].opname == "EXTENDED_ARG":
             n += 1
         return self._ops[n].offset
 
     def handlers(self, offset: int) -> Iterator[int]:
-        """Where the handlers of an error raised there begin, innermost first; `with` blocks are
-        some, but those of the language.
+        """The offsets of the handlers of an error raised there, innermost first; `with` blocks
+        count, except those of the language.
         """
         handler, seen = self._handler(self.start_of(offset)), set()
         while handler is not None and handler[0] not in seen:
@@ -128,7 +128,8 @@ class CodeInfo:
             handler = self._handler(second.offset)
 
     def _copies(self) -> Iterator[tuple[int, int]]:
-        """Instructions from which the same ones lead to the same end, with the last such."""
+        """Pairs of an instruction and the last one that is followed by the same instructions up to
+        the return."""
         found: dict[object, int] = {}
         end: tuple[object, ...] | None = None  # what follows, up to the return
         for n in reversed(range(len(self._ops))):
@@ -146,11 +147,11 @@ class CodeInfo:
                 yield op.offset, last
 
     def _is_own_exit(self, stack: Stack | None) -> bool:
-        """Whether a `with` block that handles an error is one of the language's."""
+        """Whether a `with` block that handles an error belongs to the language."""
         return stack is not None and any(slot is Slot.EXIT for slot, _ in stack[-3:])
 
     def is_caught(self, offset: int) -> bool:
-        """Whether the program itself handles an error raised there: not only a `with` block."""
+        """Whether the program itself handles an error raised there, not only a `with` block."""
         handler, seen = self._handler(self.start_of(offset)), set()
         while handler is not None and handler[0] not in seen:
             seen.add(handler[0])
@@ -161,12 +162,12 @@ class CodeInfo:
         return False
 
     def start_of(self, offset: int) -> int:
-        while offset not in self._index:  # an inline cache of the instruction before
+        while offset not in self._index:  # the offset is in an instruction's inline cache
             offset -= 2
         return offset
 
     def _loop_heads(self, code: CodeType) -> Iterator[tuple[int, int]]:
-        """FOR_ITER's offset for each GET_ITER's."""
+        """The offset of each GET_ITER, with that of its FOR_ITER."""
         for n, op in enumerate(self._ops):
             if op.opname == "GET_ITER":
                 following = next(o for o in self._ops[n + 1 :] if o.opname != "EXTENDED_ARG")
@@ -174,7 +175,7 @@ class CodeInfo:
                     yield op.offset, following.offset
 
     def _callee(self, op: dis.Instruction, stacks: Mapping[int, Stack]) -> tuple[str, str] | None:
-        """The instruction that loads what is called, through the operator that is shown it."""
+        """The instruction that loads the callee, also if an operator gets it first."""
         depth, stack = opcodes.callee_depth(op), stacks.get(self._index[op.offset])
         if depth is None or stack is None or len(stack) < depth:
             return None
@@ -182,7 +183,7 @@ class CodeInfo:
         loads = self._ops[n]
         if loads.opname in opcodes.CALLS:
             called = self._callee(loads, stacks)
-            # Where a call is two instructions, the first takes the arguments.
+            # If a call is two instructions, the first takes the arguments.
             before = stacks.get(n - (self._ops[n - 1].opname == "PRECALL"))
             if called is not None and called[1] == CALLEE and before:
                 loads = self._ops[self._index[before[-1][1]]]
@@ -198,8 +199,8 @@ class CodeInfo:
             yield self._index[op.argval]
 
     def _handler(self, offset: int) -> tuple[int, int, int] | None:
-        """The handler that covers an offset, the depth of the stack that it finds, and how much is
-        put on that.
+        """The handler that covers an offset, the depth of the stack below it, and the number of
+        entries pushed for it.
         """
         for start, end, target, depth, n_put in self._handlers:
             if start <= offset < end:
@@ -233,7 +234,7 @@ class CodeInfo:
     # -- the stack ------------------------------------------------------------------------
 
     def _stacks(self) -> dict[int, Stack]:
-        """The stack before each instruction that is reached."""
+        """The stack before each reachable instruction."""
         found: dict[int, Stack] = {0: ()}
         queue = [0]
         while queue:
@@ -253,7 +254,7 @@ class CodeInfo:
         return found
 
     def _is_own_with(self, stack: Stack, found: dict[int, Stack]) -> bool:
-        """Whether a `with` block is one of the language's; what others keep is not known."""
+        """Whether a `with` block belongs to the language; the contents of others are unknown."""
         callee = self._callee(self._ops[self._index[stack[-1][1]]], found)
         return callee is not None and callee[1] in _OWN_WITHS
 
@@ -266,7 +267,7 @@ def _locals_of(op: dis.Instruction) -> list[tuple[str, bool]]:
 
 
 def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> Stack:
-    """The stack after an instruction; what it may have touched is not known any more."""
+    """The stack after an instruction; entries that it may have changed become unknown."""
     effect = dis.stack_effect(op.opcode, op.arg, jump=is_jump)
     depth = len(stack) + effect
     if op.opname == "GET_ITER":
@@ -291,5 +292,5 @@ _OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})
 
 @functools.lru_cache(maxsize=4096)
 def info_of(code: CodeType) -> CodeInfo:
-    """The places of a code object, worked out once."""
+    """The places of a code object, computed once."""
     return CodeInfo(code)

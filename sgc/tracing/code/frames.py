@@ -1,4 +1,4 @@
-"""What hides in the frames of a program that is running, as its bytecode says."""
+"""What the frames of a running program hold on their stacks, by their bytecode."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sgc.tracing.code.bytecode import is_clean as is_clean_stack
 
 
 class Opaque(Exception):
-    """Something is there that cannot be looked into."""
+    """There is a value that cannot be inspected."""
 
 
 def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
-    """What a frame's stack holds beside the call that it is in."""
+    """The contents of a frame's stack, without the call that it is in."""
     info = info_of(frame.f_code)
     if is_innermost:
         return info.before(frame.f_lasti).stack
@@ -24,9 +24,9 @@ def stack_of(frame: FrameType, is_innermost: bool) -> Stack | None:
 
 
 def is_clean(frames: list[FrameType]) -> bool:
-    """Whether nothing hides in the frames: the innermost is at the beginning of a statement, the
-    others at one that is no more than the call of the next, and call it themselves: a function
-    that is called for them, by `sorted` or the making of an object, say, has what nobody sees.
+    """Whether the frames hold no hidden value: the innermost is at the beginning of a statement,
+    and each other one is at a statement that only calls the next, and calls it directly: if
+    `sorted`, say, calls a function for a frame, it may hold hidden values.
     """
     for index, frame in enumerate(frames):
         code = frame.f_code
@@ -40,7 +40,7 @@ def is_clean(frames: list[FrameType]) -> bool:
 
 
 def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
-    """The function of that code, if it is what a frame is calling; of a method, its name."""
+    """The function with this code, if a frame is calling it; for a method, its name."""
     callee = info_of(frame.f_code).callee(frame.f_lasti)
     if callee is None:
         return None
@@ -56,6 +56,6 @@ def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:
 
 
 def _is_of(code: CodeType, running: CodeType) -> bool:
-    """Whether what runs is the code of a function, or made of it by conversion."""
+    """Whether the running code is a function's code, or its converted code."""
     places = ((each.co_filename, each.co_qualname, each.co_firstlineno) for each in (code, running))
     return code is running or len(set(places)) == 1

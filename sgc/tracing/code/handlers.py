@@ -1,7 +1,7 @@
-"""Which classes of exceptions the handlers around a place in a program tell apart.
+"""Finds the exception classes that the handlers around a place in a program distinguish.
 
-Read off the bytecode: `except` loads the classes and matches them. What it loads is looked up as
-Python would; what it computes stops the trace.
+They are read from the bytecode: `except` loads classes and matches them. Names that it loads are
+looked up as Python does; computed classes stop the trace.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sgc.core.stops import INTERPRET, stop
 from sgc.tracing.code.bytecode import info_of
 
 _SKIPPED = frozenset({"EXTENDED_ARG", "NOP", "CACHE", "PUSH_EXC_INFO"})
-# What ends a statement: before it, a `finally` or a bare `except` has matched nothing.
+# Instructions that end a statement; a `finally` or bare `except` reaches one before any match.
 _ENDS = ("POP_", "STORE_", "DELETE_", "RETURN_", "RAISE_", "RERAISE", "JUMP", "FOR_ITER", "YIELD_")
 Load = tuple[str, Any]
 
 
 def is_caught() -> bool:
-    """Whether something in the program may handle an error raised where it is."""
+    """Whether something in the program may handle an error raised at its current place."""
     return any(True for frame in program_frames() for _ in _targets(frame))
 
 
@@ -38,13 +38,13 @@ def handled_classes() -> list[type]:
 
 
 def _targets(frame: FrameType) -> Iterator[int]:
-    """Offsets of the handlers around the place that a frame has come to, innermost first."""
+    """The offsets of the handlers around a frame's current place, innermost first."""
     yield from info_of(frame.f_code).handlers(frame.f_lasti)
 
 
 @functools.lru_cache(maxsize=4096)
 def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]:
-    """What each `except` of a handler loads; None for one that is computed."""
+    """The loads of each `except` of a handler; None for one with computed classes."""
     ops = list(dis.get_instructions(code))
     index = {op.offset: n for n, op in enumerate(ops)}
     if ops[index[target] + 1].opname == "WITH_EXCEPT_START":
@@ -61,7 +61,7 @@ def _matches(code: CodeType, target: int) -> tuple[tuple[Load, ...] | None, ...]
 
 
 def _match(ops: list[dis.Instruction], at: int) -> tuple[tuple[Load, ...] | None, int | None]:
-    """What the next `except` loads, and where it matches that; None where there is no other."""
+    """The loads of the next `except`, and the index of its match; None if there is no other."""
     loads: list[Load] | None = []
     for n in range(at, len(ops)):
         name = ops[n].opname

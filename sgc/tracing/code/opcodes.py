@@ -1,7 +1,7 @@
-"""What CPython's instructions do to variables and to the stack, for the Pythons listed here.
+"""The effects of CPython's instructions on variables and the stack, for the versions listed here.
 
-A Python is listed once the tests ran on it. An instruction that is in no table is unknown: code
-that has one counts as reading everything.
+A version is listed once the tests have run on it. An instruction that is in no table is unknown:
+code that has one counts as reading every variable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PYTHONS = ((3, 11), (3, 12), (3, 13))  # on which programs compile
 
 
 def refuse_unlisted() -> None:
-    """Raises TraceError on a Python whose instructions are not listed; interpreting goes on."""
+    """Raises TraceError on a Python that is not listed; programs can still be interpreted."""
     if platform.python_implementation() == "CPython" and sys.version_info[:2] in PYTHONS:
         return
     listed = ", ".join(f"{major}.{minor}" for major, minor in PYTHONS)
@@ -31,12 +31,12 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What an instruction does to the local variables in its argument, in order.
+# For each instruction, whether it reads the local variables in its argument, in order.
 READS_LOCAL = {
     "LOAD_FAST": (True,),
     "LOAD_FAST_CHECK": (True,),
     "LOAD_FAST_AND_CLEAR": (True,),
-    "DELETE_FAST": (False, True),  # it fails where there is none
+    "DELETE_FAST": (False, True),  # it fails if the variable is not set
     "STORE_FAST": (False,),
     "LOAD_FAST_LOAD_FAST": (True, True),
     "STORE_FAST_LOAD_FAST": (False, True),
@@ -51,7 +51,7 @@ NO_FALL_THROUGH = names(
 CALLS = names("CALL CALL_KW CALL_FUNCTION_EX")
 LOADS_CALLEE = names("LOAD_GLOBAL LOAD_NAME LOAD_FAST LOAD_DEREF LOAD_METHOD LOAD_ATTR")
 
-# By how many results they put on the stack; the rest of their effect they take.
+# Instructions by the number of results that they push; the rest of their stack effect is popped.
 _PUTS_NONE = names(
     "RESUME NOP CACHE EXTENDED_ARG PRECALL KW_NAMES MAKE_CELL COPY_FREE_VARS SETUP_ANNOTATIONS"
     " JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT DELETE_FAST DELETE_NAME DELETE_GLOBAL"
@@ -82,7 +82,7 @@ _POPS = {
     "JUMP_IF_TRUE_OR_POP": 1, "JUMP_IF_FALSE_OR_POP": 1, "MATCH_KEYS": 0, "DICT_MERGE": 3,
     "WITH_EXCEPT_START": 0,
 }  # fmt: skip
-# Those that a reader of stacks treats by name, or after which nothing is known of the stack.
+# Instructions that readers of the stack handle by name, and those after which it is unknown.
 _BY_NAME = names("GET_ITER BEFORE_WITH PUSH_EXC_INFO SWAP")
 _TAKES_ALL = names(
     "SEND ASYNC_GEN_WRAP BEFORE_ASYNC_WITH CHECK_EG_MATCH CLEANUP_THROW END_ASYNC_FOR"
@@ -94,7 +94,7 @@ KNOWN = _PUTS_NONE | _PUTS_ONE | _POPS.keys() | _BY_NAME | _TAKES_ALL
 
 
 def n_popped(op: dis.Instruction, effect: int) -> int:
-    """How many places of the stack an instruction takes or changes; all, if that is not known."""
+    """How many stack entries an instruction pops or changes; all of them if that is unknown."""
     if op.opname == "SWAP":
         return op.arg or 0
     if op.opname in _PUTS_NONE:
@@ -105,7 +105,7 @@ def n_popped(op: dis.Instruction, effect: int) -> int:
 
 
 def callee_depth(op: dis.Instruction) -> int | None:
-    """How deep in the stack what is called lies, 1 being the top; None for what is no call."""
+    """The depth of the callee in the stack, 1 being the top; None if this is no call."""
     n = op.arg or 0
     if op.opname == "CALL_FUNCTION_EX":
         return 2 + (n & 1) + (sys.version_info >= (3, 13))

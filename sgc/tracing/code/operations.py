@@ -1,4 +1,4 @@
-"""Whether the program that is being traced uses operations that reach no hook of a value."""
+"""Finds operations in a traced program that call no method of a value, such as `is`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 
 
 def program_has(names: frozenset[str]) -> bool:
-    """Whether a function of the traced program that is running has one of these instructions."""
+    """Whether a running function of the traced program has one of these instructions."""
     from sgc.core.places import is_users
 
     frame: FrameType | None = sys._getframe(1)
@@ -27,8 +27,8 @@ def function_has(code: CodeType, names: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _instructions(code: CodeType) -> frozenset[str]:
-    """The names of instructions of a function and of those inside it."""
-    # Not by dis.get_instructions, which runs Python code of its own inside the trace.
+    """The names of the instructions of a function and of the functions inside it."""
+    # dis.get_instructions would run Python code of its own inside the trace.
     found = {_plain(dis.opname[op]) for op in code.co_code[::2]}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -37,5 +37,5 @@ def _instructions(code: CodeType) -> frozenset[str]:
 
 
 def _plain(name: str) -> str:
-    """Jumps on None are `is None`."""
+    """An instruction's name; a jump on None counts as `is None`."""
     return "IS_OP" if name.startswith("POP_JUMP") and "NONE" in name else name

@@ -1,4 +1,4 @@
-"""The names by which converted code calls its operators."""
+"""The names by which converted code calls operators."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Converts the functions that are traced, so that what Python lets no value overload is seen."""
+"""Converts traced functions so that operations which values cannot overload reach the tracer."""

@@ -1,7 +1,7 @@
-"""Writes comprehensions as loops, for where what they go over is known only at run time.
+"""Rewrites comprehensions as loops, for iterables that are known only at run time.
 
-A comprehension is half an expression while it runs, and so no place where ways could merge. Where
-one is evaluated first in its statement it is taken out of it: `x = [f(t) for t in xs if t]` becomes
+While a comprehension runs, its expression is partly evaluated, so paths cannot merge there. A
+comprehension that its statement evaluates first is taken out: `x = [f(t) for t in xs if t]` becomes
 
     it = xs
     if loops(it):
@@ -13,8 +13,8 @@ one is evaluated first in its statement it is taken out of it: `x = [f(t) for t 
         made = [f(t) for t in it if t]
     x = made
 
-So are the generators that `join`, `sum`, `any`, `all` and the like use up at once. Those that stand
-behind a call, or are not evaluated in any case, stay.
+The same is done for generators that `join`, `sum`, `any`, `all` and the like consume at once. A
+comprehension that is evaluated after a call, or only conditionally, stays.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _SCOPES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield,
     ast.YieldFrom, ast.NamedExpr,
 )  # fmt: skip
-# What uses a generator up, and cannot tell it from a list.
+# Functions that consume a generator at once, and treat it as a list.
 _USES_UP = frozenset({"join", "sum", "list", "tuple", "set", "frozenset", "sorted", "min", "max",
                       "Counter", "dict", "deque", "fsum", "mean", "median"})  # fmt: skip
-_DECIDES = {"any": True, "all": False}  # what an item has to be for it to end there
+_DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 
 
 def with_loops(tree: ast.Module) -> ast.Module:
-    """The tree with its comprehensions written as loops too, in place."""
+    """Rewrites the tree's comprehensions in place, so that each is a loop too."""
     declares = (ast.Nonlocal, ast.Global)
     found = (each for each in ast.walk(tree) if isinstance(each, declares))
     _Functions(frozenset(name for each in found for name in each.names)).visit(tree)
@@ -50,7 +50,7 @@ def with_loops(tree: ast.Module) -> ast.Module:
 
 
 class _Functions(ast.NodeVisitor):
-    """rebound: the names that functions give to others than their own."""
+    """rebound: names that functions assign by `nonlocal` or `global`."""
 
     def __init__(self, rebound: frozenset[str]) -> None:
         self._rebound = rebound
@@ -65,7 +65,7 @@ class _Functions(ast.NodeVisitor):
 
 
 class _Names:
-    """Names that no program has. rebound: those of its own that a call may give another value."""
+    """Makes names that no program has. rebound: the program's names that a call may rebind."""
 
     def __init__(self, rebound: frozenset[str]) -> None:
         self._n, self.rebound = 0, rebound
@@ -86,7 +86,7 @@ def _body(body: list[ast.stmt], names: _Names) -> list[ast.stmt]:
 
 
 def _blocks(stmt: ast.stmt, names: _Names) -> None:
-    """The blocks inside a statement."""
+    """Rewrites the blocks inside a statement."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(stmt, name, None)
         if isinstance(block, list):
@@ -96,7 +96,7 @@ def _blocks(stmt: ast.stmt, names: _Names) -> None:
 
 
 def _hoisted(stmt: ast.stmt, names: _Names) -> list[ast.stmt]:
-    """Statements that make what a statement's expression begins with; it then uses that."""
+    """Takes the parts that a statement evaluates first out of it, as statements before it."""
     made: list[ast.stmt] = []
     field = _FIELDS.get(type(stmt))
     value = getattr(stmt, field) if field is not None else None
@@ -118,23 +118,23 @@ _FIELDS: dict[type[ast.stmt], str] = {
 
 
 def _targets_wait(stmt: ast.Assign | ast.AugAssign, names: _Names) -> bool:
-    """Whether nothing of the target is evaluated before the value, or nothing that could tell."""
+    """Whether the target can be evaluated after the value without a difference."""
     if isinstance(stmt, ast.Assign):
         return True
     return isinstance(stmt.target, ast.Name) and stmt.target.id not in names.rebound
 
 
 class _Before(IntEnum):
-    """What is evaluated in a statement before the part that is looked at."""
+    """What a statement evaluates before the current part."""
 
-    NOTHING = 0  # that could tell whether the part comes first
-    READS = 1  # of values, which what calls the user's functions might change
+    NOTHING = 0  # nothing whose order relative to the part matters
+    READS = 1  # reads of values that a call of a user's function may change
     EFFECTS = 2
 
 
 class _First:
-    """Takes comprehensions and calls out of an expression, as long as what comes before them can
-    as well be evaluated after them.
+    """Takes comprehensions and calls out of an expression, as long as the parts before them can be
+    evaluated after them instead.
     """
 
     def __init__(self, names: _Names) -> None:
@@ -143,7 +143,7 @@ class _First:
         self._before = _Before.NOTHING
 
     def visit(self, node: ast.expr, is_whole: bool = False) -> ast.expr:
-        """is_whole: it is all that the statement evaluates."""
+        """Visits an expression. is_whole: the statement evaluates nothing else."""
         if self._before is _Before.EFFECTS or isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.Name):
@@ -165,7 +165,7 @@ class _First:
             return node
         if isinstance(node, (ast.BoolOp, ast.IfExp)):
             self._conditional(node)
-        elif isinstance(node, ast.Compare):  # the rest of a chain may not be evaluated
+        elif isinstance(node, ast.Compare):  # the rest of a chain is evaluated conditionally
             node.left = self.visit(node.left)
             node.comparators[0] = self.visit(node.comparators[0])
         elif isinstance(node, _IN_ORDER):
@@ -177,7 +177,7 @@ class _First:
         self._before = max(self._before, what)
 
     def _taken(self, node: ast.expr, made: _Made) -> ast.expr | None:
-        """A comprehension that was taken out; None if it has to stay."""
+        """Takes a comprehension out; None if it has to stay."""
         if not _is_simple(made):
             return None
         if self._before is _Before.NOTHING or (self._before is _Before.READS and _is_pure(made)):
@@ -185,7 +185,7 @@ class _First:
         return None
 
     def _call(self, node: ast.Call, is_whole: bool) -> ast.expr:
-        if isinstance(node.func, ast.Attribute):  # which method it is, nothing changes
+        if isinstance(node.func, ast.Attribute):  # nothing changes which method it is
             node.func.value = self.visit(node.func.value)
         else:
             node.func = self.visit(node.func)
@@ -234,16 +234,16 @@ _KNOWN = frozenset(name for each in (str, list, dict, set, int) for name in dir(
 
 
 def _is_users(node: ast.Call) -> bool:
-    """Whether a function of the user's may be called, which may have loops, on one line."""
+    """Whether this is a call on one line of what may be a user's function, which may have loops."""
     if node.lineno != node.end_lineno:
-        return False  # what is on its other lines is evaluated in the order of lines
+        return False  # the parts on its other lines are evaluated in the order of lines
     if isinstance(node.func, ast.Name):
         return node.func.id not in vars(builtins)
     return isinstance(node.func, ast.Attribute) and node.func.attr not in _KNOWN
 
 
 def _is_pure(made: _Made) -> bool:
-    """Whether it calls no functions but Python's own."""
+    """Whether a comprehension calls only Python's own functions."""
     calls = (each for each in ast.walk(made) if isinstance(each, ast.Call))
     return not any(_is_users(call) for call in calls)
 
@@ -265,7 +265,7 @@ def _decided(node: ast.expr) -> ast.GeneratorExp | None:
 
 
 def _is_simple(node: _Made) -> bool:
-    """Whether its parts can be written twice: they make no functions."""
+    """Whether a comprehension's parts can be written twice: they contain no scopes of their own."""
     parts: list[ast.expr] = [node.elt]
     for n, each in enumerate(node.generators):
         if each.is_async:
@@ -277,7 +277,7 @@ def _is_simple(node: _Made) -> bool:
 def _statements(
     node: ast.expr, made: _Made, it: str, result: str, names: _Names
 ) -> Iterator[ast.stmt]:
-    """What sets `result` to a comprehension, or to `any` or `all` of one."""
+    """The statements that set `result` to a comprehension, or to `any` or `all` of one."""
     first = made.generators[0]
     decides = _DECIDES[node.func.id] if isinstance(node, ast.Call) else None  # type: ignore[attr-defined]
     yield _assigned(it, first.iter, first.iter)
@@ -291,7 +291,7 @@ def _statements(
 
 
 class _Loop:
-    """A comprehension as a loop, its variables under other names."""
+    """A comprehension as a loop with renamed variables."""
 
     def __init__(
         self, made: _Made, it: str, result: str, decides: bool | None, names: _Names
@@ -322,7 +322,7 @@ class _Loop:
             return self._item()
         each, *rest = generators
         body = self._loops(rest)
-        if rest and self._decides is not None:  # it may be over
+        if rest and self._decides is not None:  # the inner loop may have decided it
             body = [
                 *body,
                 _at(ast.If(self._is_decided(), [_at(ast.Break(), each.iter)], []), each.iter),

@@ -1,9 +1,9 @@
 """Rewrites expressions whose abstract operands Python would treat as plain text.
 
-An f-string, `%`, `x in text`, a method of a plain text, and a comparison with a text of a class of
-its own call none of the methods of a text that is only known at run time: CPython joins, searches
-or cuts its marker. Here each becomes a call of an operator (`sgc.tracing.operators`), or its
-operands do. Everything keeps its position, and nothing is evaluated in another order or twice.
+An f-string, `%`, `x in text`, a method of a plain text, and a comparison with a text of a user's
+class call none of an abstract text's methods: CPython joins, searches or cuts its marker. Here each
+becomes a call of an operator (`sgc.tracing.operators`), or its operands do. Everything keeps its
+position and its order of evaluation, and is evaluated once.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from sgc.tracing.convert.comprehensions import with_loops
 from sgc.tracing.convert.pieces import with_pieces
 from sgc.tracing.pieces.piece import Piece
 
-# Builtins that C calls by itself where they are passed: `map(int, texts)`.
 _ITSELF = frozenset({"super", *OPERATORS})
+# Builtins that C code calls if they are passed to it: `map(int, texts)`.
 _PASSED = frozenset(
     {"all", "any", "ascii", "chr", "float", "int", "len", "max", "min", "ord", "sorted", "sum"}
 )
 
-_AS_ASCII = 97  # of `{x!a}`, in the tree
+_AS_ASCII = 97  # the conversion of `{x!a}` in the syntax tree
 
-# Of these Python takes nothing but a bool or a number of its own.
+# Methods that must return a bool or a number of Python's own types.
 _EXACT = frozenset({"__bool__", "__int__", "__index__", "__float__", "__len__", "__hash__"})
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def convert(tree: ast.Module, pieces: Set[Piece] = frozenset()) -> ast.Module:
-    """The tree with its expressions rewritten, in place; pieces of it become code that is data."""
+    """Rewrites the tree's expressions in place; its `pieces` become code that is data."""
     converted: ast.Module = _Expressions().visit(with_loops(with_pieces(tree, pieces)))
     return converted
 
@@ -63,7 +63,7 @@ class _Expressions(ast.NodeTransformer):
         if node.conversion == _AS_ASCII:
             node.value, node.conversion = _call(ASCII, node.value, node.value), -1
         if isinstance(node.format_spec, ast.JoinedStr):
-            self.generic_visit(node.format_spec)  # itself no text of the program's
+            self.generic_visit(node.format_spec)  # its parts, but not the spec itself
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
@@ -91,7 +91,7 @@ class _Expressions(ast.NodeTransformer):
         return self._chain(node)
 
     def _chain(self, node: ast.Compare) -> ast.Compare:
-        """With operands that know of each other; an operand of `is` is the very object."""
+        """The comparison with operands made abstract; operands of `is` keep their identity."""
         before = [ast.Is(), *node.ops]
         operands = [node.left, *node.comparators]
         for n, (op, following) in enumerate(zip(before, [*node.ops, ast.Is()], strict=True)):
@@ -134,7 +134,7 @@ class _Expressions(ast.NodeTransformer):
         return node
 
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
-        if isinstance(node.context_expr, ast.Call):  # the language knows its blocks by it
+        if isinstance(node.context_expr, ast.Call):  # kept as it is: `bytecode.py` looks for it
             self.generic_visit(node.context_expr)
         else:
             node.context_expr = self.visit(node.context_expr)
@@ -156,7 +156,7 @@ class _Expressions(ast.NodeTransformer):
         return self._definition(node)
 
     def _definition(self, node: _Node) -> _Node:
-        """All but decorators, annotations and type parameters."""
+        """Visits all parts but decorators, annotations and type parameters."""
         for name in ("args", "bases", "keywords", "body"):
             found = getattr(node, name, None)
             if isinstance(found, list):
@@ -175,7 +175,7 @@ class _Expressions(ast.NodeTransformer):
 
 
 class _Returns(ast.NodeTransformer):
-    """What a function returns, its own functions left alone."""
+    """Rewrites a function's return values, but not those of functions inside it."""
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         if node.value is not None:
@@ -206,7 +206,7 @@ def _same(node: ast.expr) -> ast.expr:
 
 
 def _operand(node: ast.expr) -> ast.expr:
-    """An operand of a comparison; a constant is what it is."""
+    """An operand of a comparison; a constant stays as it is."""
     return node if isinstance(node, ast.Constant) else _call(COMPARED, node, node)
 
 

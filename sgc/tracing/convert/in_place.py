@@ -1,9 +1,9 @@
-"""Converts the functions of the user's that no converted code calls, where they are.
+"""Converts, in place, users' functions that are not called from converted code.
 
-Python itself calls special methods, properties, keys of sorts and callbacks of libraries. The first
-call of one ends the trace (`Unconverted`); all functions of its module are then given their
-converted code, and the trace begins anew. They have their own code again when it is over.
-Meanwhile other threads may run them: without a trace, operators do what Python does.
+Python itself calls special methods, properties, sort keys and callbacks of libraries. The first
+call of one ends the trace (`Unconverted`); then all functions of its module get converted code, and
+the trace starts anew. When it ends, they get their own code back. Meanwhile other threads may run
+them: without a trace, operators do what Python does.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from sgc.tracing.operators import OPERATORS
 
 
 class Unconverted(BaseException):
-    """Ends a trace in which a function is called that has to be converted in place."""
+    """Ends a trace that calls a function which must be converted in place."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         super().__init__()
-        self.names = names  # its globals
+        self.names = names  # the function's globals
 
 
 @dataclass(slots=True)
 class _Held:
     function: FunctionType
-    code: CodeType  # its own
+    code: CodeType  # its original code
     n_traces: int = 0
 
 
-_held: dict[int, _Held] = {}  # by identity
-_made: dict[int, CodeType] = {}  # the codes that these have now
+_held: dict[int, _Held] = {}  # converted functions, by id
+_made: dict[int, CodeType] = {}  # the converted code that these have now
 _lock = threading.Lock()
 
 
 class InPlace:
-    """What one trace has converted in place."""
+    """The functions that one trace has converted in place."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, CodeType] = {}  # each once: a generator may have begun before
+        self._seen: dict[int, CodeType] = {}  # checked once: a generator may have begun before
         self._modules: dict[int, dict[str, Any]] = {}
         self._ours: dict[int, FunctionType] = {}
 
@@ -63,8 +63,8 @@ class InPlace:
                     del _held[key]
 
     def needs(self, frame: FrameType) -> bool:
-        """Whether a call that begins is of a function of the user's that is not converted, or for
-        another trace alone.
+        """Whether a call that begins is of a user's function that is not converted, or converted
+        only for another trace.
         """
         code, names = frame.f_code, frame.f_globals
         if self._seen.get(id(code)) is code or id(names) in self._modules:
@@ -75,13 +75,13 @@ class InPlace:
         try:
             return converted(code, names) != code or _made.get(id(code)) is code
         except NoSource as error:
-            if not code.co_filename.endswith(".py"):  # made by a library: methods of a dataclass
+            if not code.co_filename.endswith(".py"):  # a library made it, as a dataclass's methods
                 return False
             stop(f"{code.co_name} cannot be traced: {error}", INTERPRET)
 
     def convert(self, names: dict[str, Any]) -> None:
         """Converts the functions of a module."""
-        vars(builtins).update(OPERATORS)  # their own globals are none of ours to change
+        vars(builtins).update(OPERATORS)  # the modules' own globals must not change
         self._modules[id(names)] = names
         with _lock:
             for each in _referrers(names):
@@ -105,14 +105,14 @@ class InPlace:
 
 
 def own_code(function: FunctionType) -> CodeType:
-    """The code of a function as it is written."""
+    """A function's original code."""
     held = _held.get(id(function))
     return held.code if held is not None and held.function is function else function.__code__
 
 
 def _referrers(names: dict[str, Any]) -> list[Any]:
     is_frozen = gc.get_freeze_count() > 0
-    if is_frozen:  # what is frozen is not looked through
+    if is_frozen:  # get_referrers skips frozen objects
         gc.unfreeze()
     found = gc.get_referrers(names)
     if is_frozen:

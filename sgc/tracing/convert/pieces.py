@@ -1,4 +1,4 @@
-"""Puts pieces of a program, where what they are given is known only at run time, into the graph."""
+"""Rewrites pieces of a program to put them into the graph if their inputs are abstract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sgc.tracing.pieces.trees import position
 
 
 def with_pieces(tree: ast.Module, pieces: Set[Piece]) -> ast.Module:
-    """The tree with its pieces as calls of an operator, in place."""
+    """Rewrites the tree's pieces in place as conditional calls of an operator."""
     if not pieces:
         return tree
     return _Pieces(pieces).visit(tree)  # type: ignore[return-value]
@@ -37,7 +37,8 @@ class _Pieces(ast.NodeTransformer):
 
 
 def _statement(found: Piece, node: ast.stmt) -> ast.stmt:
-    """A statement and, before it, what is evaluated before; both arms have that under a name."""
+    """A statement as an `if`: its test evaluates the hoisted parts once, under names that both arms
+    use."""
     call = _call(PIECE, [ast.Constant(found.key), *_loads(found)])
     targets = [_target(found, name) for name in found.targets]
     done: ast.stmt = ast.Expr(call)
@@ -64,7 +65,7 @@ def _first(found: Piece, name: str) -> ast.expr:
 
 
 class _Hoisting(ast.NodeTransformer):
-    """Names in place of what was evaluated before."""
+    """Replaces hoisted parts by their names."""
 
     def __init__(self, found: Piece) -> None:
         self._names = {
@@ -107,7 +108,7 @@ _Made = TypeVar("_Made", bound=ast.AST)
 
 
 def _placed(made: _Made, at: ast.stmt | ast.expr) -> _Made:
-    """New nodes are where the piece is; the piece itself stays where it was."""
+    """Gives new nodes the piece's position; the piece itself keeps its own."""
     for node in ast.walk(made):
         if isinstance(node, (ast.expr, ast.stmt)) and not hasattr(node, "lineno"):
             ast.copy_location(node, at)

@@ -1,9 +1,9 @@
 """Finds the source of a function and its converted code.
 
-The file that a function is from is parsed and converted as a whole, and compiled both ways; neither
-is executed. A function's code is looked up among the originals by equality, which also tells that
-the file was changed after it was imported. Compiled in their context, free variables, `__class__`,
-mangled names and decorators need no code here.
+A function's whole file is parsed, and compiled with and without conversion; neither is executed.
+The function's code is found among the originals by equality, which fails if the file was changed
+after it was imported. Because functions are compiled in their context, free variables, `__class__`,
+mangled names and decorators need no special handling.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from sgc.tracing.pieces.piece import Piece
 MAX_KEPT = 1 << 16
 _kept: dict[
     tuple[int, frozenset[Piece]], tuple[CodeType, CodeType]
-] = {}  # by identity, which is quicker than equality
-_made: dict[int, CodeType] = {}  # what was converted, with whichever pieces
+] = {}  # by id, as comparing codes is slower
+_made: dict[int, CodeType] = {}  # converted codes, by id
 MAX_FILES = 256
-_sources: dict[str, tuple[list[str], str]] = {}  # of a file: its lines, and they as one text
+_sources: dict[str, tuple[list[str], str]] = {}  # a file's lines, and its text
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:
@@ -37,23 +37,23 @@ _Codes = tuple[Mapping[CodeType, CodeType], Set[CodeType]]
 
 
 class NoSource(Exception):
-    """There is no source for a function, or it is another than what runs."""
+    """There is no source for a function, or it does not match the running code."""
 
 
 def converted(
     code: CodeType, names: dict[str, Any] | None = None, pieces: frozenset[Piece] = frozenset()
 ) -> CodeType:
-    """The converted code of a function; its own where it is converted already.
+    """The converted code of a function; the code itself if it is converted already.
 
-    names: the globals of its module, whose loader may have the source; pieces: of its file, that
-    are put into the graph as code. Raises NoSource.
+    names: the globals of its module, whose loader may have the source; pieces: pieces of its file
+    that become code in the graph. Raises NoSource.
     """
     kept = _kept.get((id(code), pieces))
     if kept is not None and kept[0] is code:
         return kept[1]
     if _made.get(id(code)) is code:
         return code
-    with unwatched():  # reading its own source is no read of the program's
+    with unwatched():  # the program does not read its own source here
         found = _converted(code, names, pieces)
     if len(_kept) >= MAX_KEPT:
         _kept.clear()
@@ -62,7 +62,7 @@ def converted(
 
 
 def _source(filename: str, names: dict[str, Any] | None) -> str:
-    """The text of a file, the very object for as long as the file is the same."""
+    """The text of a file; the same object as long as the file does not change."""
     linecache.checkcache(filename)
     lines = linecache.getlines(filename, names)
     kept = _sources.get(filename)
@@ -86,7 +86,7 @@ def _converted(code: CodeType, names: dict[str, Any] | None, pieces: frozenset[P
         if code in made:
             return code
     codes, _ = _codes(code.co_filename, source, flags, False, pieces)
-    # A function with an `assert` in it, which pytest has rewritten.
+    # pytest has rewritten a function with an `assert`: it is found by its name and line.
     if any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names)):
         alike = [its for original, its in codes.items() if _head(original) == _head(code)]
         if len(alike) == 1:
@@ -104,10 +104,10 @@ def _head(code: CodeType) -> tuple[object, ...]:
 def _codes(
     filename: str, source: str, flags: int, is_apart: bool, pieces: frozenset[Piece]
 ) -> _Codes:
-    """The converted code of each function of a file; and those that are converted.
+    """The converted code of each function of a file, by its original code; and all converted codes.
 
-    is_apart: each statement is compiled by itself, as notebooks do it: the code of a function
-    depends on what its module imports.
+    is_apart: each statement is compiled by itself, as in notebooks: a function's code depends on
+    its module's imports.
     """
     pairs: dict[CodeType, CodeType] = {}
     try:

@@ -1,6 +1,6 @@
-"""What converted code calls in place of Python's own operations; see `convert`.
+"""The operators that converted code calls instead of Python's own operations; see `convert`.
 
-Without an abstract operand each does exactly what Python does.
+Without an abstract operand, each does exactly what Python does.
 """
 
 from __future__ import annotations

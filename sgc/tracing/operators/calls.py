@@ -1,4 +1,4 @@
-"""What converted code calls: in place of a function, one that knows abstract values."""
+"""Replaces called functions by functions that handle abstract values."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from sgc.tracing.operators.reading import by_name, carries, guarded
 from sgc.tracing.operators.texts import compared, seeing, text
 from sgc.tracing.values.abstract import AbstractList, AbstractText, is_abstract, marked
 
-# Python's builtins, and those that know abstract values; see `overlay_builtins`.
+# Python's builtins, with replacements that handle abstract values; see `overlays/builtins.py`.
 KNOWING: dict[Any, Any] = {}
-# What stands for an object of a type of Python's, and knows them in its methods.
+# For some of Python's types, what makes a stand-in whose methods handle abstract values.
 STANDING: dict[type, Callable[[Any], Any]] = {}
 
 _FILLING = ("format", "format_map")
 
 
 def callee(function: Any) -> Any:
-    """What is called in place of a function: one that knows abstract values.
+    """The function to call instead of the given one, so that abstract values are handled.
 
-    Methods of a plain text, and the user's own functions and methods that are not converted yet.
+    Replaces builtins and methods of Python's types; converts the user's own functions and methods.
     """
     session = current_session()
     if session is None or not session.is_tracing:
@@ -69,7 +69,7 @@ def callee(function: Any) -> Any:
 
 
 def _known(function: Any) -> Any:
-    """A function or type of C's: one that knows abstract values, or is given none that it reads."""
+    """For a function or type written in C: one that handles abstract values, or refuses them."""
     found = KNOWING.get(function) if type(function).__hash__ is not None else None
     if found is not None:
         return found
@@ -113,7 +113,7 @@ class _Unbound:
 
 
 def _unbound(function: Any) -> Callable[..., Any]:
-    """A method of a list or dict, called with that as its first argument."""
+    """A method of a list or dict, called with the list or dict as its first argument."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], AbstractList):
@@ -124,9 +124,9 @@ def _unbound(function: Any) -> Callable[..., Any]:
 
 
 def _is_given_abstract(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a method of a plain text has an argument that it must not be shown.
+    """Whether a method of a plain text has an argument that Python's own method must not get.
 
-    What `join` is given it joins, markers and all; of a list known only at run time it sees none.
+    `join` carries markers, but cannot read an abstract list.
     """
     if name == "join":
         return any(isinstance(arg, AbstractList) for arg in args)
@@ -148,7 +148,7 @@ def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What calls its first argument by itself, which is to know abstract values too."""
+    """A function whose first argument is a function, which must handle abstract values too."""
     return lambda called, *rest, **kwargs: function(callee(called), *rest, **kwargs)
 
 

@@ -1,5 +1,7 @@
-"""Methods of lists that compare items: Python asks the left one, which may be a text of a class of
-the user's own (a `str` enum) that knows no abstract values.
+"""Methods of lists that compare items.
+
+Python calls the left item's comparison. That item may be a text of a user's class (a `str` enum),
+which does not handle abstract values.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ _Key = Callable[[Any], Any]
 
 
 def comparing_method(function: Any) -> Any:
-    """A bound method of a list, tuple or deque; another one where it compares and items are, or
-    may be, abstract.
+    """For a bound method of a list, tuple or deque that compares items: one that handles abstract
+    items; else the method itself.
     """
     made = _METHODS.get(function.__name__)
     return function if made is None else made(function.__self__, function)
 
 
 def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:
-    """As `sorted` does; `list.sort` and `sorted` ask it."""
+    """The sorted items; `list.sort` and `sorted` call it."""
     found = [*items]
     keys = found if key is None else [*map(key, found)]
     if _is_seen(keys):
@@ -74,7 +76,7 @@ def _remove(items: Any, python: Any) -> Any:
             if copied[at] == wanted:
                 del items[at]
                 return
-        type(items)().remove(value)  # says that it is not there, as Python does
+        type(items)().remove(value)  # raises Python's own error for a missing item
 
     return remove
 

@@ -1,6 +1,6 @@
-"""Look-ups by keys that are known only at run time: in dicts, sets, lists and texts that are known.
+"""Look-ups by abstract keys in known dicts, sets, lists and texts.
 
-Where all values are data of one type, a look-up is one node of the graph; else each key is a way.
+If all values are data of one type, a look-up is one node of the graph; else each key is a path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sgc.tracing.values.abstract_list import type_of
 from sgc.tracing.values.computing import attempted, computed, symbol_of
 from sgc.tracing.values.text_types import domain
 
-MAX_WAYS = 64  # keys, or items, that are decided one after the other
+MAX_WAYS = 64  # keys or items, each of which takes a decision
 _MAPS = (dict,)
 _SETS = (set, frozenset)
 _ROWS = (list, tuple)
@@ -52,10 +52,10 @@ def contains(part: Any, whole: Any) -> bool:
 
 
 def is_key(key: Any, whole: Any) -> bool | None:
-    """`key in whole`, of a dict or set; None where Python's own look-up knows."""
+    """`key in whole` for a dict or set; None if Python's own look-up is right."""
     if type(whole) not in (*_MAPS, *_SETS) or not _is_looked_up(key) or not _is_plain(whole):
         return None
-    # A set has another order in each process.
+    # The order of a set differs between processes.
     keys = [*whole] if type(whole) is dict else sorted(whole, key=repr)
     return bool(computed(key.session, "has", keys, key))
 
@@ -77,7 +77,7 @@ def getting(method: Any) -> Callable[..., Any]:
 
 
 def _is_looked_up(key: Any) -> bool:
-    """Whether a key is known only at run time, and not one of few texts, which decide it."""
+    """Whether a key is abstract; not if it is one of a few known texts, which are decided."""
     if not is_abstract(key) or isinstance(key, AbstractJson):
         return False
     if not isinstance(key, (AbstractText, AbstractNumber)):
@@ -91,7 +91,7 @@ def _is_index(key: Any) -> bool:
 
 
 def _is_plain(keys: Collection[Any]) -> bool:
-    """Whether a key that is looked up can equal none but by Python's own comparison."""
+    """Whether all keys are compared by Python's own types, not by a user's class."""
     return all(type(key) in _KEYS for key in keys)
 
 
@@ -114,7 +114,7 @@ def _value(whole: dict[Any, Any], key: Any) -> Any:
 
 
 def _decided(whole: dict[Any, Any], key: Any, missing: Callable[[], Any]) -> Any:
-    """The value of the key that it is found to be."""
+    """The value of the key that equals the abstract key, by a decision for each."""
     _refuse_many(whole)
     for each in whole:
         if type(each) is not tuple and compared(each) == key:
@@ -151,7 +151,7 @@ def _refuse_many(ways: Collection[Any]) -> None:
 
 
 def _one_type(values: Sequence[Any]) -> types.Type | None:
-    """The type that all values are of, if a value of it can be of the graph."""
+    """The type that all values have, if they have one and the graph can hold it."""
     found = {type_of(value) for value in values if _is_data(value)}
     kinds = {each.kind for each in found}
     if len(values) == 0 or not all(map(_is_data, values)) or Kind.JSON in kinds:

@@ -1,4 +1,4 @@
-"""What a loop goes over: whether it is one of the graph."""
+"""Operators on the iterables of loops."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sgc.tracing.values.abstract_range import AbstractRange, Numbers
 
 
 def loops(over: Any, function: Any = None) -> bool:
-    """Whether a comprehension is written as a loop: where its items, or how many there are, are
-    known only at run time. function: `any` or `all`, which may be another of the user's.
+    """Whether a comprehension runs as a loop: if its items, or their number, are known only at run
+    time. function: the called `any` or `all`, which may be a user's function of that name.
     """
     session = current_session()
     if session is None or not session.is_tracing:
@@ -31,8 +31,8 @@ def loops(over: Any, function: Any = None) -> bool:
 
 
 def gone_over(over: Any) -> Any:
-    """What a `for` goes over: of a `range` the trace is told the turn that it is in, of lists and
-    the like what they are.
+    """The iterable of a `for`, wrapped so that the trace knows the turn of a `range`, or the list
+    or the like that is iterated.
     """
     session: Any = current_session()
     if session is None or not session.is_tracing:
@@ -43,7 +43,7 @@ def gone_over(over: Any) -> Any:
 
 
 class _Told:
-    """Something that a `for` goes over, told to the trace as the loop begins."""
+    """The iterable of a `for`, which the trace notes when the loop begins."""
 
     __slots__ = ("_over", "_session")
 

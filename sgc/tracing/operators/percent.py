@@ -1,4 +1,4 @@
-"""`template % values`, where values are known only at run time.
+"""`template % values` with abstract values.
 
 CPython's own formatting would cut and pad markers. Each conversion becomes a `format` of its value.
 """
@@ -43,7 +43,7 @@ def modulo(left: Any, right: Any) -> Any:
 
 
 def _modulo_of(self: AbstractText, template: Any) -> Any:
-    """Python asks it first, as its class derives from that of the template."""
+    """`template % self`; Python calls this first, as the class derives from the template's."""
     return modulo(template, self) if isinstance(template, str) else NotImplemented
 
 
@@ -58,7 +58,7 @@ def _values(given: Any) -> Any:
 
 
 def _mapped(given: Any) -> Any:
-    """Plain values of the same types."""
+    """Plain stand-ins of the same types as the values."""
     if isinstance(given, tuple):
         return tuple(map(_plainly, given))
     return {k: _plainly(v) for k, v in given.items()} if type(given) is dict else _plainly(given)

@@ -1,4 +1,4 @@
-"""What converted code calls in place of a piece of the program that is put into the graph."""
+"""The operators that converted code calls for a piece of the program that becomes code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAX_DEPTH = 20
 
 
 def is_run_time(*values: Any) -> bool:
-    """Whether something that a piece is given is known only at run time."""
+    """Whether one of a piece's inputs is abstract or holds an abstract value."""
     session = current_session()
     return session is not None and session.is_tracing and _holds(values)
 
@@ -57,7 +57,7 @@ def _is_part_held(value: Any, depth: int) -> bool:
 
 
 def piece(key: str, *values: Any) -> Any:
-    """The value of a piece, or those of the variables that it sets, known when it runs."""
+    """The abstract value of a piece, or those of the variables that it sets."""
     session: Any = current_session()
     found: Piece = session.sites.pieces[key]
     frame = sys._getframe(1)
@@ -88,7 +88,7 @@ def piece(key: str, *values: Any) -> Any:
 
 
 def _refuse(session: Any, key: str, why: str) -> NoReturn:
-    """Goes on without a piece, from the beginning."""
+    """Starts the trace anew without a piece."""
     del session.sites.pieces[key]
     session.sites.refused.add(key)
     session.end(Pieced(why))
@@ -127,7 +127,7 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
 
 
 def _hold(session: Any, symbol: Symbol, kept: list[Any], code: Made) -> None:
-    """What may be a part of what code gives must stay as it is, and so must that: it has a copy."""
+    """Notes that a result of code may share parts with other values, so that none may change."""
     session.held += [(value, frozen(value)) for value in kept]
     if kept or code.has_outside:
         session.copies.add(symbol.name)
@@ -141,20 +141,20 @@ _FIXED = (types.TEXT, types.INT, types.FLOAT, types.BOOL)
 
 
 def _type_of(found: Piece, name: str, type_: Type, given: Mapping[str, Any]) -> Type:
-    """The type of a variable; of one that is changed where it is, its own."""
+    """The type of a variable; a variable that is changed in place keeps its own."""
     if name in found.changes - found.rebound and isinstance(given[name], AbstractList):
         return OBJECT if isinstance(given[name], AbstractJson) else types.list_of(OBJECT)
     return type_
 
 
 def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str, Any]) -> Any:
-    """The value of a variable that is set, or of one that is given and may be changed."""
+    """The value of a variable that a piece sets, or of an input that it may change."""
     if name in found.changes:
         before = given[name]
         if not is_changeable(before) and name not in found.writes:
             return before
         if name not in found.rebound and type(before) in (AbstractList, AbstractObject):
-            before.symbol = value.symbol  # wherever the program has it
+            before.symbol = value.symbol  # so every reference to it has the new value
             return before
     return session.seen(value)
 
@@ -173,7 +173,7 @@ def _evaluated(
 
 
 def _type(of: Type) -> Type:
-    """A value's type, as far as code is told."""
+    """The type of a value as code sees it."""
     if of.kind in TEXTUAL:
         return types.TEXT
     if of.kind is Kind.LIST:

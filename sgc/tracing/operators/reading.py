@@ -1,7 +1,7 @@
-"""Functions written in C that would read the characters of a text known only at run time.
+"""Refuses abstract texts as arguments of functions written in C, which would read their characters.
 
-An abstract text is a `str`: C looks past its methods and finds a marker. So a function, method or
-type of C's is given none, but for those that only carry values from here to there.
+An abstract text is a `str`: C code bypasses its methods and reads its marker. So functions, methods
+and types written in C get none, except those that only carry values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _CARRYING_BUILTINS = frozenset({
     "list", "map", "max", "min", "next", "object", "print", "property", "repr", "reversed", "set",
     "setattr", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "zip",
 })  # fmt: skip
-_NAMED = frozenset({"getattr", "hasattr", "setattr", "delattr"})  # by a text, their second argument
+_NAMED = frozenset({"getattr", "hasattr", "setattr", "delattr"})  # their second argument is a name
 _CARRYING_RECEIVERS = (list, tuple, dict, set, frozenset, str)
 _MAX_NESTED = 4
 
 
 def carries(function: Any) -> bool:
-    """Whether a function or type only hands on what it is given, or is written in Python."""
+    """Whether a function or type only carries its arguments, or is written in Python."""
     if isinstance(function, type):
         return _is_carrying_type(function)
     if not isinstance(function, BuiltinMethodType):
@@ -53,12 +53,12 @@ def _is_carrying_type(found: type) -> bool:
 
 
 def _is_of_c(found: type) -> bool:
-    """Whether C is given what its objects are made of, by itself or by a class that it is of."""
+    """Whether C code gets the arguments of a class, in its own or an inherited constructor."""
     for name in ("__new__", "__init__"):
         owner = next(base for base in found.__mro__ if name in vars(base))
         if owner is not object:
             if isinstance(vars(owner)[name], (FunctionType, staticmethod)):
-                return False  # what it calls is seen
+                return False  # a constructor in Python, whose calls are seen
             return not _is_carrying(owner)
     return False
 
@@ -70,7 +70,7 @@ def _is_carrying(owner: type) -> bool:
 
 
 def guarded(function: Any) -> FunctionType:
-    """A function that is given no text known only at run time."""
+    """A wrapper that refuses abstract texts and lists as arguments."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
@@ -82,11 +82,11 @@ def guarded(function: Any) -> FunctionType:
     return call
 
 
-GUARDED = guarded(None).__code__  # what is called there is called by the program
+GUARDED = guarded(None).__code__  # calls in this code count as the program's
 
 
 def by_name(function: Any) -> Callable[..., Any]:
-    """`getattr` and the like, whose name is none known only at run time."""
+    """`getattr` and the like, which refuse an abstract text as the name."""
 
     def call(*args: Any) -> Any:
         if len(args) > 1 and is_text(args[1]):

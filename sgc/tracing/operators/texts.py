@@ -1,4 +1,4 @@
-"""Operators on texts: what a plain text that carries markers, or is given one, cannot see."""
+"""Operators on plain texts that carry markers or have abstract operands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sgc.tracing.values.abstract import (
 
 
 def text(value: Any) -> Any:
-    """A plain text that carries markers is made the abstract text that it is."""
+    """The abstract text for a plain text that carries markers; any other value as it is."""
     if type(value) is not str or not marked(value):
         return value
     session = current_session()
@@ -30,7 +30,7 @@ def text(value: Any) -> Any:
 
 
 def is_plain(value: Any, method: str) -> bool:
-    """Whether a text that is known is one whose method is Python's own, which sees no markers."""
+    """Whether a value is a known text whose `method` is Python's own, which ignores markers."""
     kind = type(value)
     if kind is str:
         return True
@@ -40,8 +40,9 @@ def is_plain(value: Any, method: str) -> bool:
 
 
 def compared(value: Any) -> Any:
-    """An operand of a comparison. Of a plain text, one that is abstract answers for both; for a
-    text of the user's class Python asks that, which compares characters.
+    """An operand of a comparison. A plain text works, as an abstract operand compares for both; a
+    text of a user's class becomes abstract, because Python would call its own comparison, which
+    compares characters.
     """
     if type(value) is str:
         return text(value)
@@ -49,12 +50,12 @@ def compared(value: Any) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """What `in` looks into, in a chain of comparisons."""
+    """The right operand of `in`, in a chain of comparisons."""
     return _seen(value) if is_plain(value, "__contains__") else value
 
 
 def returned(value: Any) -> Any:
-    """What `__bool__`, `__len__` and the like give: no value of ours."""
+    """The result of `__bool__`, `__len__` and the like, which must not be abstract."""
     if isinstance(value, AbstractBool):
         return bool(value)
     if isinstance(value, (AbstractNumber, AbstractJson)):
@@ -63,7 +64,7 @@ def returned(value: Any) -> Any:
 
 
 def same(value: Any) -> Any:
-    """An operand of `is`: there are no more than two bools, so it is known which one it is."""
+    """An operand of `is`; an abstract bool is decided, so that it is True or False itself."""
     if isinstance(value, AbstractJson) and value.is_a(bool):
         return bool(value)
     if isinstance(value, AbstractList) and value.session.is_code(value.symbol):
@@ -81,7 +82,7 @@ def seeing(value: str, session: Any) -> AbstractText:
 
 
 def as_ascii(value: Any) -> str:
-    """`ascii(value)`, which would escape a marker."""
+    """`ascii(value)`; stops the trace at an abstract value, whose marker it would escape."""
     if is_abstract(value):
         stop("ascii() of a value known only at run time", "write {x} or {x!r}")
     return ascii(value)

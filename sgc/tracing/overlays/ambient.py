@@ -1,8 +1,8 @@
-"""Clocks and random numbers as a program sees them that is compiled with what they give.
+"""Stand-ins for clocks and random numbers in a program that is compiled with their values.
 
-They give at each line what they gave there in the first run of its body (`ambient.py`). Only the
-program's own names for them are stood in for: what library code reads of a clock is seen by the
-hook and not held, so that a trace in which it matters differs from the next, and is refused.
+At each line they return what they returned there in the first run of the body (`ambient.py`). Only
+the program's own names for them are replaced. Reads by library code are seen by the hook but not
+held, so if they matter, two traces differ, and the program is refused.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _CALLABLE = (types.BuiltinFunctionType, types.FunctionType, types.MethodType)
 
 
 class AmbientOverlay:
-    """What stands for clocks and random numbers in one run of a program's body."""
+    """The stand-ins for clocks and random numbers in one run of a program's body."""
 
     def __init__(self, run: AmbientRun) -> None:
         self._run = run
         self._generators: dict[int, _HeldGenerator] = {}
 
     def holding(self, value: Any) -> Any:
-        """What stands for a value that a program reads; the value itself where nothing must."""
+        """The stand-in for a value that a program reads; the value itself if it needs none."""
         if isinstance(value, types.ModuleType):
             return _HeldModule(value, self) if value in _MODULES else value
         if isinstance(value, type):
@@ -74,7 +74,7 @@ class AmbientOverlay:
         return self._generators[id(original)]
 
     def clock(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that gives at each line what it gave there in the first run."""
+        """A function that returns at each line what it returned there in the first run."""
         return self._held(function, "reads the clock", self._run.clock)
 
     def _draw(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,9 +104,9 @@ class AmbientOverlay:
 
 
 class _HeldGenerator:
-    """Stands for a generator: a copy of it, whose state before each draw is held.
+    """Stands for a random generator: a copy, whose state before each draw is held.
 
-    The state and not what is drawn: a draw may be among abstract values, or shuffle a list.
+    The drawn values are not held: a draw may choose an abstract value, or shuffle a list.
     """
 
     def __init__(self, original: random.Random, run: AmbientRun) -> None:
@@ -138,7 +138,7 @@ class _HeldModule:
 
 
 class _HeldDate:
-    """Stands for `date` or `datetime`: the class itself, but for what reads the clock."""
+    """Stands for `date` or `datetime`: the class itself, except for methods that read the clock."""
 
     def __init__(self, of: type, readers: tuple[str, ...], overlay: AmbientOverlay) -> None:
         self._of, self._readers, self._overlay = of, readers, overlay

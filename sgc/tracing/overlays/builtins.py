@@ -1,4 +1,4 @@
-"""Builtins that know abstract values: those that Python lets no value overload."""
+"""Replacements that handle abstract values, for builtins that values cannot overload."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from sgc.tracing.values.computing import attempted, computed, whole
 
 
 def print_nothing(*args: Any, **kwargs: Any) -> None:
-    """What a program prints while it is traced again or replayed was printed before."""
+    """Prints nothing: the first run has printed what a repeated or replayed run would print."""
 
 
 def _print(*args: Any, **kwargs: Any) -> None:
-    """Prints plain values; a trace has nothing else to show, and a compiled run prints nothing."""
+    """Prints plain values; abstract ones cannot be shown, and a compiled run prints nothing."""
     session = current_session()
     if session is not None and getattr(session, "is_strict", False):
         stop("the program prints; a compiled program would not")
@@ -47,7 +47,7 @@ def _len(value: Any) -> Any:
     if isinstance(value, AbstractJson):
         return value.length()
     if isinstance(value, AbstractNumber):
-        return len(value.python())  # raises what Python would
+        return len(value.python())  # raises Python's own error
     return computed(_session(value), "len", value)
 
 
@@ -71,7 +71,7 @@ def _isinstance(value: Any, of: Any) -> bool:
 
 
 def _types_in(of: Any) -> list[Any]:
-    """The types of an `isinstance`, each as Python's own."""
+    """The types that an `isinstance` tests for, with Python's own in place of stand-ins."""
     if isinstance(of, tuple):
         return [each for part in of for each in _types_in(part)]
     parts = getattr(of, "__args__", None)
@@ -95,7 +95,8 @@ def _chr(code: Any) -> Any:
 
 
 def _extreme(name: str, of_list: str) -> Callable[..., Any]:
-    """min and max: one node where all are of one type, else decisions, as Python compares."""
+    """min or max: one node if all items have one type, else Python's own, whose comparisons are
+    decisions."""
     builtin = getattr(builtins, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -127,7 +128,7 @@ def _session(value: Any) -> Any:
 
 
 def _refusing(name: str, hint: str) -> Callable[..., Any]:
-    """A builtin that would read into a plain marked text without calling a method of it."""
+    """A builtin that refuses marked plain texts, which it would read without calling a method."""
     builtin = getattr(builtins, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -150,7 +151,7 @@ def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
 
 
 def _keys_of(items: Any) -> Any:
-    """The keys of a dict out of JSON; anything else is itself."""
+    """The keys of a dict out of JSON; any other value as it is."""
     is_dict = isinstance(items, AbstractJson) and items.is_a(dict)
     return items.keys() if is_dict else items
 
@@ -163,7 +164,7 @@ _ORDERED = frozenset({Kind.TEXT, Kind.CHOICE, Kind.INT, Kind.FLOAT, Kind.BOOL})
 
 
 def _over(items: Any, fn: str, type_: types.Type, errors: tuple[str, ...], *args: Any) -> Any:
-    """A function of a list; items of one type that is ordered raise no TypeError."""
+    """Applies a function to a list; items of one ordered type raise no TypeError."""
     if items.item_type.kind not in _ORDERED:
         return attempted(items.session, fn, items, *args, type_=type_)
     if not errors:
@@ -201,13 +202,13 @@ def _ambient(name: str) -> Callable[..., Any]:
 
 
 def _running(name: str) -> Callable[..., Any]:
-    """`eval` and the like: of a text known only at run time they would run its marker."""
+    """`eval` or the like, which refuses abstract texts, because it would run their markers."""
     builtin = getattr(builtins, name)
 
     def function(source: Any, *args: Any, **kwargs: Any) -> Any:
         if is_abstract(source) or marked(source):
             stop(f"{name}() of a value known only at run time", _EVALUATE)
-        if not args and not kwargs and name != "compile":  # it sees its caller's names
+        if not args and not kwargs and name != "compile":  # the default is its caller's names
             caller = sys._getframe(1)
             return builtin(source, caller.f_globals, caller.f_locals)
         return builtin(source, *args, **kwargs)
@@ -264,8 +265,8 @@ def _type(value: Any, *args: Any, **kwargs: Any) -> Any:
     return type(value, *args, **kwargs) if args or kwargs else python_type(value)
 
 
-# Where converted code runs over its own module's names, and so over Python's own `type` and `int`.
+# For code converted in place, which sees its module's own names, and so Python's `type` and `int`.
 KNOWING.update({getattr(builtins, name): value for name, value in BUILTINS.items()})
 KNOWING[type] = _type
 KNOWING[list] = _list
-del KNOWING[print]  # which a module's overlay silences
+del KNOWING[print]  # a module's overlay silences it

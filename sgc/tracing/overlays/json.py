@@ -1,4 +1,4 @@
-"""`json.loads` and `json.dumps` of values known only at run time."""
+"""`json.loads` and `json.dumps` for abstract values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sgc.tracing.values.text_types import known_of
 
 
 def _loads(text: Any, **options: Any) -> Any:
-    """A text as data; a JSONDecodeError, which is a ValueError, where it is none."""
+    """Parses a text; raises JSONDecodeError, which is a ValueError, if it is not JSON."""
     if not is_abstract(text):
         return json.loads(text, **options)
     if options or not isinstance(text, str):
@@ -38,7 +38,7 @@ def _dumps(
     sort_keys: bool = False,
     **options: Any,
 ) -> Any:
-    """Data as a text; its parts may be abstract."""
+    """Writes data, whose parts may be abstract, as a text."""
     if not _holds_abstract(value):
         return json.dumps(
             value,
@@ -75,7 +75,7 @@ def _holds_abstract(value: Any) -> bool:
 
 
 def _listed(value: Any) -> Any:
-    """The data with lists for tuples, as JSON has them."""
+    """The data with tuples as lists, as in JSON."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) and not has_marker(key) for key in value):
             stop(

@@ -1,6 +1,6 @@
-"""Modules that read texts, and compiled patterns, as a traced program sees them.
+"""Stand-ins for modules that read texts, and for compiled patterns.
 
-`json` and `re` record what they do to abstract values; of the others, functions refuse them.
+Those of `json` and `re` record what they do to abstract values; functions of others refuse them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READERS = ("string", "textwrap", "difflib", "html", "shlex", "ast", "unicodedat
 
 
 class SeeingModule:
-    """Stands for a module: its functions know abstract values, or refuse them."""
+    """Stands for a module: its functions handle abstract values, or refuse them."""
 
     def __init__(self, module: pytypes.ModuleType) -> None:
         self._module = module
@@ -31,7 +31,7 @@ class SeeingModule:
 
 
 def seeing(value: Any) -> Any:
-    """A module, function or pattern made to know abstract values; any other value as it is."""
+    """The stand-in for a module, function or pattern; any other value as it is."""
     if isinstance(value, pytypes.ModuleType):
         known = value in (json, re) or value.__name__ in _READERS
         return SeeingModule(value) if known else value
@@ -50,7 +50,7 @@ def _function(value: pytypes.FunctionType) -> Any:
 
 
 def _register() -> None:
-    """For code that runs over its own module's names: its functions are known by themselves."""
+    """Registers the functions themselves, for code that sees its module's own names."""
     for module in (json, re):
         for name in module.__all__:
             value = getattr(module, name)

@@ -1,8 +1,8 @@
 """Runs a traced function over an overlay of its globals.
 
-The overlay is a copy of the function's globals with trace-aware builtins; helper
-functions of the same module run over it too, so that what they do to abstract values is
-seen. It is built anew for each trace: a program cannot leave anything behind in it.
+The overlay is a copy of the function's globals with builtins that handle abstract values. Helper
+functions of the same module run over it too, so that the trace sees what they do. It is built anew
+for each trace, so a program cannot leave anything behind in it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from sgc.tracing.watch.ambient import AmbientRun, current_ambient
 from sgc.tracing.watch.guards import is_namespace, names_of, plain
 
 _IS_OVERLAY = "__sgc_overlay__"
-MAX_COPIED_CHARS = 1_000_000  # of data whose changes are looked for
+MAX_COPIED_CHARS = 1_000_000  # of data that is copied, so that changes are found
 
 
 class Overlays:
     """The overlays of one trace: one for each module whose functions it runs.
 
-    is_silent: what the program prints is not shown. is_converting: functions run converted; a
-    check runs them as they are written, so that it is not wrong where the conversion is.
+    is_silent: the program's output is not printed. is_converting: functions run converted; the
+    trace check runs them as they are written, so that it finds errors of the conversion.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class Overlays:
         self._ambient = None if ambient is None else AmbientOverlay(AmbientRun(ambient))
 
     def rebuild(self, function: types.FunctionType) -> types.FunctionType:
-        """A copy that runs over an overlay; a `global` write in it stops the trace."""
+        """A copy of a function that runs over an overlay; a write of a global in it stops the
+        trace."""
         key = id(function.__globals__)
         if key not in self._by_globals:
             self._by_globals[key] = _Overlay(
@@ -65,18 +66,18 @@ class Overlays:
         return rebuilt
 
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
-        """The user's own globals, in place of those that a trace runs over."""
+        """The user's own globals for those of an overlay."""
         for overlay in self._by_globals.values():
             if overlay.stands_in(names):
                 return overlay.unchanged()
         return names
 
     def is_changed(self) -> bool:
-        """Whether the trace has changed data of outside, so far."""
+        """Whether the trace has changed data outside the program so far."""
         return any(each.unchanged() is not each.original for each in self._by_globals.values())
 
     def entered(self, function: types.FunctionType) -> Callable[..., Any]:
-        """A function of the user's that is about to be called, as it is to run."""
+        """The function to run for a user's function that is about to be called."""
         names = function.__globals__
         if _IS_OVERLAY in names or not is_users_own(function.__code__, names):
             return function
@@ -84,7 +85,7 @@ class Overlays:
         return entered
 
     def refuse_changes(self) -> None:
-        """Stops the trace if the program has changed data outside itself: a list, say."""
+        """Stops the trace if the program has changed data outside itself, such as a list."""
         for overlay in self._by_globals.values():
             for name, data, before in overlay.copies:
                 if plain(data) != before:
@@ -109,7 +110,7 @@ class Overlays:
                     )
 
     def put_back(self) -> None:
-        """Undoes what a run of the trace has changed in objects outside of it."""
+        """Undoes the changes that a run of the trace has made to objects outside the program."""
         ran = [code for overlay in self._by_globals.values() for code in overlay.codes()]
         written = frozenset().union(*map(written_by, ran))
         for overlay in self._by_globals.values():
@@ -132,23 +133,23 @@ class _Overlay:
         self._ambient = ambient
         self._globals: dict[str, Any] = {}
         self._rebuilt: dict[int, Any] = {}
-        self._keep: list[Any] = []  # ids are only unique among the living
+        self._keep: list[Any] = []  # ids are unique only among living objects
         self._codes: list[types.CodeType] = []
-        self.copies: list[tuple[str, Any, str]] = []  # name, data a program may change, before
+        self.copies: list[tuple[str, Any, str]] = []  # name, copied data, its text before
         self._copied: dict[int, Any] = {}
-        self.objects: dict[int, Outside] = {}  # by identity
+        self.objects: dict[int, Outside] = {}  # by id
         self._globals.update(original)
         silent = {"print": print_nothing} if is_silent else {}
         held = {"__import__": ambient.imported} if ambient is not None else {}
         self._globals[_IS_OVERLAY] = True
         self._globals["__builtins__"] = vars(builtins) | BUILTINS | OPERATORS | silent | held
-        self._met: list[types.FunctionType] = []  # functions rebuilt, whose names are not yet
+        self._met: list[types.FunctionType] = []  # rebuilt functions whose globals are not yet
         for name, value in original.items():
             if (guarded := self._seeing(value)) is not value and not self._is_ours(value):
                 self._globals[name] = guarded
 
     def _seeing(self, value: Any) -> Any:
-        """What stands for a value that is none of our functions."""
+        """The stand-in for a value that is not a function of this module."""
         held = value if self._ambient is None else self._ambient.holding(value)
         return seeing(value) if held is value else held
 
@@ -156,7 +157,8 @@ class _Overlay:
         return isinstance(value, types.FunctionType) and value.__globals__ is self.original
 
     def rebuild(self, function: types.FunctionType) -> Any:
-        """The function with our globals, those that it may call and its closure's likewise."""
+        """The function with the overlay's globals; functions that it may call, and those in its
+        closure, are rebuilt too."""
         rebuilt = self._rebuild(function)
         while self._met:
             for name in names_of(self._met.pop().__code__):
@@ -170,14 +172,14 @@ class _Overlay:
         return names is self._globals or names is self.original
 
     def unchanged(self) -> Mapping[str, Any]:
-        """The user's own globals, but those that the trace has changed."""
+        """The user's own globals without those that the trace has changed."""
         changed = {name for name, data, before in self.copies if plain(data) != before}
         if not changed:
             return self.original
         return {name: value for name, value in self.original.items() if name not in changed}
 
     def codes(self) -> list[types.CodeType]:
-        """Of the functions that are run over it."""
+        """The original code of the functions that run over the overlay."""
         return self._codes
 
     def _rebuild(self, function: types.FunctionType) -> Any:
@@ -185,7 +187,7 @@ class _Overlay:
             return self._rebuilt[id(function)]
         writes = _first_outside_write(function.__code__)
         if writes is not None:
-            # Only if it is called: a module may have such helpers that no program uses.
+            # Refused only if it is called: a module may have such helpers that no program uses.
             return _refused_outside_write(function, *writes)
         try:
             code = own_code(function)
@@ -223,8 +225,8 @@ class _Overlay:
         return copy
 
     def _hold(self, function: types.FunctionType) -> None:
-        """Keeps a function; one that a function of the program has made, for as long as this does:
-        what its variables hold is nobody's when it is gone.
+        """Keeps a function alive, unless it has a closure: such a function, made by the program, is
+        forgotten when the program drops it, with what its variables hold.
         """
         if not function.__closure__:
             self._keep.append(function)
@@ -233,7 +235,7 @@ class _Overlay:
         self._keep.append(weakref.ref(function, lambda _: rebuilt.pop(key, None)))
 
     def _copy(self, name: str, value: Any) -> Any:
-        """A copy of plain data, so that what a trace does to it is undone, and seen."""
+        """A copy of plain data, so that changes by the trace are seen and leave it as it is."""
         if type(value) not in (list, dict, set) and not is_namespace(value):
             if id(value) not in self.objects and is_watched(value):
                 self.objects[id(value)] = Outside(name, value)
@@ -259,7 +261,7 @@ def _refused_outside_write(function: types.FunctionType, line: int, name: str) -
 
 
 def _refused(function: types.FunctionType, line: int, message: str, hint: str) -> Any:
-    """Stands for a function that no trace may call."""
+    """A function that stops the trace, for one that must not be called."""
     where = f"{os.path.basename(function.__code__.co_filename)}:{line}"
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -274,7 +276,7 @@ def _first_outside_write(code: types.CodeType) -> tuple[int, str] | None:
 
 
 def _outside_writes(code: types.CodeType, outer: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """Writes of globals, and of variables of the functions around the outermost one."""
+    """The writes of globals and of variables of enclosing functions: line and name."""
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
         if instruction.starts_line:

@@ -1,7 +1,7 @@
-"""Objects and classes of the user's modules, which a program that is traced must not change.
+"""Objects and classes of the user's modules, which a traced program must not change.
 
-Plain data is copied for a trace. An object has an identity that the program may ask for, so it
-stays: its attributes are looked at when a run of the trace ends, and rid of what is the trace's.
+Plain data is copied for a trace. An object is not, as the program may ask for its identity: its
+attributes are compared when a run of the trace ends, and the trace's changes are undone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_VALUES = 1000
 
 
 class Outside:
-    """One object or class as it was before a trace. name: of the variable that holds it."""
+    """The state of one object or class before a trace. name: the variable that holds it."""
 
     def __init__(self, name: str, value: Any) -> None:
         self.name, self._value = name, value
@@ -35,8 +35,8 @@ class Outside:
         return {key: _shown(item) for key, item in now.items()} != self._seen
 
     def put_back(self, written: frozenset[str]) -> None:
-        """Undoes what the trace did: what is its own, and attributes that the code it ran writes.
-        Others may be another thread's doing, and stay.
+        """Undoes the trace's changes: removes its values, and restores attributes in `written`,
+        which its code writes. Other changes may be another thread's, and stay.
         """
         change: Any = type(self._value)
         for key, item in _attributes(self._value).items():
@@ -61,7 +61,7 @@ def written_by(code: CodeType) -> frozenset[str]:
 
 
 def is_watched(value: Any) -> bool:
-    """Whether it is an object of a class of the user's, or such a class."""
+    """Whether a value is a user's class or an object of one."""
     kind = value if isinstance(value, type) else type(value)
     if not kind.__flags__ & 1 << 9 or issubclass(kind, (Enum, BaseException)):
         return False
@@ -80,13 +80,13 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> object:
-    """Equal for what is the same: small data by its content, and others by what they are."""
+    """A key to compare values: small data by its content, others by their identity."""
     found = plain(value) if _is_small([value]) else None
     return id(value) if found is None else found
 
 
 def _is_small(values: list[Any]) -> bool:
-    """Whether it is data of few values, which each run of a trace may look through."""
+    """Whether values are small data, which each run of a trace can afford to read."""
     n_left = MAX_VALUES
     while values:
         value = values.pop()

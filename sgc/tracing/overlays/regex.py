@@ -1,6 +1,6 @@
-"""`re` on values known only at run time.
+"""`re` for abstract values.
 
-A match is decided when it is tried: a program may ask `m is None`, which reaches no hook.
+Whether a pattern matches is decided at once: a program may test `m is None`, which calls no method.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SeeingPattern:
 
 
 class AbstractMatch:
-    """A match in a text known only at run time."""
+    """A match in an abstract text."""
 
     __slots__ = ("_shape", "_spans", "re", "session", "string")
 
@@ -93,7 +93,7 @@ class AbstractMatch:
         return computed(self.session, "re_group", self._spans, number, self.string)
 
     def _took_part(self, number: int) -> bool:
-        """Whether a group has matched: a decision where the pattern leaves it open."""
+        """Whether a group has matched; a decision unless the pattern says so."""
         if number in self._shape.sure:
             return True
         return bool(computed(self.session, "re_took_part", self._spans, number))
@@ -114,7 +114,7 @@ class AbstractMatch:
 
 
 def _shape(pattern: re.Pattern[str], may_be_empty: bool = True) -> Shape:
-    """Stops the trace, at the user's line, for a pattern that cannot be matched in linear time."""
+    """The shape of a pattern; stops the trace if it cannot be matched in linear time."""
     try:
         shape = shape_of(pattern.pattern, pattern.flags)
     except UnsupportedPattern as error:

@@ -1,7 +1,7 @@
-"""`int`, `float` and `type` for traced programs: Python's own, but for abstract values.
+"""Stand-ins for `int`, `float` and `type`, which also handle abstract values.
 
-Each is a subclass with a metaclass, so that what takes a type (`isinstance`, `case int()`, `class
-A(int)`, `dtype=int`) works with it as with the type itself; plain numbers stay plain.
+Each is a subclass with a metaclass, so that code that takes a type (`isinstance`, `case int()`,
+`class A(int)`, `dtype=int`) works with it as with the type itself; plain numbers stay plain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sgc.tracing.values.text_types import Known, known_of
 
 
 class _Standing(type):
-    """A class that stands for a type of Python's, its first base."""
+    """The metaclass of a class that stands for one of Python's types, its first base."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls not in STANDS_FOR:
@@ -72,7 +72,7 @@ Float = _standing(float)
 
 
 def is_instance(value: Any, *of: type) -> bool:
-    """`isinstance` by Python's own types; a decision for a value out of JSON."""
+    """`isinstance` with Python's own types; a decision for a value out of JSON."""
     if isinstance(value, AbstractJson):
         return value.is_a(*of)
     if isinstance(value, AbstractNumber):
@@ -85,7 +85,8 @@ def is_instance(value: Any, *of: type) -> bool:
 
 
 class _TypeOfType(type):
-    """`type(x)` gives what the program knows the type as; with three arguments it makes one."""
+    """The metaclass of `Type`: `type(x)` returns the type or its stand-in; with three arguments it
+    makes a class."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Type and len(args) == 1 and not kwargs:
@@ -104,7 +105,7 @@ def _type_of(value: Any) -> Any:
 
 
 def python_type(value: Any) -> type:
-    """The type that a value has when the program runs."""
+    """The type that a value has at run time."""
     if isinstance(value, AbstractText):
         return str
     if isinstance(value, AbstractObject):
@@ -151,7 +152,7 @@ def _int(session: Any, value: Any, *base: int) -> Any:
     if isinstance(value, AbstractNumber):
         is_float = value.symbol.type.kind is Kind.FLOAT
         return value.__trunc__() if is_float else computed(session, "int", value)
-    return int(value)  # raises what Python would
+    return int(value)  # raises Python's own error
 
 
 def _float(session: Any, value: Any) -> Any:
@@ -165,7 +166,7 @@ def _float(session: Any, value: Any) -> Any:
         if kind is Kind.INT:
             return attempted(session, "float", value, errors=("OverflowError",))
         return computed(session, "float", value)
-    return float(value)  # raises what Python would
+    return float(value)  # raises Python's own error
 
 
 def _value_errors(session: Any, fn: str, *args: Any, type_: types.Type) -> Any:
@@ -173,6 +174,6 @@ def _value_errors(session: Any, fn: str, *args: Any, type_: types.Type) -> Any:
 
 
 def _known(session: Any, text: str) -> Known:
-    """What is known of a text; that of no text for one of several pieces."""
+    """What is known of a text; nothing if it has several pieces."""
     symbol = symbol_of(text) if has_marker(text) else None
     return known_of(symbol, session) if symbol is not None else Known()

@@ -1,8 +1,8 @@
 """Makes the blocks of a graph from the segments that exploring a program has found.
 
-Every segment that several go on with first takes all its symbols as parameters; those that are
-the same from everywhere, and those that nothing reads, are then dropped (as in Braun et al.,
-"Simple and Efficient Construction of SSA Form", 2013). Segments in a row become one block.
+Every segment with several predecessors first takes all its symbols as parameters. Parameters that
+have one value from every predecessor, and those that nothing reads, are then dropped (as in Braun
+et al., "Simple and Efficient Construction of SSA Form", 2013). Segments in a row become one block.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sgc.ir.graph import Block, Lit, Loc, Node, Operand, Ref, Value, make_node
 from sgc.tracing.paths.segments import Branch, Goto, Segment, reached_from, targets
 from sgc.tracing.values.row_types import plain
 
-Env = Mapping[str, str]  # a symbol's name to the value that it is here
+Env = Mapping[str, str]  # from a symbol's name to the value that it has in this block
 
 
 @dataclass(slots=True)
 class _Box:
-    """A block being made. args: of the jump that ends it, by the target's symbol."""
+    """A block being made. args: those of the jump that ends it, by the target's symbols."""
 
     name: str = ""
     params: dict[str, Value] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class _Box:
 def assemble(
     entry: Segment, namer: Namer, max_turns: int, callers: Mapping[str, str]
 ) -> tuple[Block, ...]:
-    """The blocks. callers: the stream of the caller of each stream that a call begins."""
+    """The blocks of a graph. callers: for each stream that a call begins, its caller's stream."""
     return _Assembly(entry, namer, max_turns, callers).blocks()
 
 
@@ -50,7 +50,7 @@ class _Assembly:
         self._joins = self._find_joins()
         self._boxes: dict[int, _Box] = {}
         self._symbols_of: dict[int, list[tuple[str, types.Type]]] = {}
-        self._same: dict[str, str] = {}  # parameters dropped, and what they always are
+        self._same: dict[str, str] = {}  # dropped parameters, with their only values
 
     def blocks(self) -> tuple[Block, ...]:
         self._fill(self._entry, {})
@@ -67,7 +67,7 @@ class _Assembly:
         return tuple(self._close(box) for box in self._boxes.values())
 
     def _find_joins(self) -> set[int]:
-        """Segments that more than one goes on with, or one under other names."""
+        """Segments with several predecessors, or with one that passes renamed values."""
         n_before: Counter[int] = Counter()
         for segment in self._reached:
             n_before.update(target.number for target in targets(segment))
@@ -78,7 +78,7 @@ class _Assembly:
     # -- filling --------------------------------------------------------------------------
 
     def _fill(self, segment: Segment, env: Env) -> None:
-        """Makes the block that a segment begins, and those that follow it; a loop, since chains
+        """Makes the block that a segment begins, and all that follow; without recursion, as chains
         are long.
         """
         waiting: list[tuple[Segment, Env]] = [(segment, env)]
@@ -102,11 +102,12 @@ class _Assembly:
     def _extend(
         self, box: _Box, segment: Segment, env: dict[str, str]
     ) -> Iterator[tuple[Segment, Env]]:
-        """Adds a segment, and those that it alone leads to; gives what blocks come next."""
+        """Adds a segment, and those that only it leads to; yields the segments of the next blocks,
+        with their names for values."""
         while True:
             for node in (*segment.nodes, *segment.published):
                 box.nodes.append(self._moved(node, env))
-                for value in node.results:  # from here on it is this one, also in a loop
+                for value in node.results:  # from here on the name means this value, also in loops
                     env.pop(value.name, None)
             end = segment.way
             if isinstance(end, Branch):
@@ -169,7 +170,7 @@ class _Assembly:
         return {name: self._find(name) for name in names if name in self._same}
 
     def _drop_trivial(self) -> None:
-        """Parameters that are one value on whichever path one comes."""
+        """Drops parameters that have the same value on every path."""
         is_changed = True
         while is_changed:
             is_changed = False
@@ -191,7 +192,7 @@ class _Assembly:
             del box.args[name]
 
     def _drop_unread(self) -> None:
-        """Parameters that only hand on what nothing reads."""
+        """Drops parameters that are only passed on and never read."""
         read = {name for box in self._boxes.values() for node in box.nodes for name in node.refs()}
         by_name = {
             param.name: (number, name)
@@ -210,7 +211,7 @@ class _Assembly:
                 self._drop(number, name)
 
     def _append_lone(self) -> None:
-        """A block that one other alone jumps to, with nothing to hand on, becomes its end."""
+        """Appends each block without parameters that only one block jumps to, to that block."""
         branched = {
             int(node.text(key))
             for box in self._boxes.values()
@@ -271,12 +272,12 @@ class _Assembly:
 
 
 def _shown(name: str) -> str:
-    """The user's name of a value: without the number that tells it from others."""
+    """The user's name of a value, without the number that makes it unique."""
     return name.partition(".")[0]
 
 
 def renamed(node: Node, env: Env) -> Node:
-    """The node with the values it uses under other names."""
+    """The node with the values that it uses renamed."""
     if not any(name in env for name in node.refs()):
         return node
     return replace(node, fields=tuple((key, _renamed(op, env)) for key, op in node.fields))

@@ -1,4 +1,4 @@
-"""Which values a trace was stopped for: those that the operation which stopped it was given."""
+"""Finds the values that a trace was stopped for: the inputs of the operation that stopped it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SYMBOLS = 10_000
 def blamed(
     session: Recorder, made: Mapping[str, Made], traceback: TracebackType | None
 ) -> set[str]:
-    """The symbols that an operation was given, and those that they were made from."""
+    """The symbols that the operation was given, and those that they were made from."""
     found: set[str] = set()
     queue = list(_given(session, traceback))
     while queue and len(found) < MAX_SYMBOLS:
@@ -44,7 +44,7 @@ def _given(session: Recorder, traceback: TracebackType | None) -> Iterator[str]:
         traceback = traceback.tb_next
     for value in values:
         if isinstance(value, str):
-            # It may be a text that was cut, or one of another trace: that may be why it stopped.
+            # The marker may be cut, or from another trace, which may be why the trace stopped.
             with contextlib.suppress(ValueError, TraceStop):
                 numbers = [n for n in split_markers(str.__str__(value)) if isinstance(n, int)]
                 yield from (session.symbol_of(number).name for number in numbers)

@@ -1,10 +1,10 @@
-"""Finite-decision replay: a program is run once for every path it can go, and the paths merged.
+"""Finite-decision replay: runs a program once for every path through it, and merges the paths.
 
-A run answers the program's tests from a list of answers; where the list ends it goes on by
-itself, taking the first arm of each new test and leaving the other for a later run. Where a run
-comes to a statement that another has come to in an equal state, it ends: both go on as one. So
-the arms of an `if` join after it, the turns of a loop become a loop, and twenty tests in a row
-cost twenty runs. Repeating a run must build the same nodes, which is checked.
+A run answers the program's tests from a list of answers. After the list ends, it takes the first
+arm of each new test and leaves the other for a later run. When a run reaches a statement that
+another run has reached in an equal state, it ends: the paths merge. So the arms of an `if` join
+after it, the turns of a loop become a loop, and twenty tests in a row cost twenty-one runs. A
+repeated run must build the same nodes, which is checked.
 """
 
 from __future__ import annotations
@@ -39,32 +39,31 @@ from sgc.tracing.paths.snapshot import (
     widen,
 )
 
-SPENT_EVERY = 16  # tests of one run
-# What exploring costs, in values that are compared where paths may merge, of some 4 microseconds
-# each: fitted over random programs. What grows in a loop makes values many, and nodes few.
-REPEATED, BUILT, RUN = 25, 60, 700  # a node that a run repeats, one that it builds, a run
-COMPARED = 4  # another state of the same shape
-APART = 3  # ways that differ in plain values stay apart; one more, and the values are widened
+SPENT_EVERY = 16  # tests of one run between two checks of the budget
+# The cost of exploring, in steps of some 4 microseconds, fitted over random programs: one step is
+# comparing a value where paths may merge. Values that grow in a loop cost steps rather than nodes.
+REPEATED, BUILT, RUN = 25, 60, 700  # for a repeated node, a new node, a run
+COMPARED = 4  # for comparing another state of the same shape
+APART = 3  # paths that differ in plain values stay apart; with one more, the values are widened
 
 
 class PathEnd(BaseException):
-    """Ends a run that another goes on for; past the program's own handlers."""
+    """Ends a run whose path has merged with another; passes the program's own handlers."""
 
 
 class HasDecisions(BaseException):
-    """The program is no straight line."""
+    """Ends a straight-line trace: the program has decisions."""
 
 
 class NamesAsked(BaseException):
-    """The program asks whether a variable is set where paths were joined that differ in it."""
+    """The program tests whether a variable is set after paths merged that differ in that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What exploring a program may cost: counts, which are the same on every machine and load.
+    """The limits on exploring a program: counts, which are the same on every machine and load.
 
-    runs: of the program. nodes: of its graph. work: steps, of which half a million take some two
-    seconds.
+    runs: of the program. nodes: of its graph. work: in steps; half a million take some two seconds.
     """
 
     runs: int = 256
@@ -74,9 +73,9 @@ class Budget:
 
 @dataclass(slots=True)
 class Report:
-    """What exploring a program found. work: as Budget counts it; pruned: tests whose outcome was
-    known, with their lines; deopt: the budget that was spent, if one was; unmerged: why paths that
-    were merged did not fit together, if so.
+    """The outcome of exploring a program. work: in steps, as of Budget; pruned: tests whose outcome
+    was known, with their lines; deopt: the limit that was reached, if one was; unmerged: why merged
+    paths did not fit together, if they did not.
     """
 
     n_runs: int = 1
@@ -87,7 +86,7 @@ class Report:
 
 
 class Exploration:
-    """All that the runs of one program have found."""
+    """The segments and states that the runs of one program have found."""
 
     def __init__(
         self,
@@ -98,39 +97,39 @@ class Exploration:
     ) -> None:
         self.namer = Namer()
         self.is_merging = is_merging
-        self.kept = set(kept)  # leaves that are not widened, by their labels
-        self.asked = set(asked)  # variables that keep apart the paths that set them and do not
-        self.unsure: set[str | None] = set()  # those of which paths were joined that differ so
+        self.kept = set(kept)  # the labels of leaves that are not widened
+        self.asked = set(asked)  # variables: paths that set one never merge with paths that do not
+        self.unsure: set[str | None] = set()  # variables that only some of merged paths set
         self.budget = budget
         self.entry = Segment(0)
         self.segments = [self.entry]
         self.points: dict[Shape, list[Segment]] = {}
-        self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by their skeletons
+        self.alike: defaultdict[Shape, list[Segment]] = defaultdict(list)  # by skeleton
         self.left: list[Unexplored] = []
         self.n_runs = 0
         self.n_nodes = 0
         self.work = 0
         self.pruned: dict[str, None] = {}  # tests whose outcome was known
-        self.path: Path | None = None  # of the run that is going on
-        self.blamed: set[str] = set()  # symbols that a trace was stopped for
+        self.path: Path | None = None  # of the current run
+        self.blamed: set[str] = set()  # symbols that stopped a trace
 
     def segment(self, snapshot: Snapshot | None = None) -> Segment:
         self.segments.append(Segment(len(self.segments), snapshot=snapshot))
         return self.segments[-1]
 
     def point(self, segment: Segment) -> None:
-        """Takes note of a segment that others may go on with."""
+        """Registers a segment that other paths may merge into."""
         assert segment.snapshot is not None
         self.points.setdefault(segment.snapshot.whole.shape, []).append(segment)
         for view in views(segment.snapshot):
             self.alike[segment.snapshot.skeleton(view)].append(segment)
 
     def keep(self, label: str) -> None:
-        """From now on a leaf is not widened."""
+        """Excludes a leaf from widening from now on."""
         self.kept.add(label)
 
     def lead(self, target: Segment, mapped: Mapped, is_back: bool, loc: Loc | None) -> Goto:
-        """The way to a segment; through one that puts texts together, where it is given such."""
+        """The Goto to a segment; through a bridge segment that makes its arguments, if needed."""
         nodes: list[Node] = []
         found: Mapped = {}
         for name, given in mapped.items():
@@ -148,14 +147,14 @@ class Exploration:
         return Goto(bridge)
 
     def redirect(self, narrow: Segment, wide: Segment, view: View | None, loc: Loc | None) -> bool:
-        """From now on a wider segment is gone to instead, if it fits."""
+        """Redirects a segment to a wider one, if that fits; returns whether it does."""
         assert narrow.snapshot is not None
         assert wide.snapshot is not None
         mapped = match(wide.snapshot, narrow.snapshot, view)
         if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):
             return False
         way = self.lead(wide, mapped, False, loc)
-        if way.mapped is None:  # the bridge is gone to with all that the narrow one was given
+        if way.mapped is None:  # the bridge takes all symbols of the narrow segment
             way.target.snapshot = narrow.snapshot
             slots = slots_of(narrow.snapshot)
             way = Goto(way.target, {slot.name: slot.name for slot in slots}, False, loc)
@@ -164,19 +163,19 @@ class Exploration:
         return True
 
     def forget_unreached(self) -> None:
-        """Widening looks at segments that something leads to alone."""
+        """Removes unreachable segments from those that widening considers."""
         reached = reached_from(self.entry)
         for known in self.alike.values():
             known[:] = [each for each in known if each.number in reached]
 
     def ask(self, names: Iterable[str | None]) -> None:
-        """From now on paths are joined only where they agree on whether these are set."""
+        """From now on paths merge only if they agree on whether these variables are set."""
         self.asked.update(names)
         if self.asked & self.unsure:
             raise NamesAsked
 
     def is_joined(self, ours: Snapshot, theirs: Snapshot) -> bool:
-        """Whether no variable keeps the two apart; if so, they are taken to be joined."""
+        """Whether no variable keeps two states apart; if so, they count as merged."""
         unsure = unsure_names(ours, theirs)
         if unsure & self.asked:
             return False
@@ -184,7 +183,7 @@ class Exploration:
         return True
 
     def run(self, once: Callable[[Path], None]) -> str:
-        """Runs the program until every arm is explored; else gives the budget that was spent."""
+        """Runs the program until every arm is explored; else returns the limit that was reached."""
         path = Path(self, (), (), self.entry)
         while True:
             self.path = path
@@ -201,7 +200,7 @@ class Exploration:
             path = Path(self, item.segments, item.answers, item.arm)
 
     def _next(self) -> Unexplored | None:
-        """An arm that something leads to: where a wider segment was begun, others may not be."""
+        """The next reachable arm to explore: a wider segment may have made others unreachable."""
         reached = reached_from(self.entry)
         for n in range(len(self.left) - 1, -1, -1):
             if self.left[n].arm.number in reached:
@@ -210,25 +209,25 @@ class Exploration:
         return None
 
     def needed(self) -> set[str]:
-        """The labels of the leaves that the run was made to forget, and stopped for; of all that it
-        was made to forget, where none of them is to blame.
+        """The labels of widened leaves whose values stopped the run; of all widened leaves, if none
+        of them is to blame.
         """
         blamed = {label for name, label in self._forgotten().items() if name in self.blamed}
         return (blamed - self.kept) or self.labels()
 
     def labels(self) -> set[str]:
-        """The labels of all leaves that any run was made to forget."""
+        """The labels of all leaves that were widened in any run."""
         widened = (each.widened for each in self.segments if each.widened is not None)
         return {leaf.label for each in widened for _, _, leaf in each.leaves}
 
     def _forgotten(self) -> dict[str, str]:
-        """The leaves that the run was made to forget, by the symbols that stand for them."""
+        """The labels of leaves that were widened in the run, by the symbols that replace them."""
         segments = () if self.path is None else self.path.segments
         widened = (segment.widened for segment in segments if segment.widened is not None)
         return {symbol.name: leaf.label for each in widened for _, symbol, leaf in each.leaves}
 
     def spent(self) -> str:
-        """What of the budget is used up, if it is."""
+        """The limit of the budget that is reached; empty if none is."""
         budget = self.budget
         if self.n_runs >= budget.runs:
             return f"more than {budget.runs} paths through the program"
@@ -240,7 +239,7 @@ class Exploration:
 
 
 class Path:
-    """One run: what it repeats, and the segment it goes on with."""
+    """One run: the segments that it repeats, and the one that it builds."""
 
     def __init__(
         self,
@@ -264,12 +263,12 @@ class Path:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it is past what other runs have done."""
+        """Whether the run is past the part that it repeats."""
         return self.n_answered == len(self._answers)
 
     @property
     def answers(self) -> tuple[bool, ...]:
-        """Those given so far."""
+        """The answers given so far."""
         return self._answers[: self.n_answered]
 
     @property
@@ -277,13 +276,13 @@ class Path:
         return self.segments[-1]
 
     def retired(self) -> set[int]:
-        """Streams that are published already."""
+        """The streams that are published already."""
         return {number for segment in self.segments for number in segment.retired}
 
     # -- nodes ----------------------------------------------------------------------------
 
     def repeat(self) -> Node:
-        """The next node of the run that this one repeats."""
+        """The next of the nodes that this run repeats."""
         if self._n_nodes >= len(self._repeated):
             raise TraceError(
                 "the program does something else when it is traced again",
@@ -295,7 +294,7 @@ class Path:
         return self._repeated[self._n_nodes - 1]
 
     def add(self, node: Node) -> None:
-        """A new node; of those that a run adds by itself, no run that repeats it knows."""
+        """Adds a new node; nodes that publish dead streams are not repeated by later runs."""
         self.exploration.n_nodes += 1
         self.exploration.work += BUILT
         nodes = self.current.published if self.is_publishing else self.current.nodes
@@ -304,7 +303,7 @@ class Path:
     # -- decisions ------------------------------------------------------------------------
 
     def answer(self, test: Symbol, loc: Loc | None) -> bool | None:
-        """Which path the run takes at a test; None where the budget allows none."""
+        """The outcome of a test on this path; None if the budget is spent."""
         if not self.is_fresh:
             self.n_answered += 1
             return self._answers[self.n_answered - 1]
@@ -315,7 +314,7 @@ class Path:
         explored.left.append(Unexplored(before, (*self._answers, False), orelse))
         if len(self._answers) % SPENT_EVERY == SPENT_EVERY - 1 and explored.spent():
             explored.left.append(Unexplored(before, (*self._answers, True), then))
-            return None  # else a loop that is no loop in the graph would go on for ever
+            return None  # else a loop that does not merge would run for ever
         self._answers = (*self._answers, True)
         self.n_answered += 1
         self.segments.append(then)
@@ -324,7 +323,7 @@ class Path:
     # -- merging --------------------------------------------------------------------------
 
     def reach(self, snapshot: Snapshot, loc: Loc | None) -> bool:
-        """Comes to a statement; whether another run goes on from here in this one's place."""
+        """Called when the run reaches a statement; returns whether its path merges with another."""
         self.exploration.work += len(snapshot.whole.shape)
         known = self.exploration.points.setdefault(snapshot.whole.shape, [])
         for segment in reversed(known):
@@ -349,21 +348,21 @@ class Path:
         return False
 
     def _alike(self, snapshot: Snapshot, view: View) -> list[Segment]:
-        """Segments that differ from a state in leaves, the last first."""
+        """Segments that differ from a state only in leaves, the latest first."""
         known = reversed(self.exploration.alike.get(snapshot.skeleton(view), ()))
         found = [segment for segment in known if segment.instead is None]
         self.exploration.work += COMPARED * len(found)
         return found
 
     def _wide(self, snapshot: Snapshot) -> Iterator[tuple[Segment, View]]:
-        """Those of them that are widened already."""
+        """Such segments that are widened already, with the view."""
         for view in views(snapshot):
             for segment in self._alike(snapshot, view):
                 if segment.widened is not None and segment.widened.leaves:
                     yield segment, view
 
     def widening(self, snapshot: Snapshot) -> tuple[Segment, Widening, View | None] | None:
-        """A segment that this run could go on for too, how, and in which view of them."""
+        """A segment that this run can merge with by widening, the widening, and its view."""
         for segment in reversed(self.exploration.points.get(snapshot.whole.shape, [])):
             assert segment.snapshot is not None
             self.exploration.work += COMPARED
@@ -371,7 +370,7 @@ class Path:
                 continue
             if match(segment.snapshot, snapshot) is not None:
                 if self.exploration.is_joined(segment.snapshot, snapshot):
-                    return None  # else each turn of a loop would begin a wider one
+                    return None  # they merge as they are; else each turn of a loop would be widened
                 continue
             widening = widen(segment.snapshot, snapshot)
             if widening is not None and self.exploration.is_joined(segment.snapshot, snapshot):
@@ -379,7 +378,7 @@ class Path:
         return self._leaves_widening(snapshot)
 
     def _leaves_widening(self, snapshot: Snapshot) -> tuple[Segment, Widening, View] | None:
-        """Where too many ways differ in leaves alone, the last of them."""
+        """The latest segment that differs only in leaves, if there are too many of them."""
         for segment, view in self._wide(snapshot):
             assert segment.snapshot is not None
             if match(segment.snapshot, snapshot, view) is not None:
@@ -401,9 +400,9 @@ class Path:
         widened: Widened,
         loc: Loc | None,
     ) -> None:
-        """Begins a wider segment, which is gone to instead of narrow ones from now on.
+        """Begins a wider segment, to which narrow ones are redirected from now on.
 
-        Where what is wider here does not fit a narrow one after all, both stay.
+        A narrow segment that does not fit the wider one after all stays.
         """
         explored = self.exploration
         following = explored.segment(snapshot)
@@ -419,9 +418,9 @@ class Path:
         explored.point(following)
 
     def retire(self, dead: tuple[int, ...]) -> None:
-        """Takes note of streams that the nodes just added publish."""
+        """Records the streams that the nodes just added publish."""
         self.current.retired += dead
 
     def stop(self) -> None:
-        """The last node ends the program."""
+        """Ends the current segment: its last node ends the program."""
         self.current.end = Stop()

@@ -1,7 +1,7 @@
-"""What a run knows of its values from the tests it has been through.
+"""Facts: what a run knows of its values from the tests that it has passed.
 
-It is forgotten when the program goes on: a test that is made again later is a test again. So
-what runs know seldom keeps them apart, and the arms of one `if` … `elif` … chain still exclude
+They are forgotten when the program appends or calls a tool, and the same test is then a decision
+again. So facts seldom keep paths apart, but the arms of one `if` … `elif` … chain still exclude
 each other.
 """
 
@@ -16,7 +16,7 @@ Fact = tuple[str, tuple[tuple[object, ...], ...]]
 
 
 def fact_of(fn: str, args: Iterable[Operand]) -> Fact | None:
-    """The test that a function makes; None where it has operands that are no single values."""
+    """The fact that a test is about; None if it has operands that are not single values."""
     found: list[tuple[object, ...]] = []
     for arg in args:
         if isinstance(arg, Ref):
@@ -34,7 +34,7 @@ class Facts(dict[Fact, bool]):
     """Tests and their outcomes."""
 
     def outcome(self, fact: Fact, options: Callable[[str], tuple[str, ...] | None]) -> bool | None:
-        """What a test must give, if that is known. options: the texts that a value may be."""
+        """The known outcome of a test, or None. options: the texts that a value may be."""
         if fact in self:
             return self[fact]
         fn, args = fact

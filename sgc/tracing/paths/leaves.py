@@ -1,8 +1,7 @@
-"""Texts, numbers, bools and lists in places where another can be put: what paths may be widened in.
+"""Leaves: texts, numbers, bools and lists in places where another value can be put.
 
-Two runs that differ in nothing but such values can go on as one from a statement on: the value
-becomes a parameter of the block that follows, and the program is given an abstract value in its
-place.
+Paths that differ only in leaves can merge by widening: each leaf that differs becomes a parameter
+of the next block, and the program gets an abstract value in its place.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from sgc.ir.types import Kind, Type
 from sgc.tracing.values.row_types import joined, joined_item, plain, row_of
 
 Plain = str | int | float | bool
-Parts = tuple[Plain | Symbol, ...]  # of a text, its pieces; of a number or bool, itself
+Parts = tuple[Plain | Symbol, ...]  # the pieces of a text; a number or bool itself
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text put together."""
+    """A text made of several parts."""
 
     parts: Parts
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, or the values of a dict or, with no keys, of a tuple. type: of a list's items, None
-    where there are none.
+    """A list; with keys, the values of a dict; with empty keys, a tuple. type: of a list's items;
+    None if there are none.
     """
 
     items: tuple[Data, ...]
@@ -46,14 +45,14 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A list whose items are of a narrower type than is asked for."""
+    """An abstract list converted to a wider item type."""
 
     name: str
     type: Type
 
 
 Data = Lit | Symbol | Text | Items
-# The value of a block's parameter: the name of another's value, or what makes it.
+# The argument for a block's parameter: a value's name, or what makes the value.
 Given = str | Lit | Text | Items | Cast
 
 TYPES: dict[type, Type] = {
@@ -63,26 +62,26 @@ TYPES: dict[type, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies: a variable of a frame, an item, an attribute, also of a class, a cell."""
+    """The place of a value: a frame's variable, an item, a cell, or an attribute."""
 
     holder: Any
     key: Any
 
     @property
     def label(self) -> str:
-        """The same in every run of the program."""
+        """A label that is the same in every run of the program."""
         if isinstance(self.holder, FrameType):
             return f"{self.holder.f_code.co_qualname}: {self.key}"
         return f"{type(self.holder).__name__}: {self.key!r}"
 
     @property
     def name(self) -> str:
-        """In the user's words, as far as there are any."""
+        """The user's name for the place, or "v"."""
         return self.key if isinstance(self.key, str) and self.key.isidentifier() else "v"
 
     @property
     def value(self) -> Any:
-        """What lies there now."""
+        """The value that is there now."""
         if isinstance(self.holder, FrameType):
             return self.holder.f_locals[self.key]
         if isinstance(self.holder, (list, dict)):
@@ -107,7 +106,7 @@ class Place:
 
 
 def is_iterated(items: list[Any]) -> bool:
-    """Whether a loop is going over a list: it would go on over what the list was."""
+    """Whether a loop is iterating a list: if it were replaced, the loop would use the old one."""
     return any(type(each) in _ITERATORS for each in gc.get_referrers(items))
 
 
@@ -115,7 +114,7 @@ _ITERATORS: tuple[type, ...] = (type(iter([])), type(reversed([])))
 
 
 def _put_local(frame: FrameType, name: str, value: Any) -> None:
-    """Up to Python 3.12 `f_locals` is a copy, which is written back where a debugger asks."""
+    """Sets a frame's variable. Up to Python 3.12 `f_locals` is a copy that must be written back."""
     frame.f_locals[name] = value
     if sys.version_info < (3, 13):
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
@@ -123,10 +122,10 @@ def _put_local(frame: FrameType, name: str, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A value in a place. type: None for an empty list, which is of any; parts: of a list, the
-    symbols in it; tokens, slots: where its own are in the snapshot's whole, half-open; shape: of a
-    list, its tokens; data: of a list that is one of Python's; is_movable: whether every place is
-    known that it lies in; is_own: whether the program may change it, if it is a list.
+    """A value in a place. type: None for an empty list, which fits any; parts: for a list, the
+    symbols in it; tokens, slots: its half-open ranges in the snapshot's whole; shape: a list's
+    tokens; data: the items of a Python list; is_movable: whether all its places are known; is_own:
+    whether the program may change it, if it is a list.
     """
 
     type: Type | None
@@ -146,12 +145,12 @@ class Leaf:
 
     @property
     def symbol(self) -> Symbol | None:
-        """What it is, if it is one abstract value."""
+        """The leaf's symbol, if it is one abstract value."""
         lone = self.parts[0] if len(self.parts) == 1 and self.data is None else None
         return lone if isinstance(lone, Symbol) else None
 
     def given(self, type_: Type) -> Given | None:
-        """It as the value of a parameter of that type; None if it cannot be."""
+        """The leaf as the argument for a parameter of this type; None if it does not fit."""
         symbol = self.symbol
         if symbol is not None and symbol.type == type_:
             return symbol.name
@@ -183,13 +182,13 @@ def type_of(data: Data) -> Type:
 
 
 def item_type(items: Iterable[Data]) -> Type | None:
-    """The type of the items of a list."""
+    """The type of a list's items; None if there are none."""
     found = [type_of(item) for item in items]
     return joined_item(found) if found else None
 
 
 def bind(mine: Leaf, other: Leaf, found: dict[str, Any]) -> bool:
-    """Whether a block that was traced with `mine` can be given `other`; adds how to `found`."""
+    """Whether a block traced with `mine` can take `other`; adds the arguments to `found`."""
     symbol = mine.symbol
     if symbol is not None and symbol.type == mine.type:
         given = other.given(symbol.type)
@@ -202,7 +201,7 @@ def bind(mine: Leaf, other: Leaf, found: dict[str, Any]) -> bool:
 
 
 def is_alike(mine: Leaf, other: Leaf) -> bool:
-    """Whether two are the same but for the symbols in them."""
+    """Whether two leaves are the same except for the symbols in them."""
     if mine.shape != other.shape or len(mine.parts) != len(other.parts):
         return False
     return all(
@@ -214,19 +213,19 @@ def is_alike(mine: Leaf, other: Leaf) -> bool:
 
 
 def is_same(one: object, other: object) -> bool:
-    """Whether two plain values are the very same: 0.0 is not -0.0, and 1 is not True."""
+    """Whether two plain values are identical: 0.0 is not -0.0, and 1 is not True."""
     return type(one) is type(other) and one == other and repr(one) == repr(other)
 
 
 def symbols_of(leaves: Iterable[Leaf]) -> set[str]:
-    """The names of the symbols in them."""
+    """The names of the symbols in some leaves."""
     return {part.name for leaf in leaves for part in leaf.parts if isinstance(part, Symbol)}
 
 
 def operand_of(
     given: str | Data | Given, namer: Namer, loc: Loc | None, nodes: list[Node]
 ) -> Operand:
-    """The operand of what a parameter is given; adds the nodes that make it."""
+    """The operand for a parameter's argument; adds the nodes that make it to `nodes`."""
     if isinstance(given, str):
         return Ref(given)
     if isinstance(given, Symbol):

@@ -1,7 +1,8 @@
 """Watches the user's lines while a program is traced, and counts the turns of its loops.
 
-A loop's iterator lies where nobody can look; that it was begun at the same point of the program
-and has given as many items is as good. Loops of our own tell their state themselves.
+A loop's iterator cannot be inspected. Instead, two iterators count as equal if they were made at
+the same point of the program and have yielded as many items. The language's own loops report their
+state themselves.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from sgc.tracing.code.frames import Opaque, is_clean
 from sgc.tracing.paths.walked import Walked
 
 MAX_FOREIGN = 20_000
-# Code that is not the user's, by identity: every call of a trace is asked about.
+# Code that is not the user's, by id: every call in a trace is checked.
 _foreign: dict[int, CodeType] = {}
 
 
 class Fault(BaseException):
-    """An error of the tracer's own, which is none of the program that it looks at."""
+    """An error of the tracer itself, not of the traced program."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -32,8 +33,8 @@ class Fault(BaseException):
 
 
 def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
-    """Raises an error at the next line of the user's too: a handler of everything, in a loop,
-    would else go on for ever.
+    """Raises an error again at the user's next line: otherwise a loop with a handler that catches
+    everything would run for ever.
     """
 
     def raising(frame: FrameType, event: str, arg: Any) -> Any:
@@ -51,14 +52,14 @@ def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
 
 @dataclass(slots=True)
 class _Loop:
-    entry: object  # where in the program it was begun
-    n_states: int  # streams there were then
+    entry: object  # the point of the program where it began
+    n_states: int  # the number of streams then
     n_turns: int = 0
 
 
 class Loops:
-    """The loops that a run is in. at_statement: called where a statement begins, if that line,
-    by its number among those run, is asked for.
+    """The loops that a run is in. at_statement: called at the beginning of a statement if
+    `is_asked` is true of the line's number among those run.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Loops:
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
         self._walked: dict[FrameType, dict[int, tuple[Walked, ...]]] = {}
-        self._hidden: dict[FrameType, set[int]] = {}  # whose iterators run the user's code
+        self._hidden: dict[FrameType, set[int]] = {}  # loops whose iterators run the user's code
         self.n_events = 0
         self.frame: FrameType | None = None
         self._before: Any = None
@@ -85,7 +86,7 @@ class Loops:
 
     def start(self) -> None:
         self._before, self._had_gc = sys.gettrace(), gc.isenabled()
-        gc.disable()  # else finalizers and callbacks of others run between the program's lines
+        gc.disable()  # else others' finalizers and callbacks run between the program's lines
         sys.settrace(self._on_call)
 
     def stop(self) -> None:
@@ -110,7 +111,7 @@ class Loops:
         return self._on_line
 
     def _is_imported(self, frame: FrameType | None) -> bool:
-        """Whether an import runs it, which only the first run of a program has to do."""
+        """Whether an import runs the frame, which happens only in the first run of a program."""
         while frame is not None and frame is not self._root and frame.f_trace is None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return True
@@ -118,7 +119,7 @@ class Loops:
         return False
 
     def _enter(self, caller: FrameType) -> None:
-        """A function of the user's is called, perhaps on the line that begins a loop."""
+        """Called when a user's function is called, perhaps on the line that begins a loop."""
         info, offset = info_of(caller.f_code), caller.f_lasti
         if info.is_at_loop(offset):
             self._hidden.setdefault(caller, set()).add(info.start_of(offset))
@@ -155,7 +156,7 @@ class Loops:
         return found
 
     def _users(self, frame: FrameType | None) -> FrameType | None:
-        """The innermost of the user's frames of this run from one on."""
+        """The innermost of the user's frames of this run, from the given frame outwards."""
         while frame is not None and frame is not self._root:
             if is_users(frame):
                 return frame
@@ -163,7 +164,7 @@ class Loops:
         return None
 
     def _count(self, frame: FrameType) -> None:
-        """Notes the loops that the frame is in, and a turn of the one that begins anew."""
+        """Updates the loops that the frame is in, and counts a turn if one begins."""
         info = info_of(frame.f_code)
         if not info.for_iters:
             return
@@ -173,7 +174,7 @@ class Loops:
             loops[head].n_turns += 1
 
     def _notice(self, frame: FrameType, stack: Stack | None) -> dict[int, _Loop]:
-        """The loops that the frame is in; those that it has left are forgotten."""
+        """The loops that the frame is in; forgets those that it has left."""
         info = info_of(frame.f_code)
         inside = {
             info.loops.get(offset, -1) for slot, offset in stack or () if slot is Slot.ITERATOR
@@ -191,28 +192,28 @@ class Loops:
 
     @property
     def n_states(self) -> int:
-        """How many streams there were when the innermost loop began, which may hold any of them."""
+        """The number of streams when the innermost loop began, which may hold any of them."""
         return max(
             (loop.n_states for loops in self._loops.values() for loop in loops.values()), default=0
         )
 
     def note(self, iterator: Any) -> None:
-        """Called by a loop of our own when it begins, with what tells its state."""
+        """Called by one of the language's loops when it begins, with what holds its state."""
         for frame, head in _beginning(sys._getframe(1)):
             self._own.setdefault(frame, {})[head] = iterator
 
     def note_walked(self, found: tuple[Walked, ...]) -> None:
-        """Called by another loop when it begins, with what it goes over."""
+        """Called by another loop when it begins, with what it iterates."""
         for frame, head in _beginning(sys._getframe(1)):
             self._walked.setdefault(frame, {})[head] = found
 
     def is_caught(self) -> bool:
-        """Whether the program itself handles an error raised where it is."""
+        """Whether the program itself handles an error raised at its current place."""
         frames = self.frames_from(sys._getframe(1))
         return any(info_of(frame.f_code).is_caught(frame.f_lasti) for frame in frames)
 
     def describe(self, frame: FrameType, head: int) -> object:
-        """A loop's state: what its own iterator says, or where it began and its turns."""
+        """A loop's state: its own iterator's, or where it began and its number of turns."""
         if head in self._hidden.get(frame, ()):
             raise Opaque
         own = self._own.get(frame, {}).get(head)
@@ -226,7 +227,7 @@ class Loops:
 
 
 def _beginning(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
-    """The user's frame and the loop in it that begins."""
+    """The user's frame, and the loop in it that begins."""
     while frame is not None and not is_users(frame):
         frame = frame.f_back
     head = None if frame is None else info_of(frame.f_code).loops.get(frame.f_lasti)

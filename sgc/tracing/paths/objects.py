@@ -1,4 +1,4 @@
-"""What objects of classes written in Python are made of."""
+"""The attributes of objects whose classes are written in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DATA = (str, int, float, list, tuple, dict, set)
 
 
 def names_of(kind: type) -> Iterator[str]:
-    """The slots of the objects of a class."""
+    """The names of the slots of a class's objects."""
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -26,7 +26,7 @@ def names_of(kind: type) -> Iterator[str]:
 
 
 def is_pythons(kind: type) -> bool:
-    """Whether a class is written in Python, so that its objects are their attributes."""
+    """Whether a class is written in Python, so that its objects have no state but attributes."""
     for base in kind.__mro__:
         if base is not object and not base.__flags__ & _HEAP_TYPE:
             return False
@@ -36,14 +36,14 @@ def is_pythons(kind: type) -> bool:
 
 
 def is_programs(kind: type) -> bool:
-    """Whether other values may be put into the objects of a class: those of the program, and loops
-    that the trace counts itself; the language's own are left as they are.
+    """Whether widening may replace attributes of a class's objects: true of the program's classes
+    and of the tracer's loops, but not of other classes of sgc.
     """
     return not kind.__module__.startswith("sgc.") or kind.__module__.startswith("sgc.tracing.")
 
 
 def contents_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """The attributes of a class that is made in a function: what a program may have changed."""
+    """The attributes of a class made in a function, which a program may have changed."""
     if "<locals>" not in kind.__qualname__ or issubclass(kind, Enum):
         return
     for name, item in vars(kind).items():

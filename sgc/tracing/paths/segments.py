@@ -1,4 +1,4 @@
-"""The parts of an exploration: nodes in a row, and how they go on."""
+"""Segments: the parts of an exploration, each a row of nodes and what follows it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from sgc.tracing.paths.snapshot import Mapped, Snapshot, Unsure, View
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """What a run was made to forget at a statement, so that it goes on for another too.
+    """What was widened at a statement, so that a run's path merges with another.
 
-    names: variables with the number of their stream, and the symbols that stand for them. leaves:
-    their numbers, the symbols that stand for them, and what they were.
+    names: each variable's stream number, the symbol that replaces it, and the variable. leaves:
+    each leaf's number, the symbol that replaces it, and the leaf.
     """
 
-    n_events: int  # lines before
+    n_events: int  # the number of lines run before
     names: tuple[tuple[int, Symbol, Unsure], ...]
     leaves: tuple[tuple[int, Symbol, Leaf], ...]
     facts: Mapping[Any, bool]
-    retired: frozenset[int]  # streams that were published before
+    retired: frozenset[int]  # streams published before
 
     def given(self) -> Mapped:
-        """What its symbols are to the run that it was made of."""
+        """The values of its symbols in the run that was widened."""
         found: Mapped = {symbol.name: unsure.given for _, symbol, unsure in self.names}
         return found | {symbol.name: leaf.given(symbol.type) for _, symbol, leaf in self.leaves}
 
 
 @dataclass(slots=True)
 class Segment:
-    """Nodes in a row. end: how it goes on; published: streams that nothing reaches any more."""
+    """Nodes in a row. end: what follows; published: nodes that publish unreachable streams."""
 
     number: int
     nodes: list[Node] = field(default_factory=list)
@@ -42,19 +42,19 @@ class Segment:
     retired: tuple[int, ...] = ()
     snapshot: Snapshot | None = None
     end: Goto | Branch | Stop | None = None
-    widened: Widened | None = None  # what the run was made to forget before it
-    instead: Goto | None = None  # where all who come here go, since a wider one was begun
+    widened: Widened | None = None  # what was widened at its beginning
+    instead: Goto | None = None  # the wider segment that has replaced this one
 
     @property
     def way(self) -> Goto | Branch | Stop | None:
-        """How it goes on; past segments that others are gone to instead of."""
+        """What follows, with replaced segments resolved."""
         return self.end.resolved() if isinstance(self.end, Goto) else self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """Goes on with a segment. mapped: what stands for its symbols, names and literals alone; None:
-    they themselves.
+    """Continues with a segment. mapped: arguments for its symbols, names and literals only; None:
+    the symbols keep their names.
     """
 
     target: Segment
@@ -63,7 +63,7 @@ class Goto:
     loc: Loc | None = None
 
     def resolved(self) -> Goto:
-        """Where it leads in the end."""
+        """The Goto to the segment that it leads to after all replacements."""
         way = self
         while way.target.instead is not None:
             following, before = way.target.instead, way.mapped or {}
@@ -86,7 +86,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The last node is a terminator."""
+    """The segment's last node is a terminator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Unexplored:
 
 
 def views(snapshot: Snapshot) -> tuple[View, ...]:
-    """In which a state may be widened."""
+    """The views in which a state may be widened."""
     if not snapshot.leaves:
         return ()
     has_lists = any(leaf.is_list for leaf in snapshot.leaves)
@@ -113,7 +113,7 @@ def slots_of(snapshot: Snapshot) -> list[Symbol]:
 
 
 def targets(segment: Segment) -> tuple[Segment, ...]:
-    """The segments that one goes on with."""
+    """The segments that may follow a segment."""
     way = segment.way
     if isinstance(way, Branch):
         return way.then, way.orelse
@@ -121,7 +121,7 @@ def targets(segment: Segment) -> tuple[Segment, ...]:
 
 
 def reached_from(entry: Segment) -> dict[int, Segment]:
-    """The segments that a run can come to, by number."""
+    """The segments that are reachable from a segment, by number."""
     reached, queue = {entry.number: entry}, [entry]
     while queue:
         for target in targets(queue.pop()):

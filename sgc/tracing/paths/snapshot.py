@@ -1,9 +1,9 @@
-"""What the rest of a run depends on, at the beginning of a statement, in a form to compare.
+"""Snapshots: what the rest of a run depends on at the beginning of a statement, to be compared.
 
-Two runs at the same place whose snapshots have the same shape go on alike; where they hold
-different abstract values, the block that both go on with takes a parameter. Taken of the live
-variables of every running function of the user's, the streams they reach, and the loops they are
-in. What cannot be looked into makes a run go on alone, which is always right.
+Two runs at the same place whose snapshots have the same shape go on alike; if they hold different
+abstract values, the block where they merge takes a parameter. A snapshot has the live variables of
+every running function of the user's, the streams that they reach, and the loops that they are in.
+If something cannot be inspected, a run does not merge, which is always right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONE_SHAPES: set[Shape] = {("%",)}
 
 
 class View(Enum):
-    """What of lists may be widened: the items of each, or they as wholes, whatever their length."""
+    """How lists may be widened: item by item, or each as a whole of any length."""
 
     ITEMS = auto()
     LISTS = auto()
@@ -40,31 +40,31 @@ class Part:
 
     @property
     def lone_type(self) -> Type | None:
-        """The type of what is one abstract value and nothing more."""
+        """The type of the part, if it is a single abstract value."""
         is_lone = len(self.slots) == 1 and self.shape in _LONE_SHAPES
         return self.slots[0].type if is_lone else None
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """names: of each stream reached, its variables that are one abstract value; own: those set
-    on it; kept: what is known by its identity, so that nothing else comes to have it; starts:
-    symbols that stay what they are, since what began there is still going on; known: what is
-    known of symbols beyond their types; leaves: the values of `whole` that may be widened.
+    """names: for each stream reached, its variables that are single abstract values; own: the names
+    set on it; kept: objects compared by id, kept alive so that no id is reused; starts: symbols
+    that cannot become parameters, since what began there is still open; known: what is known of
+    symbols beyond their types; leaves: the values of `whole` that may be widened.
     """
 
     whole: Part
     names: tuple[Mapping[str | None, Part], ...]
     own: tuple[tuple[str | None, ...], ...]
     facts: Mapping[Any, bool]
-    dead: tuple[int, ...]  # streams nothing reaches any more, by number
+    dead: tuple[int, ...]  # the numbers of streams that nothing reaches any more
     kept: tuple[Any, ...] = ()
     starts: frozenset[str] = frozenset()
     known: Mapping[str, Known] = field(default_factory=dict)
     leaves: tuple[Leaf, ...] = ()
 
     def view(self, view: View) -> list[tuple[int, Leaf]]:
-        """The leaves as a run may be widened in them, with their numbers."""
+        """The leaves that a view may widen, with their numbers."""
         found, end = [], 0
         for number, leaf in enumerate(self.leaves):
             is_whole = leaf.is_list and (leaf.data is not None or leaf.symbol is not None)
@@ -77,14 +77,14 @@ class Snapshot:
         return found
 
     def skeleton(self, view: View) -> Shape:
-        """The shape, whatever the leaves are: runs that have it in common may be widened."""
+        """The shape without the leaves' values: states with the same skeleton may be widened."""
         leaves = [leaf for _, leaf in self.view(view)]
         ends = [(0, 0), *(leaf.tokens for leaf in leaves), (len(self.whole.shape), 0)]
         between = (self.whole.shape[end:start] for (_, end), (start, _) in pairwise(ends))
         return (view, tuple(leaf.kind for leaf in leaves), *between)
 
     def fixed(self, view: View) -> Iterator[Symbol]:
-        """The symbols of the whole that are in no leaf."""
+        """The symbols of `whole` that are in no leaf."""
         at = 0
         for _, leaf in self.view(view):
             yield from self.whole.slots[at : leaf.slots[0]]
@@ -94,10 +94,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A variable that is a value of its own from a statement on.
+    """A stream's variable that becomes a parameter at a statement.
 
-    number: of the stream among those of the snapshot. given: the symbol that it was, None where
-    it was not set. is_own: whether it is set on the stream itself.
+    number: the stream's, among those of the snapshot. given: the symbol that it was; None if it was
+    not set. is_own: whether it is set on the stream itself.
     """
 
     number: int
@@ -105,14 +105,14 @@ class Unsure:
     type: Type
     given: str | None
     is_own: bool
-    known: Known | None  # where it is set
+    known: Known | None  # what is known of its value, if it is set
 
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """What lets a run go on for another one too: its variables that may not be set, or may be
-    other values than they are here, the leaves that differ, by number, with the types that they
-    are to be of, and the facts that both know.
+    """How a run's state is widened to include another's: the variables that may have other values
+    or be not set, the leaves that differ, by number, with their wider types, and the facts that
+    hold in both.
     """
 
     names: tuple[Unsure, ...]
@@ -120,17 +120,16 @@ class Widening:
     facts: Mapping[Any, bool]
 
 
-# A symbol's name to what it is in another run: the name of a symbol there, or the value of a leaf;
-# None: not set there.
+# From a symbol's name to its value in another run: a symbol's name there, or the value of a leaf;
+# None: it is not set there.
 Mapped = dict[str, Given | None]
 
 
 def match(ours: Snapshot, theirs: Snapshot, view: View | None = None) -> Mapped | None:
     """How `theirs` fits a block that was traced from `ours`; None if it does not.
 
-    view: in which they have the same skeleton; None: they have the same shape.
-    A name that ours has and theirs has not becomes *not set*. Facts that ours relies on must be
-    known to theirs.
+    view: the view in which they have the same skeleton; None: they have the same shape. A name that
+    only `ours` has becomes *not set*. `theirs` must have all facts of `ours`.
     """
     found: Mapped = {}
     if not _pair_wholes(ours, theirs, found, view):
@@ -139,14 +138,14 @@ def match(ours: Snapshot, theirs: Snapshot, view: View | None = None) -> Mapped 
         if not _match_names(mine, other, found):
             return None
     if any(found.get(start, start) != start for start in ours.starts):
-        return None  # a parameter would stand for where it began too
+        return None  # a parameter would replace the symbol where something open began
     if not _knows(ours, theirs, found):
         return None
     for n, (mine_own, other_own) in enumerate(zip(ours.own, theirs.own, strict=True)):
         if not set(other_own) <= set(mine_own):
             return None
         if (set(mine_own) - set(other_own)) & theirs.names[n].keys():
-            return None  # there it is the trunk's, and not shown as this stream's
+            return None  # there the name is the trunk's, and not listed as this stream's
     for fact, is_true in ours.facts.items():
         if theirs.facts.get(_moved(fact, found)) is not is_true:
             return None
@@ -165,8 +164,8 @@ def _pair_wholes(ours: Snapshot, theirs: Snapshot, found: Mapped, view: View | N
 def _unlike(
     ours: Snapshot, theirs: Snapshot, found: Mapped, back: Mapped, view: View, kept: Collection[str]
 ) -> list[tuple[int, Type]] | None:
-    """The leaves in which two differ, by number, and their types; None where others than leaves
-    do, or leaves that are kept as they are.
+    """The leaves in which two states differ, by number, with their joined types; None if they
+    differ elsewhere, or in leaves that are kept.
     """
     if not _pair_symbols(ours.fixed(view), theirs.fixed(view), found):
         return None
@@ -189,10 +188,10 @@ def _unlike(
 def widen(
     ours: Snapshot, theirs: Snapshot, view: View | None = None, kept: Collection[str] = ()
 ) -> Widening | None:
-    """How a run in the state `theirs` can go on for one in the state `ours` too, knowing less.
+    """How to widen the state `theirs` so that it includes `ours`; None if that is not possible.
 
-    view: in which they have the same skeleton; None: they have the same shape. kept: the labels of
-    leaves that stay as they are.
+    view: the view in which they have the same skeleton; None: they have the same shape. kept: the
+    labels of leaves that must not be widened.
     """
     found: Mapped = {}
     back: Mapped = {}
@@ -247,13 +246,13 @@ def widen(
 
 
 def _known_to_all(runs: Iterable[tuple[Snapshot, Part | None]]) -> Known | None:
-    """What is known of a variable in all runs that have set it."""
+    """What is known of a variable in every run that has set it."""
     found = {run.known.get(part.slots[0].name) for run, part in runs if part is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def unsure_names(ours: Snapshot, theirs: Snapshot) -> set[str | None]:
-    """Variables that are set in one of two runs that may go on as one, and not in the other."""
+    """The variables that only one of two states has set."""
     pairs = zip(ours.names, theirs.names, strict=True)
     return {name for mine, other in pairs for name in mine.keys() ^ other.keys()}
 
@@ -288,9 +287,9 @@ def _pair_symbols(ours: Iterable[Symbol], theirs: Iterable[Symbol], found: Mappe
 
 
 def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
-    """Whether what ours relies on is known of the values that take their places."""
+    """Whether what is known of symbols of `ours` is also known of the values that replace them."""
     for name, known in ours.known.items():
-        given = found.get(name)  # None too where it is not set: then nothing will be read of it
+        given = found.get(name)  # None also if it is not set, and so cannot be read
         if given is None:
             continue
         if not isinstance(given, str) or theirs.known.get(given) != known:
@@ -299,10 +298,10 @@ def _knows(ours: Snapshot, theirs: Snapshot, found: Mapped) -> bool:
 
 
 def _moved(fact: Any, found: Mapped) -> object:
-    """A fact of ours in the names of the other run."""
+    """A fact of `ours` with the other run's names."""
     fn, args = fact
     return fn, tuple(("ref", _shown(found.get(a[1], a[1]))) if a[0] == "ref" else a for a in args)
 
 
 def _shown(given: Given | None) -> object:
-    return given if isinstance(given, str) else repr(given)  # nothing is known of the others
+    return given if isinstance(given, str) else repr(given)  # there are no facts about others

@@ -1,4 +1,4 @@
-"""Takes snapshots of a run that is going on: what the rest of it depends on, value by value."""
+"""Takes snapshots of a run, value by value; see `snapshot.py`."""
 
 from __future__ import annotations
 
@@ -62,22 +62,23 @@ class Reader:
         self._tokens: list[object] = []
         self._slots: list[Symbol] = []
         self._seen: dict[int, tuple[int, ...]] = {}
-        self._n_seen: dict[int, int] = {}  # by the outermost list that they are in
+        self._n_seen: dict[int, int] = {}  # number of objects, by the outermost list around them
         self._keep: list[Any] = []
         self._known: list[Any] = []
         self.states: list[ProgramState] = []
         self._names: list[dict[str | None, Part]] = []
         self._starts: set[str] = set()
         self._leaves: list[Leaf] = []
-        self.places: list[list[Place]] = []  # of each leaf, all that it lies in
-        self._lists: dict[int, int] = {}  # by identity, the numbers of those that are leaves
+        self.places: list[list[Place]] = []  # for each leaf, all its places
+        self._lists: dict[int, int] = {}  # the numbers of lists that are leaves, by id
         self._inside: list[int] = []  # the lists that are being read
-        self._shared: set[int] = set()  # those whose items are elsewhere too
+        self._shared: set[int] = set()  # lists whose items are elsewhere too
 
     # -- the whole ------------------------------------------------------------------------
 
     def read(self, frames: list[FrameType], loops: Loops, last: Any = None) -> Snapshot:
-        """frames: the user's, innermost first; last: what the program returns, at its end."""
+        """Reads a snapshot. frames: the user's, innermost first; last: the program's return value,
+        at its end."""
         session = self._session
         for state in session.calling:
             self._value(state)
@@ -102,7 +103,7 @@ class Reader:
             elif frames:
                 dead.append(number)
             else:
-                self._value(state)  # at the end all are shown
+                self._value(state)  # at the end, all streams are results
         self._held()
         own = tuple(tuple(state._own) for state in self.states)
         whole = Part(tuple(self._tokens), tuple(self._slots))
@@ -114,14 +115,14 @@ class Reader:
         )  # fmt: skip
 
     def _placed(self, number: int) -> Leaf:
-        """A leaf, when all is read."""
+        """A leaf, after everything is read."""
         leaf = self._leaves[number]
         are_known = all(place.holder is not None for place in self.places[number])
         is_movable = are_known and number not in self._shared
         return leaf if is_movable else replace(leaf, is_movable=False)
 
     def _held(self) -> None:
-        """Which of the objects that the program still has are in abstract lists too."""
+        """Reads which of the objects that the program still reaches are in abstract lists too."""
         for value, _ in self._session.held:
             if id(value) in self._seen:
                 self._tokens.append(("held", self._seen[id(value)]))
@@ -135,7 +136,7 @@ class Reader:
         return {name: known[name] for name in found if name in known}
 
     def _check_exits(self, frames: list[FrameType]) -> None:
-        """Only our own context managers may be open: what others hold is not known."""
+        """Raises Opaque if other context managers than the language's are open."""
         n_exits = 0
         for index, frame in enumerate(frames):
             stack = stack_of(frame, is_innermost=index == 0)
@@ -144,7 +145,7 @@ class Reader:
             raise Opaque
 
     def _handled(self, frames: list[FrameType]) -> None:
-        """The error that an `except` block handles; of one inside another too little is known."""
+        """Reads the error that an `except` block handles; raises Opaque for nested blocks."""
         n_handling = 0
         for index, frame in enumerate(frames):
             stack = stack_of(frame, is_innermost=index == 0)
@@ -156,7 +157,7 @@ class Reader:
             self._value(sys.exc_info()[1])
 
     def _closure(self, frame: FrameType, caller: FrameType) -> None:
-        """The cells of a function that is called, which others may share."""
+        """Reads the cells of a called function, which other functions may share."""
         code = frame.f_code
         if set(code.co_freevars) <= {"__class__"}:
             return
@@ -185,7 +186,7 @@ class Reader:
     # -- values ---------------------------------------------------------------------------
 
     def _value(self, value: Any, holder: Any = None, key: Any = None) -> None:
-        """holder, key: where it lies, if another value can be put there."""
+        """Reads a value. holder, key: its place, if another value can be put there."""
         if len(self._tokens) > MAX_VALUES:
             raise Opaque
         kind = type(value)
@@ -214,7 +215,7 @@ class Reader:
             self._seen[id(value)] = self._number()
             self._keep.append(value)
             is_own = kind is not AbstractList or self._session.is_made(value.symbol)
-            if not is_own:  # lists that the program may change do not become such, nor the reverse
+            if not is_own:  # lists that the program may change merge only with such lists
                 self._tokens.append("of others")
             if holder is not None and (kind is list or kind is AbstractList):
                 self._list(value, Place(holder, key), is_own)
@@ -222,23 +223,23 @@ class Reader:
                 self._object(value)
 
     def _number(self) -> tuple[int, ...]:
-        """Of an object: what is in a list does not number what comes after the list."""
+        """A number for an object; objects inside a list do not affect those after the list."""
         inside = self._inside[0] if self._inside else -1
         self._n_seen[inside] = self._n_seen.get(inside, -1) + 1
         return (inside, self._n_seen[inside])
 
     def _again(self, value: Any, place: Place) -> None:
-        """An object that was read before: it lies in another place too."""
+        """Reads an object again that has another place too."""
         number = self._seen[id(value)]
         self._tokens.append(("again", number))
         if id(value) in self._lists:
             self.places[self._lists[id(value)]].append(place)
         inside = self._inside[0] if self._inside else -1
-        if number[0] != inside:  # a list that shares its items with others is not widened
+        if number[0] != inside:  # a list that shares items with others is not widened
             self._shared |= {number[0], inside}
 
     def _leaf(self, value: Any, place: Place) -> None:
-        """A value that may be widened: it is part of the whole, and told apart from it too."""
+        """Reads a value that may be widened, as part of the whole and as a leaf."""
         n_tokens, n_slots = len(self._tokens), len(self._slots)
         self._value(value)
         parts: Parts
@@ -259,7 +260,7 @@ class Reader:
         )
 
     def _list(self, value: Any, place: Place, is_own: bool) -> None:
-        """A list that may be widened: one of Python's, with its items, or an abstract one."""
+        """Reads a list that may be widened: a Python list with its items, or an abstract one."""
         number, n_tokens, n_slots = len(self._leaves), len(self._tokens), len(self._slots)
         self._lists[id(value)] = number
         self._leaves.append(_RESERVED)
@@ -279,14 +280,14 @@ class Reader:
         tokens, slots = (n_tokens, len(self._tokens)), (n_slots, len(self._slots))
         shape, symbols = tuple(self._tokens[n_tokens:]), tuple(self._slots[n_slots:])
         if type(value) is list and data is None:
-            symbols = ()  # what it holds is widened by itself, never the list
+            symbols = ()  # its items may be widened, but never the list
         self._leaves[number] = Leaf(
             type_, symbols, place.label, tokens, slots, is_list=True, shape=shape, data=data,
             is_own=is_own,
         )  # fmt: skip
 
     def _data(self, value: Any, n_left: int = MAX_NESTED) -> Data | None:
-        """A value that a list of the graph may hold; None for others."""
+        """A value as an item of a list in the graph; None if it cannot be one."""
         kind = type(value)
         if isinstance(value, str):
             if kind is not str and not isinstance(value, AbstractText):
@@ -307,7 +308,7 @@ class Reader:
         return Items(made, keys, item_type(made)) if len(made) == len(items) else None
 
     def _start(self, symbol: Symbol) -> None:
-        """Where something that is going on began: it may be used up, and so is no parameter."""
+        """Reads the symbol where something open began, which cannot become a parameter."""
         self._tokens.append(("start", symbol.name))
         self._starts.add(symbol.name)
 
@@ -317,7 +318,7 @@ class Reader:
 
     def _text(self, text: str) -> None:
         if type(text) is not str and not self._session.is_abstract(text):
-            raise Opaque  # a class of the user's, whose attributes are not looked at
+            raise Opaque  # a user's class, whose attributes are not read
         plain = str.__str__(text)
         if not has_marker(plain):
             self._tokens.append((str, plain))
@@ -385,7 +386,7 @@ class Reader:
             self._tokens.append("empty")
 
     def _builtin(self, value: pytypes.BuiltinFunctionType) -> None:
-        """A function written in C; of a method, what it belongs to."""
+        """Reads a function written in C; for a method, its object."""
         owner = value.__self__
         if owner is None or isinstance(owner, (type, pytypes.ModuleType)):
             self._identity(value)
@@ -394,7 +395,7 @@ class Reader:
             self._value(owner)
 
     def _error(self, error: BaseException) -> None:
-        """An error that is being handled or kept: what it says, and the line that raised it."""
+        """Reads an error: its message, and the line that raised it."""
         self._tokens.append(("error", str(innermost_user_loc(error))))
         if isinstance(error, TracedTold):
             self._tokens.append(type(error).__bases__)
@@ -406,7 +407,7 @@ class Reader:
         self._value(tuple(error.__dict__.items()))
 
     def _instance(self, value: Any) -> None:
-        """An object of a class written in Python, by its attributes."""
+        """Reads an object of a class written in Python, by its attributes."""
         kind = type(value)
         if not is_pythons(kind):
             raise Opaque
@@ -415,14 +416,14 @@ class Reader:
         holder = value if is_programs(kind) else None
         for name in names_of(kind):
             self._attribute(value, name, holder)
-        # Asked of `object` itself: an abstract value refuses what is not known of it.
+        # `object`'s own method, because an abstract value refuses unknown attributes.
         with contextlib.suppress(AttributeError):
             for name, item in object.__getattribute__(value, "__dict__").items():
                 self._tokens.append(name)
                 self._value(item, holder, name)
 
     def _class(self, kind: type) -> None:
-        """A class that the program has made, by its attributes; others it cannot change."""
+        """Reads a class that the program has made, by its attributes; it cannot change others."""
         self._seen[id(kind)] = self._number()
         for name, item in contents_of(kind):
             self._tokens.append(name)
@@ -435,7 +436,7 @@ class Reader:
             self._value(item, holder, name)
 
     def _state(self, state: ProgramState) -> None:
-        """A stream: its present state and what it is; its variables are kept apart."""
+        """Reads a stream: its state and properties; its abstract variables are kept apart."""
         self.states.append(state)
         self._tokens.append(("stream", state.function_name, tuple(state.roles), state._is_child))
         self._value(state.symbol)
@@ -448,7 +449,7 @@ class Reader:
         for name, value in state._names.items():
             if isinstance(value, Symbol):
                 lone[name] = Part(("%",), (value,))
-            else:  # it may be, or hold, what other variables do
+            else:  # it may share objects with other variables
                 self._tokens.append(("name", name))
                 self._value(value, state._names, name)
         self._names.append(lone)

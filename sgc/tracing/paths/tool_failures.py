@@ -1,5 +1,5 @@
-"""A tool's failure while a program is traced: a decision, and for each handler that can tell it
-apart from others, one more.
+"""A tool's failure while a program is traced: one decision, and one more for each exception class
+that the handlers distinguish.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sgc.tracing.code.handlers import handled_classes
 from sgc.tracing.values.computing import computed, is_ours
 from sgc.tracing.values.recorder import Recorder
 
-TOLD = ("why", "kind", "classes", "value")  # what is known of one
+TOLD = ("why", "kind", "classes", "value")  # the attributes of a failure
 _KNOWN = frozenset({"args", "with_traceback", "add_note"})
 _HINT = "use str(e) and type(e).__name__, and an `except` for each class; or " + INTERPRET
 _ALWAYS = (Exception, BaseException)
 
 
 class _Named(type):
-    """Of classes whose name is known only at run time."""
+    """The metaclass of classes whose name is known only at run time."""
 
     kind: Any
 
@@ -37,7 +37,7 @@ class _Named(type):
 
 
 class TracedTold(Told):
-    """A failure whose class is known as far as the program's handlers tell it apart."""
+    """A failure whose classes are known as far as the program's handlers distinguish them."""
 
     def __repr__(self) -> str:
         told = self.__dict__
@@ -47,14 +47,14 @@ class TracedTold(Told):
         if not is_ours(1):
             is_known = name in _KNOWN or (name.startswith("__") and name.endswith("__"))
             if name == "args" and isinstance(self, KeyError):
-                is_known = False  # its text has the key as Python writes it
+                is_known = False  # the message of a KeyError is the key's repr
             if name == "__class__" or not is_known:
                 stop(f"{name} of a tool's failure, known only at run time", _HINT)
         return object.__getattribute__(self, name)
 
 
 def raise_failed(session: Recorder, value: Symbol) -> None:
-    """Goes on where the call succeeded; where it failed, raises what the handlers then see."""
+    """Decides whether a call failed; if it did, raises the error that the handlers see."""
     kind_of = [("ok", types.BOOL), ("why", types.TEXT), ("kind", types.TEXT),
                ("classes", types.list_of(types.TEXT))]  # fmt: skip
     ok, why, kind, classes = session.emit("outcome", kind_of, value=Ref(value.name))
@@ -68,7 +68,7 @@ def raise_failed(session: Recorder, value: Symbol) -> None:
 
 
 def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
-    """`isinstance(error, of)`; a decision for each class that its handlers do not tell."""
+    """`isinstance(error, of)`; a decision for each class that the handlers have not decided."""
     told = error.__dict__
     for each in of:
         if each in (*_ALWAYS, object) or issubclass(type(error), each):
@@ -81,7 +81,7 @@ def is_told(error: TracedTold, of: tuple[type, ...]) -> bool:
 
 
 def _matched(session: Recorder, names: Any) -> tuple[type, ...]:
-    """The classes of the handlers around the call that the failure is one of."""
+    """The handlers' classes that the failure belongs to, by a decision for each."""
     found: list[type] = []
     others: list[type] = []
     for each in handled_classes():

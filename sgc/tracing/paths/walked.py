@@ -1,7 +1,7 @@
-"""What a loop's iterator holds: lists and the like that it goes over, which may be changed.
+"""Finds the lists and the like that a loop's iterator goes over, which the program may change.
 
-The iterator lies where nobody can look, and nothing else may hold what it goes over: two runs that
-have changed that in different ways do not go on alike.
+The iterator cannot be inspected, and may alone hold what it goes over. Two runs that have changed
+that differently must not merge.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MAX_DEPTH = 10  # iterators of iterators
 
 
 def is_walked(value: Any) -> bool:
-    """Whether a loop over a value holds others, which are to be found in it."""
+    """Whether a loop over a value may iterate containers that are found in the value."""
     return type(value) in _CONTAINERS or _is_pythons_own(value)
 
 
 def _is_pythons_own(value: Any) -> bool:
-    """Whether a value is an iterator or a view that is written in C: it runs none of the user's
-    code, but for what `map` and the like call.
+    """Whether a value is an iterator or a view of Python's own, which runs none of the user's code
+    except the functions that `map` and the like call.
     """
     kind = type(value)
     is_own = kind.__module__.partition(".")[0] in sys.stdlib_module_names
@@ -36,14 +36,15 @@ def _is_pythons_own(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a loop goes over, as it was when it began. items: None where they may be changed."""
+    """A container that a loop iterates. items: its items when the loop began; None if some of them
+    can be changed themselves."""
 
     container: Any
     items: tuple[Any, ...] | None
 
     @property
     def changed(self) -> Any:
-        """What a snapshot is to hold of it; None where it is as it was."""
+        """The part for a snapshot: the container if it may have changed, else None."""
         items = self.items
         if items is not None and len(items) == len(self.container):
             now = _items(self.container)
@@ -53,7 +54,7 @@ class Walked:
 
 
 def walked(value: Any) -> tuple[Walked, ...]:
-    """What a loop over a value holds that may be changed while it goes round."""
+    """The containers that a loop over a value iterates and that may change meanwhile."""
     found = []
     for container in _containers(value, MAX_DEPTH):
         items = tuple(_items(container))

@@ -1,4 +1,4 @@
-"""What code may change: which of the lists, dicts and other objects that it is given."""
+"""Finds the inputs of code, such as lists and dicts, that the code may change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from sgc.tracing.pieces.names import names_of, parameters
 
-# Methods of Python's own types that change what they are called on.
+# Methods of Python's own types that change their object.
 CHANGING = frozenset({
     "add", "append", "appendleft", "choice", "choices", "clear", "difference_update", "discard",
     "extend", "extendleft", "gauss", "insert", "intersection_update", "move_to_end",
@@ -24,12 +24,12 @@ CHANGERS = frozenset({
 
 
 def may_change(node: ast.AST) -> bool:
-    """Whether code may change something that it has not made."""
+    """Whether code may change a list, dict or other object."""
     return any(True for _ in _changed(node))
 
 
 def changed_names(node: ast.AST, given: Collection[str]) -> frozenset[str]:
-    """The names among those given whose values code may change; where that is not clear, all."""
+    """The names in `given` whose values code may change; all of them if that is not clear."""
     made = made_inside(node)
     roots = [_root(each, made) for each in _changed(node)]
     if all(root in given or root in made for root in roots):
@@ -38,8 +38,8 @@ def changed_names(node: ast.AST, given: Collection[str]) -> frozenset[str]:
 
 
 def changes_outside(function: ast.FunctionDef, is_entry: bool) -> bool:
-    """Whether a function may change what it has from elsewhere than its arguments, or, one that
-    others call, these.
+    """Whether a function may change objects that it has not made; the entry may change its
+    arguments.
     """
     made = made_inside(function)
     own = made | (parameters(function.args) if is_entry else set())
@@ -56,7 +56,7 @@ def _changed(node: ast.AST) -> Iterator[ast.expr]:
         elif isinstance(each, (ast.Subscript, ast.Attribute)) and not _is_read(each):
             yield each.value
         elif isinstance(each, ast.Attribute) and each.attr in CHANGING:
-            yield each.value  # of a method, whoever calls it
+            yield each.value  # the object of a method, even if the method is called later
 
 
 def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
@@ -64,7 +64,7 @@ def _is_read(node: ast.Subscript | ast.Attribute) -> bool:
 
 
 def stored_names(node: ast.AST) -> set[str]:
-    """The variables that may become parts of something: all but those that are only looked at."""
+    """The variables whose values may become parts of others: all except those only read."""
     looked_at: set[int] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
@@ -91,7 +91,7 @@ _KEYED = frozenset({"add", "count", "discard", "get", "index", "pop", "remove", 
 
 
 def taken_names(functions: Iterable[ast.AST]) -> set[str]:
-    """The variables that are more than looked into, by a key, a method or a loop."""
+    """The variables that are used otherwise than by a key, an attribute, a loop or `in`."""
     looked_into: set[int] = set()
     parts = [each for function in functions for each in ast.walk(function)]
     for each in parts:
@@ -105,7 +105,7 @@ def taken_names(functions: Iterable[ast.AST]) -> set[str]:
 
 
 def root_of(node: ast.expr) -> str | None:
-    """The variable that an expression is a part of."""
+    """The variable that an expression reads a part of."""
     return _root(node, ())
 
 
@@ -117,8 +117,8 @@ def _by_function(node: ast.Call) -> Iterator[ast.expr]:
 
 
 def _root(node: ast.expr, made: Collection[str]) -> str | None:
-    """The variable that an expression is a part of, or a method's result of; None for a part of
-    what code has made, which may be anything that it has put there.
+    """The variable that an expression is a part or a method's result of; None if that is unknown,
+    or for a part of an object in `made`, which may be any value put there.
     """
     is_part = False
     while True:
@@ -134,7 +134,7 @@ def _root(node: ast.expr, made: Collection[str]) -> str | None:
 
 
 def made_inside(node: ast.AST) -> set[str]:
-    """The variables that a piece sets to nothing but what it has made itself."""
+    """The variables that a piece sets only to objects that it has made."""
     made: set[str] = set()
     others: set[str] = set()
     for each in ast.walk(node):
@@ -147,7 +147,7 @@ def made_inside(node: ast.AST) -> set[str]:
 
 
 def _bound_by(node: ast.AST) -> set[str]:
-    """The names that a node binds otherwise than by an assignment."""
+    """The names that a node binds, except by `=` to a single name."""
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.For, ast.comprehension, ast.NamedExpr)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return names_of(targets).writes
@@ -157,7 +157,7 @@ def _bound_by(node: ast.AST) -> set[str]:
 
 
 def _is_fresh(node: ast.expr) -> bool:
-    """Whether an expression makes a new object that holds nothing else that can be changed."""
+    """Whether an expression makes a new object that holds no other changeable object."""
     is_display = isinstance(node, (ast.List, ast.Set, ast.Dict, ast.Tuple))
     if is_display and all(
         isinstance(each, (ast.Constant, ast.expr_context)) for each in ast.iter_child_nodes(node)
@@ -173,14 +173,14 @@ def _is_fresh(node: ast.expr) -> bool:
 _MAKING = frozenset({"list", "dict", "set", "Counter", "defaultdict", "deque", "OrderedDict"})
 
 
-# They go through what they are given, which may end in an error on the way.
+# Methods that change their object item by item, and so may fail in the middle.
 _GRADUAL = frozenset({"extend", "extendleft", "update", "sort", "subtract", "writerows"})
 
 
 def is_done_at_once(node: ast.AST, changes: bool) -> bool:
-    """Whether a statement does nothing, or all that it does, where it ends in an error.
+    """Whether a statement that fails has done either nothing or everything.
 
-    changes: whether it may change something that it was given, beside setting variables.
+    changes: whether it may change one of its inputs, beside setting variables.
     """
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and not changes:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -1,4 +1,4 @@
-"""Which piece of a program a trace that has stopped would rather have as code that is data."""
+"""Chooses the piece of a program that becomes code, after a trace has stopped in it."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _LAZY = frozenset({"zip", "map", "filter", "enumerate", "reversed", "iter", "ran
 _SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
 
-Places = Iterable[tuple[FrameType, int]]  # frames, the outermost first, and where each is
+Places = Iterable[tuple[FrameType, int]]  # frames, outermost first, with their offsets
 
 
 def stopped_at(traceback: TracebackType | None) -> Places:
-    """The places of an error."""
+    """The places in an error's traceback."""
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lasti
         traceback = traceback.tb_next
 
 
 def now_at(root: FrameType | None) -> Places:
-    """The places of what is running, above a frame."""
+    """The places of the running frames inside `root`."""
     found: list[tuple[FrameType, int]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame is not root:
@@ -77,8 +77,8 @@ def chosen(session: Recorder, places: Places) -> Piece | None:
 
 
 def growing(session: Recorder, frame: FrameType) -> Piece | None:
-    """The statement that begins, if it changes a dict, set or the like: of one that is known it
-    makes another each time, so that no loop around it closes.
+    """The current statement as a piece, if it changes a dict, set or the like. A known one differs
+    in each turn, so that a loop around it never merges.
     """
     tree = tree_of(frame.f_code.co_filename)
     function = None if tree is None else function_of(frame.f_code, tree)
@@ -104,7 +104,7 @@ def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
     if tree is None or function is None or place is None:
         return None
     found: Piece | None = None
-    is_joined = False  # into a text: what is known of it is to stay known
+    is_joined = False  # into a text, whose known parts must stay known
     for node in _around(at(place, tree), function, tree):
         is_joined = is_joined or _joins(node)
         if not is_joined or isinstance(node, ast.stmt):
@@ -124,7 +124,7 @@ def _possible(
     tree: Tree,
     place: Position | None,
 ) -> Piece | None:
-    """The piece that a node can be; with what it puts somewhere, or without."""
+    """The piece that a node can be, with its inner expressions or with them hoisted."""
     code, values = frame.f_code, frame.f_locals
     streams = frozenset(name for name, value in values.items() if isinstance(value, Stream))
     attributes = {name: data_of(value) for name, value in values.items()}
@@ -137,7 +137,7 @@ def _possible(
 
 
 def _is_no_piece(node: ast.AST) -> bool:
-    """What has no value, or one that is no data: what is done later, item by item."""
+    """Whether a node has no value, or a lazy one, which is not data."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id in _LAZY
     return isinstance(node, _NO_PIECE)
@@ -150,7 +150,7 @@ def _joins(node: ast.AST) -> bool:
 
 
 def _around(node: ast.AST | None, function: Function, tree: Tree) -> Iterator[ast.stmt | ast.expr]:
-    """What a node lies in within its function, the nearest first; of a comprehension, the whole."""
+    """The nodes around a node in its function, innermost first; a comprehension only as a whole."""
     while node is not None and node is not function:
         inside = [each for each in _within(node, function, tree) if isinstance(each, _SCOPES)]
         if inside:
@@ -177,17 +177,18 @@ def _is_possible(session: Recorder, piece: Piece, frame: FrameType, place: Posit
 
 
 def _value(piece: Piece, name: str, values: Mapping[str, Any]) -> Any:
-    """What a piece is given under a name, as far as that is known before it."""
+    """The value of a piece's input, as far as it is known before the piece runs."""
     node = piece.given.get(name)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return vars(values[node.value.id])[node.attr]
     if name in piece.hoisted or node is not None:
-        return ""  # some text, say: to read a stream is more than to look at it
+        return ""  # any text stands for it: reading a stream here would have effects
     return values[name]
 
 
 def data_of(value: Any) -> frozenset[str]:
-    """The attributes of an object of the user's that Python reads and sets without asking it."""
+    """The data attributes of a user's object, which Python gets and sets without calling its
+    class."""
     kind = type(value)
     if isinstance(value, Stream) or is_abstract(value) or not is_programs(kind):
         return frozenset()
@@ -204,7 +205,7 @@ _ASKED = ("__setattr__", "__getattribute__")
 
 
 def _plain_of(kind: type) -> Collection[str]:
-    """Class attributes that are data: defaults of fields, say."""
+    """The class attributes that are data, such as defaults of fields."""
     return [
         name
         for each in kind.__mro__

@@ -1,4 +1,4 @@
-"""What of the values that a piece is given its text depends on: their forms."""
+"""Forms of values: the part of a piece's input values that its code text depends on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Form = tuple[Any, ...]
 
 
 class NoForm(Exception):
-    """A value has no form: it is another one in each run of a trace."""
+    """A value has no form: it may differ in each run of a trace."""
 
 
 def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
-    """Whether a value can be one of the graph's."""
+    """Whether a value can be an operand in the graph."""
     if is_abstract(value):
         return isinstance(value, (str, AbstractNumber, AbstractList, AbstractJson))
     kind = type(value)
@@ -38,9 +38,9 @@ def is_operand(value: Any, depth: int = MAX_DEPTH) -> bool:
 
 
 def form_of(value: Any, args: list[Any], depth: int = MAX_DEPTH) -> Form:
-    """The form of a value: what is written of it, with places for what is handed over.
+    """The form of a value: the parts written in the code, with places for arguments.
 
-    args: that is added to these, in the order in which it is written. Raises NoForm.
+    args: the arguments are added here, in the order of their places. Raises NoForm.
     """
     if isinstance(value, _STATIC) and not is_abstract(value):
         return (value,)

@@ -1,5 +1,5 @@
-"""What a piece is given otherwise than in variables: variables of streams, attributes of objects,
-and what a statement puts into something.
+"""Inputs of a piece that are not Python variables: variables of streams, attributes of objects, and
+hoisted expressions, which a statement puts into something.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """What is known of a piece's function where it runs. free: variables of functions around it;
-    streams: variables that are streams; attributes: of variables that are objects of the user's,
-    with those that hold data.
+    """What is known of a piece's function. free: variables of enclosing functions; streams:
+    variables that are streams; attributes: the data attributes of variables that are users'
+    objects.
     """
 
     free: frozenset[str]
@@ -27,8 +27,8 @@ class Outer:
 
 
 class Holes(ast.NodeTransformer):
-    """Puts names in their places. given: what each name stands for; hoisted: what is evaluated
-    first, once.
+    """Replaces such inputs by names. given: the expression for each name; hoisted: expressions that
+    are evaluated once, before the piece.
     """
 
     def __init__(self, outer: Outer, hoisted: list[ast.expr]) -> None:
@@ -37,12 +37,12 @@ class Holes(ast.NodeTransformer):
         self.n_hoisted = len(hoisted)
         self.given: dict[str, ast.expr] = {}
         self.hoisted: dict[str, ast.expr] = {}
-        self._attributes: dict[str, str] = {}  # the variables that they are of
+        self._attributes: dict[str, str] = {}  # names of attributes, with their objects' variables
         self._names: dict[str, str] = {}
         self._used: set[str] = set()
 
     def filled(self, node: ast.stmt | ast.expr) -> ast.AST:
-        """A copy of a node with names in the places."""
+        """A copy of a node with these inputs replaced by names."""
         self._used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         memo: dict[int, Any] = {}
         copied = copy.deepcopy(node, memo)
@@ -55,7 +55,7 @@ class Holes(ast.NodeTransformer):
         return {*self.given, *self.hoisted}
 
     def sure(self, node: ast.AST) -> set[str]:
-        """The names that may be read before the piece."""
+        """The names whose expressions may be evaluated before the piece."""
         streams = self._outer.streams
         read = {
             self._names.get(ast.unparse(each), "")
@@ -65,7 +65,7 @@ class Holes(ast.NodeTransformer):
         return read | self.hoisted.keys() | self._attributes.keys()
 
     def is_writable(self, names: Collection[str]) -> bool:
-        """Whether what these stand for can be set: variables, and attributes of one object."""
+        """Whether these names can be set: variables, or attributes of a single object."""
         holes = self.names & set(names)
         if not holes:
             return True
@@ -82,7 +82,7 @@ class Holes(ast.NodeTransformer):
         return _named(name, node)
 
     def _given(self, node: ast.expr) -> str:
-        """The name of what is read; of the same, the same."""
+        """The name for an expression; equal expressions have one name."""
         text = ast.unparse(node)
         if text not in self._names:
             name = self._free(re.sub(r"\W", "_", text).strip("_") + "_")
@@ -114,7 +114,7 @@ class Holes(ast.NodeTransformer):
 
 
 def hoisted_of(node: ast.AST) -> list[ast.expr]:
-    """What a statement puts into a list or dict, and can be evaluated before the rest of it."""
+    """The expressions that a statement puts into a list or dict, which can be evaluated first."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         return [] if len(node.targets) > 1 else [node.value]
     call = node.value if isinstance(node, ast.Expr) else None
@@ -143,7 +143,7 @@ def _named(name: str, at: ast.expr) -> ast.Name:
 
 
 def surely(node: ast.AST) -> Iterator[ast.AST]:
-    """What is evaluated whenever a node is."""
+    """The nodes that are evaluated whenever a node is."""
     yield node
     if isinstance(node, (ast.If, ast.While, ast.IfExp)):
         yield from surely(node.test)

@@ -1,7 +1,7 @@
-"""What the result of code is sure to be, by its form: a text, a number, a list of texts.
+"""Infers the type of a result of code from its syntax: a text, a number, a list of texts.
 
-Where nothing is sure it is a value of any type. Nothing here need hold for the code to run: the
-executor refuses a result that is of another type than the graph says.
+If no type is certain, it is a value of any type. Errors here are safe: the executor refuses a
+result that has another type than the graph says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.names import parameters
 from sgc.tracing.values.row_types import OBJECT
 
-# Of whatever has a method of that name.
+# The result types of methods, for any object that has a method of this name.
 _OF_ANY = {
     **dict.fromkeys(
         ("most_common", "findall", "split", "rsplit", "splitlines"), types.list_of(OBJECT)
@@ -52,23 +52,23 @@ _BOOLS = frozenset({
 })  # fmt: skip
 
 
-@lru_cache(maxsize=1024)  # a trace that repeats asks again
+@lru_cache(maxsize=1024)  # repeated runs of a trace call it again
 def result_type(code: Code, given: tuple[Type, ...]) -> Type:
-    """The type of what code gives for arguments of these types."""
+    """The type of the code's result for arguments of these types."""
     return _returned(code, code.entry, given)
 
 
 def _returned(code: Code, entry: ast.FunctionDef, given: tuple[Type, ...]) -> Type:
     functions = {each.name: each for each in code.functions[:-1]}
     found = _Inference(functions, set(code.imports)).called(entry, given, MAX_DEPTH) or OBJECT
-    # Items may have been put into a list that are of other types.
+    # Items of other types may have been put into a list.
     is_changed = found.kind is Kind.LIST and any(map(may_change, code.functions))
     return types.list_of(OBJECT) if is_changed else found
 
 
 @lru_cache(maxsize=1024)
 def output_types(code: Code, given: tuple[Type, ...]) -> tuple[Type, ...]:
-    """The types of the items of the list that code gives."""
+    """The types of the items of the list that the code returns."""
     entry, last = code.entry, code.entry.body[-1]
     assert isinstance(last, ast.Return)
     assert isinstance(last.value, ast.List)
@@ -106,7 +106,7 @@ class _Inference:
         return _joined(found)
 
     def of(self, node: ast.expr | None, env: Env, depth: int) -> Type | None:
-        """The type of an expression; None where it is not known yet."""
+        """The type of an expression; None if it is not known yet."""
         if isinstance(node, ast.Constant):
             return _OF_CONSTANTS.get(type(node.value), OBJECT)
         if isinstance(node, ast.Name):
@@ -145,7 +145,7 @@ class _Inference:
         return found if found in (types.TEXT, *_NUMBERS, types.BOOL) else OBJECT  # type: ignore[return-value]
 
     def _item(self, over: ast.expr, env: Env, depth: int) -> Type | None:
-        """What a loop over an expression gives."""
+        """The type of the items of a loop over an expression."""
         named = over.func if isinstance(over, ast.Call) else None
         if isinstance(named, ast.Name) and named.id == "range" and "range" not in env:
             return types.INT
@@ -219,7 +219,7 @@ class _Inference:
 
 
 class _Bindings:
-    """Gathers the types of what is bound to each name, wherever that is."""
+    """Gathers the types of all values that are bound to each name."""
 
     def __init__(self, inference: _Inference, env: dict[str, Type | None], depth: int) -> None:
         self._of, self._item, self._env = inference.of, inference._item, env
@@ -255,7 +255,7 @@ def _loaded(target: ast.expr) -> ast.expr:
 
 
 def _add(target: ast.expr, found: Type | None, env: dict[str, Type | None]) -> None:
-    """Another value of a name."""
+    """Adds the type of another value that is bound to a target."""
     if isinstance(target, ast.Name):
         before = env.get(target.id)
         env[target.id] = found if before is None else _joined([before, found])
@@ -267,14 +267,14 @@ def _add(target: ast.expr, found: Type | None, env: dict[str, Type | None]) -> N
 
 
 def _bind(target: ast.expr, found: Type | None, env: dict[str, Type | None]) -> None:
-    """The value of a name in a scope of its own."""
+    """Sets the type of a target in a scope of its own."""
     for node in ast.walk(target):
         if isinstance(node, ast.Name):
             env[node.id] = found if node is target else OBJECT
 
 
 def _joined(found: list[Type | None]) -> Type | None:
-    """One type of values of several; None where none is known yet."""
+    """A type that covers several; None if none is known yet."""
     known = [each for each in found if each is not None]
     return reduce(_both, known) if known else None
 
@@ -316,7 +316,7 @@ def _returns(body: Iterable[ast.stmt]) -> list[ast.Return]:
 
 
 def _ends(body: list[ast.stmt]) -> bool:
-    """Whether a function never comes to its end without a `return`."""
+    """Whether a function always ends in a `return` or `raise`."""
     last = body[-1] if body else None
     if isinstance(last, (ast.Return, ast.Raise)):
         return True

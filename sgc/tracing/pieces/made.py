@@ -1,4 +1,4 @@
-"""A piece of a program as code that is data, for the values that it is given."""
+"""Makes code that is data from a piece of a program and its input values."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _FACTORIES = {list: "list", int: "int", dict: "dict", set: "set", str: "str", fl
 
 
 class Pieced(BaseException):
-    """Ends a trace that found pieces of the program to put into the graph as code."""
+    """Ends a trace whose set of pieces has changed, so that it starts anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """code: its text; args: what it is given; has_outside: what it gives may be, or hold, a list,
-    dict or set of outside.
+    """code: its text; args: its arguments; has_outside: its result may be or hold a list, dict or
+    set from outside the program.
     """
 
     code: str
@@ -39,17 +39,17 @@ class Made:
     has_outside: bool = False
 
 
-# By a piece, the module that it is in, and forms. The module is kept, for it is known by its id.
+# By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
 Written = dict[tuple[Piece, int, tuple[Form, ...]], tuple[Made, object]]
 
 
 @dataclass(slots=True)
 class Sites:
-    """The pieces of a program that are put into the graph as code, by their keys. waiting: those
-    that may be, should exploring it take too long; seen: places that were looked at for them;
-    refused: those that were given what is no data, or may not be changed; told: why, by the line;
-    has_taken: whether those that waited are code by now, which is done once; written: the code of
-    pieces for the forms of what they are given.
+    """The pieces of a program that become code in the graph, by key. waiting: pieces that become
+    code if exploring takes too long; seen: places that were searched for such pieces; refused: keys
+    of pieces whose inputs are not data or may not be changed; told: the reasons, by line;
+    has_taken: whether waiting pieces have become code, which happens once; written: the code of
+    pieces, by the forms of their inputs.
     """
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Sites:
     written: Written = field(default_factory=dict)
 
     def take_waiting(self) -> bool:
-        """From now on those that wait are code; if there are any, the trace is to begin anew."""
+        """Makes waiting pieces code; returns whether there were any, and the trace must restart."""
         if not self.waiting:
             return False
         self.has_taken = True
@@ -70,7 +70,7 @@ class Sites:
         return True
 
     def places(self, filename: str) -> frozenset[Piece]:
-        """Those of a file."""
+        """The pieces in a file."""
         return frozenset(each for each in self.pieces.values() if each.filename == filename)
 
 
@@ -81,7 +81,7 @@ def made_again(
     values: Sequence[Any],
     names: dict[str, Any],
 ) -> Made:
-    """`made`, which is worked out once for values of the same forms."""
+    """`made`, computed once for values of the same forms."""
     args: list[Any] = []
     own = originals(names)
     try:
@@ -123,7 +123,8 @@ def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[
 
 
 def displayed(originals: Originals, value: Any) -> Made:
-    """A value that no op gives, a set or a dict of numbers, as code. Raises NotData, CodeError."""
+    """Code for a value that no op makes, such as a set or a dict with numbers as keys. Raises
+    NotData, CodeError."""
     maker = _Maker(ModuleText(originals))
     expression = maker.written(value, "value")
     head = f"def piece({', '.join(maker.params)}):\n    return {expression}"
@@ -164,7 +165,7 @@ class _Maker:
         return self.module.text(ast.fix_missing_locations(function))
 
     def take(self, name: str, value: Any) -> None:
-        """Hands over the value of a variable."""
+        """Adds a variable's value: bound in the module, as an argument, or written out."""
         if isinstance(value, _CALLED) and not is_abstract(value):
             self.module.bind(name, value)
         elif is_operand(value):
@@ -174,7 +175,7 @@ class _Maker:
             self._before.append(f"{name} = {self.written(value, name)}")
 
     def written(self, value: Any, name: str, depth: int = MAX_DEPTH) -> str:
-        """A value as an expression, with parameters for what of it the graph has."""
+        """A value as an expression, with parameters for its parts that are operands."""
         if is_operand(value):
             param = f"{name}_{len(self.params)}"
             while param in self._used:

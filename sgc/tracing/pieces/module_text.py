@@ -1,4 +1,4 @@
-"""The text of a module that a piece of a program becomes: its function, and all that it uses."""
+"""Writes the module text of a piece of a program: its function, and everything that it uses."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ MAX_CONSTANT = 4000  # characters
 MISSING = object()
 
 
-@lru_cache(maxsize=1024)  # a trace that repeats asks again
+@lru_cache(maxsize=1024)  # repeated runs of a trace call it again
 def _text(node: ast.AST) -> str:
     return ast.unparse(node)
 
 
 class NotData(Exception):
-    """A part of a program is more than computing with data, or nobody can tell."""
+    """A part of a program does more than compute with data, or may do so."""
 
 
-# What a name is, by the globals of a function: those of the user's module itself.
+# From a traced function's globals to those of the user's module itself.
 Originals = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 class ModuleText:
-    """Collects what a piece uses. originals: the user's own globals, where a trace runs others."""
+    """Collects what a piece uses. originals: gives the user's own globals for a trace's."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals
@@ -49,25 +49,25 @@ class ModuleText:
         self.changes_outside = False
 
     def text(self, entry: ast.FunctionDef) -> str:
-        """The module, which ends with the entry."""
+        """The module's text, which ends with the entry function."""
         parts = [*self._imports.values(), *self._constants.values(), *self._functions.values()]
         return "\n".join([*parts, ast.unparse(entry)])
 
     def free_name(self, name: str) -> str:
-        """A name for the entry, which nothing else has."""
+        """A unique name for the entry."""
         while name in self._bound or hasattr(builtins, name):
             name += "_"
         return name
 
     def rewritten(self, node: ast.AST) -> Any:
-        """A copy of a part of the program, as code that is data."""
+        """A copy of a part of the program, rewritten for code that is data."""
         return _Plainer(self._patterns()).visit(ast.parse(_text(node)))
 
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {n: v for n, v in self._bound.items() if type(v) is re.Pattern}
 
     def need(self, name: str, names: Mapping[str, Any]) -> None:
-        """Takes in what a name stands for, by a function's globals."""
+        """Adds the value of a name in a function's globals, or a builtin."""
         value = names.get(name, MISSING)
         if value is MISSING:
             if name not in BUILTINS:
@@ -76,7 +76,7 @@ class ModuleText:
         self.bind(name, value)
 
     def bind(self, name: str, value: Any) -> None:
-        """Takes in a value under a name."""
+        """Adds a value under a name."""
         if name in self._bound:
             if self._bound[name] is not value:
                 raise NotData(f"{name} stands for two things")
@@ -137,7 +137,7 @@ class ModuleText:
         self._functions[name] = ast.unparse(made)
 
     def needs_of(self, node: Function, function: FunctionType) -> None:
-        """Takes in what a function uses."""
+        """Adds everything that a function uses."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         names = self._originals(function.__globals__)
         for name in sorted(free_names(node) | _in_defaults(node)):
@@ -160,7 +160,7 @@ class ModuleText:
 
     @property
     def changeable(self) -> set[str]:
-        """What it takes in that a function might change: lists, dicts and sets of outside."""
+        """The names of lists, dicts and sets from outside, which a function might change."""
         return {name for name in self._constants if type(self._bound[name]) in _CHANGEABLE}
 
     @property
@@ -169,7 +169,7 @@ class ModuleText:
 
     @property
     def has_nested(self) -> bool:
-        """Whether one of them holds another."""
+        """Whether a constant holds a list, dict or set."""
         return any(_holds(self._bound[name]) for name in self._constants)
 
 
@@ -184,7 +184,7 @@ def _holds(value: Any) -> bool:
 
 
 def literal(value: Any) -> str:
-    """Plain data as Python writes it, the same in each process."""
+    """Plain data as a Python literal, the same in each process."""
     kind = type(value)
     if kind is str and has_marker(value):
         raise NotData("a text is known only at run time")
@@ -205,10 +205,10 @@ def literal(value: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _library() -> dict[int, tuple[str, str]]:
-    """What such code may import, by identity."""
+    """The library objects that code may import, by id: their module and name."""
     found = {}
     for module, names in LIBRARY.items():
-        with unwatched():  # what a library reads as it is loaded is its own affair
+        with unwatched():  # the program does not depend on what a library reads when imported
             there = importlib.import_module(module)
         for name in sorted(names):
             value = getattr(there, name)
@@ -223,7 +223,7 @@ def _in_defaults(node: Function) -> set[str]:
 
 
 def _named(name: str, module: ast.Module) -> ast.FunctionDef:
-    """The one function of a module, by a name; a lambda becomes one."""
+    """The only function of a module under a name; a lambda becomes a function."""
     (found,) = module.body
     if isinstance(found, ast.FunctionDef):
         found.name = name
@@ -237,7 +237,7 @@ def _named(name: str, module: ast.Module) -> ast.FunctionDef:
 
 
 class _Plainer(ast.NodeTransformer):
-    """Without decorators, annotations and docstrings; patterns that are known are written out."""
+    """Removes decorators, annotations and docstrings, and writes known patterns out."""
 
     def __init__(self, patterns: Mapping[str, re.Pattern[str]]) -> None:
         self._patterns = patterns

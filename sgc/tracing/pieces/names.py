@@ -1,4 +1,4 @@
-"""Which names a part of a program reads and writes, by Python's scopes."""
+"""Finds the names that a part of a program reads and writes, by Python's scopes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.
 
 @dataclass(slots=True)
 class Names:
-    """reads: names that it loads and does not bind in a scope of its own; writes: those that it
-    binds in the scope around it; outer: those that it declares to be of another scope.
+    """reads: names that it loads and does not bind in a scope of its own; writes: names that it
+    binds in the surrounding scope; outer: names that it declares global or nonlocal.
     """
 
     reads: set[str] = field(default_factory=set)
@@ -31,7 +31,7 @@ def names_of(nodes: Iterable[ast.AST]) -> Names:
 
 
 def free_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
-    """The names that a function takes from around it when it runs."""
+    """The names that a function reads from enclosing scopes when it runs."""
     body = function.body if isinstance(function.body, list) else [function.body]
     inside = names_of(body)
     bound = (inside.writes | parameters(function.args)) - inside.outer
@@ -99,7 +99,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.names.writes.add(node.name)
-        self.names.outer.add(node.name)  # what a class does is not looked into
+        self.names.outer.add(node.name)  # classes are not analysed
 
     # -- scopes ---------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class _Finder(ast.NodeVisitor):
             self.names.writes.add(name)
 
     def _around(self, args: ast.arguments, decorators: list[ast.expr]) -> None:
-        """What is evaluated where a function is made."""
+        """Visits the parts that are evaluated when a function is made."""
         defaults = [*args.defaults, *(each for each in args.kw_defaults if each is not None)]
         for each in (*defaults, *decorators):
             self.visit(each)

@@ -1,4 +1,4 @@
-"""Whether code may change what a variable holds: nothing else may hold it, or see the change."""
+"""Decides whether code may change a variable's value: no other reference may see the change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIXED = (str, int, float, bool, type(None), bytes)
 
 
 def is_changeable(value: Any) -> bool:
-    """Whether a value, or a part of it, is an object that can be changed."""
+    """Whether a value, or an item of a tuple or frozenset, is a mutable object."""
     if isinstance(value, AbstractList):
         return True
     if isinstance(value, (tuple, frozenset)):
@@ -35,17 +35,17 @@ def is_flat(value: Any) -> bool:
 
 
 def is_owned(value: Any, is_attribute: bool, frame: FrameType) -> bool:
-    """Whether one variable of a frame, or one attribute, alone holds a value, and nothing but that
-    its parts.
+    """Whether only one variable of a frame, or one attribute, refers to a value, and only the value
+    to its parts.
 
-    value: what the caller was given as one of its `*values`, and no other name has; called by
-    `map`.
+    It counts references, so it must be called by `map` on the caller's `*values`, which no other
+    name of the caller refers to.
     """
-    local = frame.f_locals  # a copy of the variables: one reference more, now or before
+    local = frame.f_locals  # a copy of the variables, which adds a reference, now or earlier
     if not is_changeable(value):
         return True
     n_allowed = _N_OF_ATTRIBUTE if is_attribute else _N_OF_VARIABLE
-    # Names that converted code gave to parts of statements that are over.
+    # References by names that converted code gave to parts of earlier statements.
     n_over = sum(local[name] is value for name in local if name.startswith(_OWN))
     n_allowed += n_over * _N_OF_NAME
     return sys.getrefcount(value) <= n_allowed and _are_parts_owned(value)
@@ -57,7 +57,7 @@ def _are_parts_owned(value: Any) -> bool:
 
 def _is_part_owned(n_references: int, part: Any) -> bool:
     if isinstance(part, AbstractList):
-        return False  # it would not be the one that others have
+        return False  # others may have the same list of the graph
     if not is_changeable(part):
         return True
     return n_references <= _N_OF_PART and _are_parts_owned(part)
@@ -71,8 +71,8 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _counted() -> tuple[int, int, int]:
-    """The references to what one variable, one attribute, or one list alone holds, as the functions
-    above see them.
+    """The reference counts that the functions above see for a value held by one variable, by one
+    attribute, or by one list.
     """
 
     def of_value(value: Any, is_attribute: bool, frame: FrameType) -> int:
@@ -107,7 +107,7 @@ _N_OF_NAME = _N_OF_VARIABLE - _N_OF_ATTRIBUTE + 1
 
 
 def kept_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
-    """The lists, dicts and objects that may become parts of what a piece gives."""
+    """The lists, dicts and objects that may become parts of a piece's result."""
     plain = {
         name: value
         for name, value in given.items()
@@ -127,7 +127,7 @@ def kept_by(found: Piece, given: Mapping[str, Any]) -> list[Any]:
 
 
 def _looked_at(node: ast.Call) -> list[ast.expr]:
-    """What a call gives parts of, never itself."""
+    """The operands of a call whose result may have parts of them, but not themselves."""
     if isinstance(node.func, ast.Attribute):
         return [node.func.value]
     is_one = isinstance(node.func, ast.Name) and node.func.id in _LOOKS and len(node.args) == 1
@@ -138,7 +138,7 @@ _LOOKS = frozenset({"max", "min", "sum", "sorted", "list", "tuple", "set", "dict
 
 
 def unowned(session: Any, value: Any, owned: bool, is_rebound: bool) -> str:
-    """Why code may not change a value: others would see it; empty if it may."""
+    """Why code may not change a value that others may see; empty if it may."""
     if isinstance(value, AbstractList):
         is_free = session.is_given(value.symbol) and (owned or not is_rebound)
     else:

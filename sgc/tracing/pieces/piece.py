@@ -1,4 +1,4 @@
-"""A piece of a program: a statement or an expression that computes with data alone."""
+"""Pieces of a program: statements and expressions that only compute with data."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sgc.tracing.pieces.trees import Function, Position, Tree, position
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece, by its place in its file. plain: the node with names for what it is given otherwise
-    than in variables; inputs: the names that it is given; given: what of them is no variable;
-    hoisted: what is evaluated before it, by name; writes: the names that it gives, in order;
-    changes: the inputs that it may change.
+    """A piece, by its place in its file. plain: the node with names for inputs that are not
+    variables; inputs: the names of its inputs; given: the expressions of those that are not
+    variables; hoisted: expressions evaluated before it, by name; writes: the names that it sets, in
+    order; changes: the inputs that it may change.
     """
 
     filename: str
@@ -36,17 +36,17 @@ class Piece:
 
     @cached_property
     def key(self) -> str:
-        """Names it in converted code."""
+        """The piece's name in converted code."""
         return f"{self.filename}:{':'.join(map(str, self.place))}"
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """The names that are set when it is done: those it may have changed among them."""
+        """The names that are set after the piece, including inputs that it may have changed."""
         return (*self.writes, *sorted(self.changes - set(self.writes)))
 
     @cached_property
     def rebound(self) -> frozenset[str]:
-        """The names that another object may be given to, and not the same one changed."""
+        """The names that may be bound to another object, not only changed in place."""
         stores = (node for node in ast.walk(self.plain) if not isinstance(node, ast.AugAssign))
         return frozenset(
             child.id
@@ -68,9 +68,9 @@ def piece_of(
     filename: str,
     is_hoisting: bool = False,
 ) -> Piece | None:
-    """The piece that a node is; None where what it reads or gives cannot be handed over.
+    """The piece that a node is; None if its inputs or outputs cannot be passed.
 
-    is_hoisting: what a statement puts into something is evaluated before it.
+    is_hoisting: expressions that a statement puts into something are evaluated before it.
     """
     holes = Holes(outer, hoisted_of(node) if is_hoisting else [])
     if is_hoisting and not holes.n_hoisted:
@@ -108,7 +108,8 @@ def piece_of(
 
 
 def _is_whole(node: ast.AST) -> bool:
-    """Whether nothing in it leaves it: no return, no break of a loop around it, no await."""
+    """Whether control never leaves a node in the middle: by return, await, or break of an outer
+    loop."""
     return not _leaves(node, in_loop=False)
 
 
@@ -131,7 +132,7 @@ def _leaves(node: ast.AST, in_loop: bool) -> bool:
 
 
 def _sure(node: ast.AST, function: Function, tree: Tree) -> Iterator[str]:
-    """The variables that are set wherever a node is reached."""
+    """The variables that are set on every path to a node."""
     yield from parameters(function.args)
     inner = node
     for outer in tree.above(node):
@@ -153,7 +154,7 @@ def _lists_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _written(statements: list[ast.stmt] | list[ast.AST]) -> Iterator[str]:
-    """The variables that some statements set, whichever way they go."""
+    """The variables that statements set on every path through them."""
     for node in statements:
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.Import, ast.ImportFrom)) or (
             isinstance(node, ast.AnnAssign) and node.value is not None
@@ -173,7 +174,7 @@ def _as_name(item: ast.withitem) -> ast.expr | None:
 
 
 def _read_first(nodes: Iterable[ast.AST], done: set[str]) -> Iterator[str]:
-    """The names that may be read before they are set; done: those that are set."""
+    """The names that may be read before they are set; done: names that are set already."""
     for node in nodes:
         if isinstance(node, ast.Assign):
             yield from _reads([node.value, *node.targets]) - done

@@ -1,4 +1,4 @@
-"""The source of running code as a tree: the function of a code object, and the part at a place."""
+"""Finds syntax trees for running code: a code object's function, and the node at a place."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Function = ast.FunctionDef | ast.Lambda
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A file as it is written, and what each node lies in."""
+    """A file's syntax tree, and the parent of each node."""
 
     module: ast.Module
     parents: dict[ast.AST, ast.AST]
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node lies in, the nearest first."""
+        """The nodes around a node, innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
 
 def tree_of(filename: str) -> Tree | None:
-    """A file's; None where it cannot be read."""
-    with unwatched():  # reading the program's own source is no read of the program's
+    """A file's tree; None if it cannot be read."""
+    with unwatched():  # the program does not read its own source here
         lines = linecache.getlines(filename)
     return _parsed("".join(lines))
 
@@ -47,7 +47,7 @@ def _parsed(source: str) -> Tree | None:
 
 
 def function_of(code: CodeType, tree: Tree) -> Function | None:
-    """The one function whose code this is, or was made from by conversion."""
+    """The function with this code, or from which it was converted; None if it is not unique."""
     found = [
         node
         for node in ast.walk(tree.module)
@@ -74,7 +74,7 @@ def position(node: ast.AST) -> Position | None:
 
 
 def place_of(code: CodeType, offset: int) -> Position | None:
-    """Where in its file an instruction is from."""
+    """An instruction's position in its file."""
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None or end_line is None or column is None or end_column is None:
@@ -89,7 +89,7 @@ def at(place: Position, tree: Tree) -> ast.AST | None:
 
 
 def statement_at(line: int, function: Function) -> ast.stmt | None:
-    """The one simple statement of a function that begins at a line."""
+    """The simple statement that begins at a line; None if there is not exactly one."""
     found = [
         node
         for node in ast.walk(function)

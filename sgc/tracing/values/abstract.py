@@ -1,8 +1,7 @@
-"""Abstract values: what a program's Python sees in place of arguments and generations.
+"""Abstract values, which a traced program gets in place of arguments and generations.
 
-Abstract text is a `str`, so that code which asks for one is content. What Python does with a
-value becomes a node where it is a pure function of it, and a decision where it is a test; what
-is neither stops the trace with the user's line and a way out.
+Abstract text is a `str`, so that it passes checks for one. A pure function of a value becomes a
+node, and a test a decision; any other operation stops the trace with the user's line and a way out.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ _SCHEMAS = {TEXT: {"type": "string"}, INT: {"type": "integer"}, BOOL: {"type": "
 
 
 def is_abstract(value: Any) -> bool:
-    """Whether a value, or a part of a plain text, is known only at run time."""
+    """Whether a value is abstract, or a plain text that carries an abstract value."""
     return isinstance(value, (AbstractText, AbstractNumber, AbstractList)) or marked(value)
 
 

@@ -1,8 +1,8 @@
-"""Values out of JSON, whose types are known only at run time.
+"""Abstract values out of JSON, whose types are known only at run time.
 
-What Python would find out by their types is a decision; what it does not like fails as there.
-`is` reaches no hook: in a program that tests for None, whether a value is None is decided when the
-value is read.
+Tests of their types are decisions; operations that their type does not allow fail as in Python.
+`is` calls no method: in a program that uses it, whether a value is None is decided when the value
+is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES: dict[Any, str] = {
 
 
 def seen(value: Any) -> Any:
-    """A value that the program reads: None where that is decided."""
+    """A value as the program reads it; in a program with `is`, whether it is None is decided."""
     if not isinstance(value, AbstractJson):
         return value  # known while tracing
     refuse_patterns()
@@ -43,7 +43,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _as_told(method: _Method) -> _Method:
-    """A method that is done otherwise where it is known what the value is."""
+    """Delegates a method to what the value's schema says that it is, if it has a schema."""
     name = method.__name__
 
     @wraps(method)
@@ -55,8 +55,8 @@ def _as_told(method: _Method) -> _Method:
 
 
 def refuse_patterns(code: CodeType | None = None, values: Sequence[Any] = ()) -> None:
-    """Stops where a pattern would look into a value that is read here: Python asks nobody. code,
-    values: a function that is about to run, and what it is given.
+    """Stops the trace if a pattern may look into a value that is read here, because patterns call
+    no method. code, values: a function that is about to run, and its arguments.
     """
     is_given = any(isinstance(value, AbstractJson) for value in values)
     is_theirs = code is not None and is_given and function_has(code, PATTERNS)
@@ -75,7 +75,7 @@ class AbstractJson(AbstractList):
     part_type = types.JSON
 
     def told(self) -> Any:
-        """It as what its schema says that it is; None where it has no schema."""
+        """The value as its schema describes it; None if it has no schema."""
         shape = known_of(self.symbol, self.session).shape
         return None if shape is None else shape.view(self)
 
@@ -97,11 +97,11 @@ class AbstractJson(AbstractList):
         return bool(computed(self.session, "is_a", self, *names)) if names else False
 
     def or_none(self) -> Any:
-        """None where it is found to be that, else itself."""
+        """None if it is decided to be None, else itself."""
         return None if self.is_a(type(None)) else self
 
     def as_appended(self) -> Any:
-        """The text that it is found to be."""
+        """The value as a text, by a decision; raises AppendError if it is none."""
         if self.is_a(str):
             return computed(self.session, "as", self, "str", "strip", type_=types.TEXT)
         raise AppendError(
@@ -125,7 +125,7 @@ class AbstractJson(AbstractList):
         )
 
     def iterated(self) -> AbstractList:
-        """What a loop goes over: itself, or a dict's keys; Python's TypeError for the rest."""
+        """The iterable of a loop: itself, or a dict's keys; Python's TypeError for other types."""
         if self.is_a(list, str):
             return self
         if self.is_a(dict):
@@ -137,7 +137,7 @@ class AbstractJson(AbstractList):
         name = next((NAMES[of] for of in others if self.is_a(of)), "float")
         raise TypeError(f"{name!r} object is not iterable")
 
-    __reversed__ = AbstractList._needs_items  # its errors are other ones than a loop's
+    __reversed__ = AbstractList._needs_items  # its errors differ from a loop's
 
     @_as_told
     def sure_item(self, index: Any) -> Any:
@@ -167,7 +167,7 @@ class AbstractJson(AbstractList):
 
     @_as_told
     def length(self) -> Any:
-        """`len`, which Python lets give nothing but an int."""
+        """`len`; not `__len__`, which must return an int."""
         return attempted(self.session, "len", self)
 
     @_as_told
@@ -195,7 +195,7 @@ class AbstractJson(AbstractList):
         return text
 
     def as_text(self, attribute: str) -> Any:
-        """The text that it is; where it is none, the AttributeError for an attribute of texts."""
+        """The value as a text; if it is none, raises the AttributeError for this attribute."""
         return attempted(self.session, "as", self, "str", attribute, type_=types.TEXT)
 
     def __add__(self, other: Any) -> Any:
@@ -213,7 +213,7 @@ class AbstractJson(AbstractList):
         return self._coded("b + a", other)
 
     def _in_sequence(self, before: str, after: str) -> Any:
-        """The text that it is found to be, as a part of a sequence."""
+        """The value as a text in a sequence, by a decision; raises Python's TypeError otherwise."""
         if self.is_a(str):
             return self.as_appended()
         name = next((name for of, name in NAMES.items() if of is not str and self.is_a(of)), "")
@@ -234,7 +234,7 @@ class AbstractJson(AbstractList):
         )
 
     def _coded(self, expression: str, *others: Any, type_: types.Type = OBJECT) -> Any:
-        """An operation of Python's on it, a, and on another, b, as code."""
+        """A Python operation as code, on this value, `a`, and on another one, `b`."""
         if not all(map(_is_data, others)):
             self.needs_type()
         names = ("a", "b")[: 1 + len(others)]
@@ -300,7 +300,7 @@ def _is_data(value: Any) -> bool:
 
 
 class AbstractObject(AbstractJson):
-    """A value that may be of any type of Python's: what only some types have is left to code."""
+    """A value of any of Python's types; operations that only some types have become code."""
 
     __slots__ = ()
 
@@ -339,7 +339,7 @@ class AbstractObject(AbstractJson):
         self.needs_type()
 
 
-# Methods that nothing but a text has, and bytes.
+# Methods that only texts and bytes have.
 _OF_TEXTS = frozenset({
     "strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold", "swapcase",
     "center", "ljust", "rjust", "zfill", "removeprefix", "removesuffix", "split", "rsplit",

@@ -26,8 +26,8 @@ from sgc.tracing.values.text_types import Known, known_of
 
 
 class AbstractList:
-    """A list whose length is known only at run time; one that the program has made can be changed:
-    it stands for what it has become.
+    """A list whose length is known only at run time. The program can change one that it has made:
+    the list then stands for the new value.
     """
 
     __slots__ = ("session", "symbol")
@@ -88,7 +88,7 @@ class AbstractList:
     __repr__ = __str__
 
     def __format__(self, spec: str) -> str:
-        format([], spec)  # raises what Python would
+        format([], spec)  # raises Python's own error
         return str(self)
 
     def __iter__(self) -> Iterator[Any]:
@@ -107,16 +107,16 @@ class AbstractList:
         return Backwards(self.iterated())
 
     def iterated(self) -> AbstractList:
-        """The list whose items a loop over it gives."""
+        """The list that a loop over this value iterates."""
         return self
 
     def sure_item(self, index: Any) -> Any:
-        """The item at an index that it has."""
+        """The item at an index that is certain to exist."""
         item = computed(self.session, "item", self, index, type_=self.item_type)
         return self._read(self._told(item))
 
     def _read(self, item: Any) -> Any:
-        """An item as the program reads it: of what may be None, that is decided."""
+        """An item as the program reads it; whether it is None may be decided."""
         return self.session.seen(item) if self.item_type.kind is Kind.JSON else item
 
     def _told(self, item: Any) -> Any:
@@ -159,13 +159,13 @@ class AbstractList:
         return self[:]
 
     def _with(self, *items: Any) -> types.Type:
-        """The type of a list of its items and others."""
+        """The type of a list of its items and these."""
         return types.list_of(joined_item([self.item_type, *map(type_of, items)]))
 
     # -- changes ----------------------------------------------------------------------------
 
     def _become(self, fn: str, *args: Any, items: Sequence[Any] = ()) -> None:
-        """It stands for what a function makes of it, and of items put into it."""
+        """Changes the list: it stands for a function's result from now on. items: those put in."""
         self._refuse_others()
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
         given = [_argument(self.session, arg) for arg in args]
@@ -209,7 +209,7 @@ class AbstractList:
             self._needs_items()
         index = whole(index)
         why = self.session.attempt("put", self, index, None)
-        if why is not None:  # its words are those of an assignment
+        if why is not None:  # with the message for an assignment
             raise IndexError(why)
         self._become("without", index)
 
@@ -248,13 +248,13 @@ class AbstractList:
 
 
 def _argument(session: Recorder, value: Any) -> Any:
-    """A value as an argument of a function of lists: a tuple is no list there."""
+    """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
     _refuse_named(value)
     return _made(session, value) if _is_row(value) else value
 
 
 def _refuse_named(value: Any) -> None:
-    """Stops for tuples of classes of their own: in a graph they would be tuples alone."""
+    """Stops the trace for named tuples and the like, which would be plain tuples in the graph."""
     kind = type(value)
     if isinstance(value, tuple) and kind is not tuple:
         stop(
@@ -267,7 +267,8 @@ def _refuse_named(value: Any) -> None:
 
 
 def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
-    """Stops where what was put into an abstract list was changed since: there it is as it was."""
+    """Stops the trace if a value was changed after it was put into an abstract list, which holds a
+    copy."""
     for value, before in held:
         if frozen(value) != before:
             kind = "dict" if type(value) is dict else "list"
@@ -278,7 +279,7 @@ def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
 
 
 def frozen(value: Any) -> object:
-    """What a value is now, to be compared later."""
+    """A key for a value's present state, to be compared later."""
     kind = type(value)
     if isinstance(value, dict):
         return tuple((key, frozen(item)) for key, item in value.items())
@@ -293,7 +294,7 @@ def frozen(value: Any) -> object:
 
 
 def _items_of(items: Any) -> Sequence[Any]:
-    """What a list holds, as far as its type tells."""
+    """The items of a list; for an abstract one, a stand-in with the items' type."""
     return [_Item(items.item_type)] if isinstance(items, AbstractList) else items
 
 
@@ -302,7 +303,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _made(session: Recorder, value: Any) -> Symbol:
-    """A tuple, or a list of them, as a value of the graph: arguments know of lists only."""
+    """A tuple, or a list with tuples, as a value of the graph: arguments can only be lists."""
     operand = session.operand(value)
     assert isinstance(operand, Ref)
     return Symbol(operand.name, types.JSON)
@@ -310,7 +311,7 @@ def _made(session: Recorder, value: Any) -> Symbol:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of a list known only at run time."""
+    """Stands for an item of an abstract list."""
 
     type: types.Type
 
@@ -332,7 +333,7 @@ def type_of(item: Any) -> types.Type:
 
 
 def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:
-    """A list of items of another, of which as much is known."""
+    """A list made of another's items, with the same knowledge about them."""
     shape = known_of(before.symbol, before.session).shape
     if shape is not None:
         note_known(after.session, after, Known(shape=shape))
@@ -345,17 +346,17 @@ def _is_changeable(item: Any) -> bool:
 
 _PLAIN = {bool: types.BOOL, int: types.INT, float: types.FLOAT}
 
-Sequence.register(AbstractList)  # so that `case [a, b]` asks for its length, and stops
+Sequence.register(AbstractList)  # so that `case [a, b]` takes its length, which stops the trace
 
 
 def unpacked_by(frame: FrameType) -> int | None:
-    """How many items `a, b = xs` takes, if that is what the frame is doing."""
+    """The number of items that `a, b = xs` takes, if the frame is at such a statement."""
     code = frame.f_code.co_code[frame.f_lasti :][:2]
     is_unpacking = len(code) == 2 and dis.opname[code[0]] == "UNPACK_SEQUENCE"
     return code[1] if is_unpacking else None
 
 
 def unpacked(session: Recorder, items: Any, n: int, type_: types.Type) -> list[Any]:
-    """The items of `a, b = xs`, which must be that many."""
+    """The `n` items of `a, b = xs`; raises Python's error if there are not as many."""
     attempted(session, "unpack", items, n, type_=items.symbol.type)
     return [computed(session, "item", items, index, type_=type_) for index in range(n)]

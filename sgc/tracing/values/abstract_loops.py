@@ -1,4 +1,4 @@
-"""What a `for` goes over where the number of its turns is known only at run time."""
+"""Iterators of `for` loops whose number of turns is known only at run time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Listed(Protocol):
 
 
 class Loop(Iterator[Any]):
-    """A loop's state is its turn: its iterator is told to the session, where a `for` begins it."""
+    """An iterator whose state is its turn; the session notes it when a `for` begins."""
 
     made_by: ClassVar = ""
     _session: Recorder
@@ -42,11 +42,11 @@ class Loop(Iterator[Any]):
     @property
     @abstractmethod
     def index(self) -> Any:
-        """How many turns came before the present one."""
+        """The number of turns before the current one."""
 
 
 class Items(Loop):
-    """The items of abstract lists, of each as many as the shortest has: `zip`, where several."""
+    """The items of an abstract list, or `zip` of several."""
 
     made_by = "zip"
 

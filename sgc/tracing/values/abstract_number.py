@@ -1,7 +1,7 @@
 """Abstract numbers: ints, floats and bools known only at run time.
 
-Arithmetic and comparisons become nodes. A bool that Python itself asks for is a decision. They show
-themselves to the program's own `isinstance` as what they stand for.
+Arithmetic and comparisons become nodes. If Python itself needs a bool's value, that is a decision.
+For the program's own `isinstance` they have the type that they stand for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AbstractNumber:
 
     @property
     def python(self) -> type:
-        """The type that it stands for."""
+        """The Python type that it stands for."""
         return _PYTHON[self.symbol.type.kind]
 
     # -- showing ----------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class AbstractNumber:
     def __format__(self, spec: str) -> str:
         if not spec:
             return self.session.marker(self.symbol)
-        format(self.python(), spec)  # raises what Python would
+        format(self.python(), spec)  # raises Python's own error
         return self.session.formatted(self, spec)
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class AbstractNumber:
 
     def __invert__(self) -> Any:
         if self.symbol.type.kind is Kind.FLOAT:
-            return ~0.0  # type: ignore[operator]  # raises what Python would
+            return ~0.0  # type: ignore[operator]  # raises Python's own error
         return computed(self.session, "invert", self)
 
     def __divmod__(self, other: Any) -> Any:
@@ -129,7 +129,7 @@ class AbstractNumber:
         return self._whole("round") if is_float else +self
 
     def _whole(self, fn: str) -> Any:
-        """A float as a whole number; Python has none for nan and the infinities."""
+        """A float as a whole number; for nan and the infinities Python raises an error."""
         return attempted(
             self.session, fn, self, type_=types.INT, errors=("OverflowError", "ValueError")
         )
@@ -181,7 +181,7 @@ class AbstractNumber:
 
 
 class AbstractBool(AbstractNumber):
-    """A test of values known only at run time; Python's own `if` decides it."""
+    """A test of abstract values; Python's own `if` makes it a decision."""
 
     __slots__ = ()
 
@@ -213,7 +213,7 @@ _BITS = ("bit_and", "bit_or", "bit_xor", "lshift", "rshift")
 
 
 def binary(session: Recorder, fn: str, left: Any, right: Any) -> Any:
-    """An operation of two numbers, at least one of them abstract."""
+    """An operation on two numbers, at least one of them abstract."""
     if fn == "pow":
         return _pow(session, left, right)
     if fn in _BITS:
@@ -246,7 +246,7 @@ def _bits(session: Recorder, fn: str, left: Any, right: Any) -> Any:
 
 
 def _pow(session: Recorder, base: Any, exponent: Any) -> Any:
-    """Whether a power of ints is an int depends on the exponent's sign."""
+    """A power; whether a power of ints is an int depends on the exponent's sign."""
     is_float = float in (type_of(base), type_of(exponent))
     if not is_float and exponent >= 0:
         return computed(session, "pow", base, exponent, type_=types.INT)

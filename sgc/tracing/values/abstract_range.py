@@ -1,4 +1,4 @@
-"""`range` with a bound decided at run time: a loop over it is a loop of the graph."""
+"""`range` with abstract bounds: a loop over it is a loop of the graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sgc.tracing.values.recorder import Recorder
 
 
 class AbstractRange:
-    """The numbers from `start` to before `end`; `step` is known and not 0."""
+    """The numbers from `start` up to, but without, `end`; `step` is known and not 0."""
 
     def __init__(self, session: Recorder, start: Any, end: Any, step: int) -> None:
         self._session = session
@@ -52,9 +52,7 @@ class AbstractRange:
 
 
 class Numbers(Loop):
-    """The numbers of a `range` that is known; which of them it gives may be known only at run time,
-    where turns of a loop are one.
-    """
+    """The numbers of a known `range`; the current one is abstract after the loop's turns merge."""
 
     made_by = "range"
 
@@ -63,7 +61,7 @@ class Numbers(Loop):
         self._index: Any = None
 
     def __iter__(self) -> Iterator[Any]:
-        """Where ways cannot merge, in a block of a library's, they are Python's own."""
+        """If paths cannot merge there, as in a library's block, they are Python's own numbers."""
         is_loop = is_for_of(sys._getframe(1))
         return self._session.looped(self) if is_loop else iter(self._numbers)
 
@@ -82,7 +80,7 @@ class Numbers(Loop):
 
 
 def range_of(*args: Any) -> Any:
-    """`range`, also of numbers known only at run time."""
+    """`range`, also of abstract numbers."""
     numbers = [_number(each) for each in args]
     found = next((each for each in numbers if isinstance(each, AbstractNumber)), None)
     if found is None or len(numbers) > 3:
@@ -94,12 +92,12 @@ def range_of(*args: Any) -> Any:
             hint="write the step as a number, and compute from it; or " + INTERPRET,
         )
     if step == 0:
-        return range(0, 0, 0)  # raises what Python would
+        return range(0, 0, 0)  # raises Python's own error
     return AbstractRange(found.session, start, end, step)
 
 
 def _number(value: Any) -> Any:
-    """A whole number, an abstract one as it is; raises what Python does for anything else."""
+    """A whole number, plain or abstract; raises Python's own error for anything else."""
     if isinstance(value, AbstractNumber) and value.python is not float:
         return value
     stands_for = value.python() if isinstance(value, AbstractNumber) else value

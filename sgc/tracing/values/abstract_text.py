@@ -38,9 +38,9 @@ class AbstractText(str):
 
     def __format__(self, spec: str) -> str:
         if not spec:
-            # Itself, so that a lone f"{x}" stays abstract; in a longer one its marker is copied.
+            # Itself, so that a lone f"{x}" stays abstract; a longer one copies its marker.
             return self
-        format("", spec)  # raises what Python would
+        format("", spec)  # raises Python's own error
         return AbstractText(self.session.formatted(self, spec), self.session)
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class AbstractText(str):
     def _compared(self, fn: str, other: object) -> Any:
         if isinstance(other, str):
             return computed(self.session, fn, self, other)
-        return NotImplemented  # an object of the user's class may know
+        return NotImplemented  # the other object's class may compare them
 
     def __lt__(self, other: Any) -> Any:
         return self._compared("lt", other)
@@ -89,11 +89,11 @@ class AbstractText(str):
 
     # -- look-ups ---------------------------------------------------------------------------
 
-    # The text that it was decided to be for a look-up in a dict, and where that is going on.
+    # The text decided on for a look-up in a dict, and the place of that look-up.
     _looked_up: tuple[str, int, int] | None = None
 
     def __hash__(self) -> int:
-        """A choice decides its value here: Python's own look-ups call nothing else."""
+        """Decides which of its options the text is, because Python's look-ups call only this."""
         symbol = symbol_of(self)
         options = domain(symbol, self.session) if symbol is not None else None
         if options is None:
@@ -117,7 +117,7 @@ class AbstractText(str):
         if isinstance(key, slice):
             return sliced(self.session, self, key, types.TEXT)
         if not _is_whole(key):
-            return ""[key]  # raises what Python would
+            return ""[key]  # raises Python's own error
         return attempted(
             self.session, "item", self, whole(key), type_=types.TEXT, errors=("IndexError",)
         )
@@ -125,7 +125,7 @@ class AbstractText(str):
     # -- what stops the trace ---------------------------------------------------------------
 
     def shown(self) -> str:
-        """For error messages: names in braces where values go."""
+        """The text for error messages, with the names of values in braces."""
         return self.session.shown(self)
 
     def __iter__(self) -> Iterator[str]:
@@ -161,7 +161,7 @@ class AbstractText(str):
 
 
 def decided(text: AbstractText, options: tuple[str, ...]) -> str:
-    """The option that a text is: asked one after the other, the last without a question."""
+    """The option that a text equals, by a decision for each but the last."""
     for option in options[:-1]:
         if computed(text.session, "eq", text, option):
             return option
@@ -172,7 +172,7 @@ def sliced(session: Recorder, value: Any, key: slice, type_: types.Type) -> Any:
     """The abstract slice of a text or a list; its ends may be abstract."""
     ends = [key.start, key.stop, key.step]
     if not all(end is None or _is_whole(end) for end in ends):
-        return ""[key]  # raises what Python would
+        return ""[key]  # raises Python's own error
     if key.step is not None and not hasattr(key.step, "symbol"):
         ""[:: key.step]
         return computed(session, "slice", value, *map(whole, ends), type_=type_)
@@ -193,13 +193,13 @@ def _is_whole(value: Any) -> bool:
 
 
 def _caller() -> tuple[int, int]:
-    """The instruction of the program that is going on: a look-up's hash and == have the same."""
+    """The program's current instruction, which is the same for a look-up's hash and its `==`."""
     frame = sys._getframe(2)
     return id(frame), frame.f_lasti
 
 
 def _fill() -> None:
-    """Methods that are recorded; every other one stops the trace, also those of later Pythons."""
+    """Sets the recorded methods; every other one, also of later Pythons, stops the trace."""
     for name, method in METHODS.items():
         setattr(AbstractText, name, method)
     for name in dir(str):

@@ -1,4 +1,4 @@
-"""The loops of the language while they are traced: what they count is an abstract number."""
+"""The language's loops while they are traced: they count in abstract numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sgc.ir import types
 from sgc.tracing.code.bytecode import info_of
 from sgc.tracing.values.recorder import Recorder
 
-_IS_BEFORE = {True: "lt", False: "gt"}  # by whether it counts up
-MAX_PREFIXED = 4  # instructions: one with its prefixes
+_IS_BEFORE = {True: "lt", False: "gt"}  # the test, by whether the loop counts up
+MAX_PREFIXED = 4  # the number of instructions in one with its prefixes
 
 
 class Counted(Iterator[Any]):
-    """Counts by `step` to before `end`, which may be abstract; every turn but a sure first is a
-    test.
+    """Counts by `step` up to, but without, `end`, which may be abstract. Every turn is a test,
+    except a first one that is certain.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class Counted(Iterator[Any]):
 
 
 def counted(session: Recorder, n: Any) -> Iterator[Any]:
-    """Counts from 0 to a number; no turns at all are known to be none."""
+    """Counts from 0 up to a number; a known 0 gives no turns."""
     is_known = isinstance(n, int)
     return iter(()) if is_known and n == 0 else Counted(session, 0, n, is_first_sure=is_known)
 
 
 def is_for_of(frame: FrameType) -> bool:
-    """Whether a frame begins a `for` statement, and no comprehension, over what it has."""
+    """Whether a frame begins a `for` statement, not a comprehension."""
     code = frame.f_code.co_code[frame.f_lasti :]
     first, *after = [dis.opname[op] for op in code[: 2 * (1 + MAX_PREFIXED) : 2]]
     following = next((op for op in after if op != "EXTENDED_ARG"), "")

@@ -1,7 +1,7 @@
-"""Records functions of abstract values; what is known of a value's domain is worked out at once.
+"""Records functions of abstract values; computes them at once if the values' domains are known.
 
-A function that can fail is asked for first: where it fails, Python's own exception is raised with
-a message known when the program runs, so that the program's `except` sees it.
+A function that can fail is a decision first: on the path where it fails, Python's own exception is
+raised with an abstract message, so that the program's `except` sees it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from sgc.tracing.values.text_types import Known, domain, is_textual
 if TYPE_CHECKING:
     from sgc.core.symbols import Symbol
 
-MAX_DOMAIN = 256  # arguments that a function is worked out for while tracing
+MAX_DOMAIN = 256  # combinations of arguments for which a function is computed while tracing
 _FAILURES: tuple[type[Exception], ...] = (SgcError, *EXCEPTIONS.values())
 _PLAIN = (str, int, float, bool, type(None))
 
 
 def computed(session: Recorder, fn: str, *args: Any, type_: Type | None = None) -> Any:
-    """The value of a function that cannot fail here: abstract, or plain where it is known."""
+    """The value of a function that cannot fail here: abstract, or plain if it is known."""
     given = [_given(session, arg) for arg in args]
     outcomes = _outcomes(session, fn, given)
     if outcomes and all(type(each) in _PLAIN for each in outcomes):
@@ -52,9 +52,9 @@ def attempted(
     type_: Type | None = None,
     errors: tuple[str, ...] = (),
 ) -> Any:
-    """The value of a function; where it fails, the exception that Python would raise.
+    """The value of a function; on a path where it fails, raises the exception that Python would.
 
-    errors: the names of those that its arguments can bring about; all of its row's by default.
+    errors: the names of the exceptions that its arguments can cause; by default, all of its row.
     """
     given = [_given(session, arg) for arg in args]
     if not _never_fails(session, fn, given):
@@ -65,14 +65,14 @@ def attempted(
 
 
 def note_known(session: Recorder, value: Any, known: Known) -> None:
-    """Keeps what is known of a value that was just made."""
+    """Records what is known of a value that was just made."""
     symbol = symbol_of(value)
     if symbol is not None:
         session.known[symbol.name] = known
 
 
 def symbol_of(value: Any) -> Symbol | None:
-    """The one symbol that an abstract value stands for; None for texts of several pieces."""
+    """The symbol that an abstract value stands for; None for texts of several pieces."""
     if isinstance(value, str):
         if not has_marker(value):
             return None
@@ -83,7 +83,7 @@ def symbol_of(value: Any) -> Symbol | None:
 
 
 def _given(session: Recorder, value: Any) -> Any:
-    """An argument as the session takes it: plain types alone, and texts that are texts."""
+    """An argument as the session takes it: of a plain type or abstract, with texts as texts."""
     kind = type(value)
     if isinstance(value, str) and has_marker(value):
         return _as_text(session, value)
@@ -110,13 +110,13 @@ def pieces_of(text: str) -> list[str | int]:
 
 
 def _lone_marker(text: str) -> int | None:
-    """The number of the marker that a text consists of, if that is all."""
+    """The number of a text's marker, if the text is nothing else."""
     pieces = pieces_of(text)
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], int) else None
 
 
 def _as_text(session: Recorder, text: str) -> Any:
-    """A text that is no more than the marker of a number is made the number's text."""
+    """A marked text; if it is only the marker of a number, the number's text."""
     number = _lone_marker(text)
     if number is not None and not is_textual(session.symbol_of(number).type):
         return session.compute("str", session.symbol_of(number))
@@ -124,7 +124,7 @@ def _as_text(session: Recorder, text: str) -> Any:
 
 
 def _domain(session: Recorder, value: Any) -> tuple[Any, ...] | None:
-    """The values that an argument may have, if they are few and known."""
+    """The values that an argument may have, if they are known and few."""
     if isinstance(value, str):
         if not has_marker(value):
             return (value,)
@@ -134,7 +134,7 @@ def _domain(session: Recorder, value: Any) -> tuple[Any, ...] | None:
 
 
 def _arguments(session: Recorder, args: list[Any]) -> Iterator[tuple[Any, ...]] | None:
-    """All arguments that may be, if they are few and known."""
+    """All combinations of arguments, if they are known and few."""
     domains, n = [], 1
     for arg in args:
         found = _domain(session, arg)
@@ -163,7 +163,7 @@ def _never_fails(session: Recorder, fn: str, args: list[Any]) -> bool:
 
 
 def _note_pruned(session: Recorder, fn: str, args: list[Any], result: Any) -> None:
-    """Tells the session of a test whose outcome is known, if it wants to know."""
+    """Records a test whose outcome is known, if the session can."""
     note = getattr(session, "note_pruned", None)
     if note is not None and isinstance(result, bool):
         shown = ", ".join(
@@ -174,7 +174,7 @@ def _note_pruned(session: Recorder, fn: str, args: list[Any], result: Any) -> No
 
 
 class UnknownJSONError(json.JSONDecodeError):
-    """What `json.loads` raises for a text known only at run time."""
+    """The error that `json.loads` raises for an abstract text."""
 
     def __init__(self, why: str) -> None:
         ValueError.__init__(self, why)
@@ -196,7 +196,7 @@ UnknownJSONError.__name__ = UnknownJSONError.__qualname__ = "JSONDecodeError"
 def _raise(
     session: Recorder, errors: tuple[str, ...], why: Any, fn: str, args: list[Any]
 ) -> NoReturn:
-    """Raises the exception that the function would; which of several is a decision."""
+    """Raises the exception that the function would raise; if there are several, by decisions."""
     for name in errors[:-1]:
         if session.compute("raises", name, fn, *args):
             _raise_one(name, why, args)
@@ -206,16 +206,16 @@ def _raise(
 def _raise_one(name: str, why: Any, args: list[Any]) -> NoReturn:
     if name == "JSONDecodeError":
         raise UnknownJSONError(why)
-    # Python shows a KeyError's key by repr.
+    # A KeyError holds the key; Python shows it by repr.
     raise EXCEPTIONS[name](args[1] if name == "KeyError" else why)
 
 
 def whole(value: Any) -> Any:
-    """A whole number as an argument: an abstract one, or what Python takes for one."""
+    """A whole number as an argument: an abstract one, or any value that Python takes as one."""
     return value if value is None or hasattr(value, "symbol") else operator.index(value)
 
 
 def is_ours(depth: int) -> bool:
-    """Whether the frame `depth` above the caller's is of this package."""
+    """Whether the frame `depth` above the caller's is in this package."""
     frame = sys._getframe(depth + 1)
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "sgc"

@@ -1,8 +1,9 @@
-"""Values out of JSON that a schema describes: their types are known, so few of them decide.
+"""Values out of JSON with a schema: their types are known, so that they cause few decisions.
 
-Of a generated text only objects and lists: no JSON text of one begins with another, so that a text
-which was cut cannot be read at all. A whole number that its schema takes as `1.0` fails its run.
-Arguments are checked before the run, by Python's types: of these all is known that is told.
+For generated texts, only schemas of objects and lists are used: no JSON object or list is the
+beginning of another, so a text that was cut is not valid JSON. If a reply has `1.0` for an integer,
+as the schema allows, the run fails. Arguments are checked before the run, by Python's types, so
+everything in their schemas is known.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from sgc.tracing.values.text_types import Known
 _SCALARS = {"string": types.TEXT, "integer": types.INT, "boolean": types.BOOL}
 _PYTHON: dict[str, type] = {"object": dict, "array": list}
 _NAMES = {"string": "str", "integer": "int", "boolean": "bool", "object": "dict", "array": "list"}
-_ATTRIBUTE = "…"  # asked of a value that is sure to have its type
+_ATTRIBUTE = "…"  # the attribute to name in an error; the value is certain to have its type
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """A schema, and what its references lead from, as texts: those of one schema are equal, so that
-    values of it are alike wherever ways meet. is_checked: of an argument.
+    """A schema, and the root of its references, as texts. Those of one schema are equal, so that
+    its values compare as equal where paths merge. is_checked: whether it is an argument's.
     """
 
     schema: str
@@ -47,7 +48,7 @@ class _Texts:
 
 
 class _Shape(NamedTuple):
-    """A schema, and what its references lead from. is_checked: of an argument."""
+    """A schema, and the root of its references. is_checked: whether it is an argument's."""
 
     schema: Any
     root: Any
@@ -69,7 +70,7 @@ class _Shape(NamedTuple):
 
     @property
     def or_none(self) -> Any:
-        """The schema of what is this or None, where that is all it can be."""
+        """The schema `X`, if this one says `X` or None."""
         arms = [arm for arm in self.schema.get("anyOf", ()) if arm.get("type") != "null"]
         is_whole = len(arms) == 1 and len(self.schema["anyOf"]) == 2
         return arms[0] if is_whole and arms[0].get("type") in _NAMES else None
@@ -85,7 +86,7 @@ def _shape(texts: _Texts) -> _Shape:
 
 
 def known_json(value: Any, schema_text: str) -> Any:
-    """A value that was just read, with what its schema says of it."""
+    """A value that was just parsed, with its schema known."""
     schema = json.loads(schema_text)
     found = resolved(schema, schema)
     if found.get("type") not in _PYTHON or not isinstance(value, AbstractJson):
@@ -94,8 +95,8 @@ def known_json(value: Any, schema_text: str) -> Any:
 
 
 def argument(value: Any, schema_text: str) -> Any:
-    """An argument, with what is known of it since it is checked before the run. Whether it is None,
-    where it may be, is decided at once: who will ask by `is` cannot be told yet.
+    """An argument with its schema known, which is checked before the run. If it may be None, that
+    is decided at once, because it is not known yet whether the program will test it by `is`.
     """
     found = _checked(value, _Shape(json.loads(schema_text), {}, True))
     is_open = isinstance(found, AbstractJson) and found.told() is None
@@ -103,7 +104,7 @@ def argument(value: Any, schema_text: str) -> Any:
 
 
 def known_dict(value: AbstractJson, schema: Any) -> Any:
-    """A dict that the program has made, whose values are of the types that it was made with."""
+    """A dict that the program has made, whose values have the types of the schema."""
     return _noted(value, _Shape(schema, {}, True))
 
 
@@ -114,7 +115,7 @@ def _noted(value: Any, shape: _Shape) -> Any:
 
 
 def _checked(value: Any, shape: _Shape) -> Any:
-    """A value that is of a schema and has its type."""
+    """A value that is certain to fit its schema, with the schema known."""
     if isinstance(value, AbstractList) and is_told(shape.schema):
         is_one = shape.schema.get("type") in _PYTHON
         return _noted(value, shape) if is_one else _one_of(value, shape)
@@ -124,7 +125,7 @@ def _checked(value: Any, shape: _Shape) -> Any:
 
 
 def _one_of(value: Any, shape: _Shape) -> Any:
-    """A value of one of several types: None, where it may be, is decided."""
+    """A value of one of several types; if it may be None, that is decided."""
     inner = shape.or_none
     if inner is None:
         return seen(value)
@@ -138,8 +139,8 @@ def _one_of(value: Any, shape: _Shape) -> Any:
 
 
 class KnownJson(AbstractJson):
-    """What a schema says of a dict or a list: how its methods are done. The program has an
-    `AbstractJson`, of whose symbol the session knows the schema.
+    """The methods of a dict or list by its schema. The program has an `AbstractJson`, for whose
+    symbol the session knows the schema.
     """
 
     __slots__ = ("_texts",)
@@ -149,7 +150,7 @@ class KnownJson(AbstractJson):
         self._texts = texts
 
     def told(self) -> None:
-        """It is what is told."""
+        """None: it has no further view by a schema."""
 
     @property
     def _shape(self) -> _Shape:
@@ -226,7 +227,7 @@ class KnownJson(AbstractJson):
         return is_plain and key in required and key in properties
 
     def _value_of(self, key: Any) -> Any:
-        """The schema of what a key leads to; of one known only at run time, if all are alike."""
+        """The schema of a key's value; for an abstract key, that of all values, if it is one."""
         properties, others = (
             self._schema.get("properties"),
             self._schema.get("additionalProperties"),
@@ -236,7 +237,7 @@ class KnownJson(AbstractJson):
         return properties.get(key, {}) if type(key) is str else {}
 
     def _part(self, key: Any, schema: Any, record: Any) -> Any:
-        """A part that is there once `record` has it, as the type that its schema gives."""
+        """A part, read by `record`, with the type that its schema gives."""
         shape = self._shape.part(schema)
         if shape.is_checked:
             return self._checked_part(key, shape, record)
@@ -259,7 +260,7 @@ class KnownJson(AbstractJson):
 
 
 class _Pairs(Items):
-    """`items()` of a dict that an argument is or holds."""
+    """`items()` of a dict that is an argument or part of one."""
 
     made_by = "items"
 
@@ -281,7 +282,7 @@ def _keyed(session: Recorder, fn: str, *args: Any, type_: types.Type) -> Any:
 
 
 def resolved(schema: Any, root: Any) -> dict[str, Any]:
-    """A schema with its reference followed; an empty one for what is not understood."""
+    """A schema with its reference followed; an empty one if it is not supported."""
     for _ in range(16):
         if not isinstance(schema, dict):
             return {}

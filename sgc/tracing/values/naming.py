@@ -1,4 +1,4 @@
-"""What messages call a value that is known only at run time: by the user's own words."""
+"""Names of abstract values for messages, in the user's terms."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAMES = {
     "record": "a dict", "span": "a text", "text_of": "text()",
 }  # fmt: skip
 
-MAX_CALLS = 5  # inside each other
+MAX_CALLS = 5  # nested in each other
 Made = tuple[str, Mapping[str, Operand]]  # an op and its fields
 
 
 def name_of(name: str, made: Mapping[str, Made], n_left: int = MAX_CALLS) -> str:
-    """A value that an op has made, as the program would write it."""
+    """A value that an op has made, as an expression of the program."""
     op, fields = made.get(name, ("", {}))
     given = fields.get("name")
     if isinstance(given, Lit) and given.value:
@@ -45,7 +45,7 @@ def name_of(name: str, made: Mapping[str, Made], n_left: int = MAX_CALLS) -> str
 
 
 def _call(fn: str, args: list[str]) -> str:
-    """A function of the table, by how its row says that it is written."""
+    """A call of a function of the table, in the notation of its row."""
     first, *rest = args
     doc = FUNCTIONS[fn].doc
     if fn == "item":

@@ -1,4 +1,4 @@
-"""The tracer's session as abstract values see it: what records what they compute and decide."""
+"""The tracer's session as abstract values see it: it records their computations and decisions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from sgc.ir import types
 
 
 class Recorder(Session):
-    """A session that collects nodes; what the program reads of them is abstract.
+    """A session that collects nodes; values that the program reads are abstract.
 
-    held: lists and dicts of the program's that are in abstract lists too, as they were then.
-    known: of texts, beyond their types. met: what tools and maps return. images: values used as
-    images. retired: streams that are published already. path: of a program that decides, else None.
-    facts: outcomes of tests on this path. sites: what becomes code. has_untyped: on it a value out
-    of JSON was asked for its type.
+    held: the program's lists and dicts that are in abstract lists too, with their state then.
+    known: what is known of values beyond their types. met: the first result of each tool call and
+    map. images: values used as images. retired: streams that are published already. path: the
+    current path; None for a program without decisions. facts: outcomes of tests on this path.
+    sites: the pieces that become code. has_untyped: whether the type of a value out of JSON was
+    tested.
     """
 
     is_tracing = True
@@ -34,7 +35,7 @@ class Recorder(Session):
 
     @abstractmethod
     def marker(self, symbol: Symbol) -> str:
-        """The marker of a symbol: the same each time, so that equal texts stay equal."""
+        """The marker of a symbol; always the same, so that equal texts stay equal."""
 
     @abstractmethod
     def symbol_of(self, number: int) -> Symbol:
@@ -42,30 +43,30 @@ class Recorder(Session):
 
     @abstractmethod
     def seen(self, value: Any) -> Any:
-        """A value out of JSON that the program reads: None where that is decided."""
+        """A value out of JSON as the program reads it; whether it is None may be decided."""
 
     @abstractmethod
     def is_made(self, symbol: Symbol) -> bool:
-        """Whether a list is of the program's own making, and no part of another value."""
+        """Whether the program has made a list itself, so that it is no part of another value."""
 
     @abstractmethod
     def is_code(self, symbol: Symbol) -> bool:
-        """Whether a piece of code gives a list, dict or object."""
+        """Whether a list, dict or object is a result of code that is data."""
 
     @abstractmethod
     def is_parameter(self, name: str) -> bool: ...
 
     @abstractmethod
     def name_of(self, symbol: Symbol) -> str:
-        """A value in the user's own words, for messages."""
+        """A value's name in the user's terms, for messages."""
 
     @abstractmethod
     def shown(self, text: str) -> str:
-        """A text for error messages: names in braces where values go."""
+        """A text for error messages, with the names of values in braces."""
 
     @abstractmethod
     def formatted(self, value: Any, spec: str) -> str:
-        """The marker of `format(value, spec)`, done when the program runs."""
+        """The marker of `format(value, spec)`, computed at run time."""
 
     @abstractmethod
     def compute(self, fn: str, *args: Any, type_: types.Type | None = None) -> Any:
@@ -73,35 +74,35 @@ class Recorder(Session):
 
     @abstractmethod
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
-        """The abstract value of code that is data; where it fails, raises what handlers see."""
+        """The abstract result of code that is data; if it fails, raises the error for handlers."""
 
     @abstractmethod
     def originals(self, names: dict[str, Any]) -> Mapping[str, Any]:
-        """The user's own globals, in place of those that a trace runs over."""
+        """The user's own globals for those of an overlay."""
 
     @abstractmethod
     def is_outside_changed(self) -> bool:
-        """Whether the program has changed data of a module so far, which no trace may end with."""
+        """Whether the program has changed a module's data so far; no trace may end so."""
 
     @abstractmethod
     def characters(self, text: str) -> Iterator[str]:
-        """The characters of an abstract text, in a loop that begins."""
+        """The characters of an abstract text, for a loop that begins."""
 
     @abstractmethod
     def attempt(self, fn: str, *args: Any) -> Any:
-        """None where the function would succeed on this path, else the error's abstract message.
+        """None if the function succeeds on this path, else the error's abstract message.
 
-        A decision: both paths are traced.
+        It is a decision: both paths are traced.
         """
 
     @abstractmethod
     def decide(self, test: Symbol) -> bool:
-        """Which path this run of the program takes at a test that is decided at run time."""
+        """The outcome that this run takes for a test known only at run time."""
 
     @abstractmethod
     def looped(self, loop: Iterator[Any]) -> Iterator[Any]:
-        """A loop of our own, which begins."""
+        """Notes that one of the language's loops begins; returns it."""
 
     @abstractmethod
     def note_outside(self, values: Any) -> None:
-        """Texts that a mapped call is given are values too."""
+        """Records the texts in values from outside, such as a mapped call's arguments."""

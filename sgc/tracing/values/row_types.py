@@ -1,7 +1,7 @@
-"""Types that only a trace knows: in the graph they are JSON.
+"""Types that only the trace knows; in the graph they are JSON.
 
-Of rows, tuples and dicts of a known form: an item of a list of rows is a tuple, or a dict of typed
-values. Of objects: what code gives may be a tuple, a set, or anything else that Python has.
+A row is a tuple or dict whose values have known types; an item of a list of rows is such a tuple or
+dict. An object, as a result of code, may be a tuple, a set, or any other Python value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sgc.ir.types import Kind, Type
 
 @dataclass(frozen=True, slots=True)
 class RowType(Type):
-    """row: the types of its values; keys: of a dict, None of a tuple."""
+    """row: the types of its values; keys: a dict's keys; None for a tuple."""
 
     row: tuple[Type, ...] = ()
     keys: tuple[str, ...] | None = None
@@ -24,7 +24,7 @@ class RowType(Type):
 
 @dataclass(frozen=True, slots=True)
 class ObjectType(Type):
-    """Of a value that may be of any type of Python's."""
+    """The type of a value that may have any Python type."""
 
 
 OBJECT = ObjectType(Kind.JSON)
@@ -35,14 +35,14 @@ def row_of(found: Iterable[Type], keys: tuple[str, ...] | None = None) -> Type:
 
 
 def plain(type_: Type) -> Type:
-    """The type in the graph."""
+    """The type that represents a type in the graph."""
     if type_.item is not None:
         return types.list_of(plain(type_.item))
     return types.JSON if isinstance(type_, (RowType, ObjectType)) else type_
 
 
 def joined(one: Type | None, other: Type | None) -> Type | None:
-    """The type of what is one of two values, if there is one; None is the type of an empty list."""
+    """The type that covers two types, if there is one; None is the type of an empty list."""
     if one is None or other is None or one == other:
         return one or other
     if one.item is None or other.item is None:
@@ -51,7 +51,7 @@ def joined(one: Type | None, other: Type | None) -> Type | None:
 
 
 def joined_item(found: Iterable[Type]) -> Type:
-    """The type of an item that is of one of some types."""
+    """The type that covers the types of several items."""
     kinds = list(dict.fromkeys(found))
     if len(kinds) == 1:
         return kinds[0]

@@ -1,6 +1,6 @@
-"""The methods of abstract text: which are recorded, and with what arguments.
+"""The methods of abstract text, which record their calls.
 
-A call that Python would refuse raises the same here: it is first made on a plain text.
+A call with wrong arguments raises Python's own error: it is first made on a plain text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sgc.tracing.values.text_types import Known
 
 Method = Callable[..., Any]
 
-# What str has that is no method of a text's content.
+# Attributes of `str` that do not read the text's content.
 kept_names = frozenset({
     "__class__", "__new__", "__init__", "__init_subclass__", "__subclasshook__", "__doc__",
     "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__getstate__", "__reduce__",
@@ -36,8 +36,8 @@ _DEFAULTS = {"sep": None, "maxsplit": -1, "keepends": False, "tabsize": 8, "coun
 
 
 def _check(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raises the TypeError that Python would for such arguments."""
-    # An error of the values themselves is the recorded function's to find.
+    """Raises Python's own TypeError for wrong arguments."""
+    # Errors that depend on the values are raised by the recorded function.
     with contextlib.suppress(ValueError):
         getattr("a", name)(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
 
@@ -61,7 +61,7 @@ def stand_in(value: Any) -> Any:
 
 
 def _positional(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The arguments in order, defaults filled in up to the last that was given."""
+    """The arguments in order, with defaults filled in up to the last given one."""
     _check(name, args, kwargs)
     found = list(args)
     if kwargs:
@@ -71,7 +71,7 @@ def _positional(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> lis
 
 
 def _plainly(value: Any) -> Any:
-    """Anything that Python takes for a whole number as one."""
+    """An argument, with any value that Python takes as a whole number converted to one."""
     is_given = value is None or isinstance(value, (str, tuple, bool)) or hasattr(value, "symbol")
     return value if is_given else whole(value)
 
@@ -144,7 +144,7 @@ def _join(self: Any, items: Any) -> Any:
     if not hasattr(items, "symbol"):
         items = list(items)
         if not all(isinstance(item, str) for item in items):
-            "".join(items)  # raises what Python would
+            "".join(items)  # raises Python's own error
             stop("join of what are no texts", hint="write str(item) for each; or " + INTERPRET)
         return computed(self.session, "join", self, items)
     is_of_text = items.symbol.type == types.list_of(types.TEXT)

@@ -1,13 +1,12 @@
-"""What is known of a generated text from how it was asked for.
+"""What is known of a generated text from the parameters of its generation.
 
-The rule: a text may be cut by `max_tokens`, and a cut text need not match its pattern. Each token
-is at least one byte, so a text of at most `max_tokens` bytes is never cut: the options of a pattern
-are known if all of them are that short. That `int` or `float` takes a text is known if it takes
-every beginning of it that is as long as `max_tokens` bytes or longer. A generation without
-`max_tokens` has the run's, which may be anything: then, as with stop strings, or with a pattern
-that is known only at run time, nothing is known. What a `select` gives is one of its
-choices, whole. JSON of a schema is known once it is read: no JSON object or list begins with
-another.
+A text may be cut by `max_tokens`, and a cut text need not match its pattern. Each token is at least
+one byte, so a text of at most `max_tokens` bytes is never cut: the options of a pattern are known
+if all of them are that short. It is known that `int` or `float` accepts a text if it accepts every
+prefix of the text that has at least `max_tokens` bytes. Without `max_tokens` in the generation,
+with stop strings, or with an abstract pattern, nothing is known. The result of a `select` is always
+one whole choice. A schema is known of JSON once it is parsed, as no JSON object or list is the
+beginning of another.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ MAX_SAMPLES = 4096
 
 
 class Shape(Protocol):
-    """What is known of a list or of a value out of JSON; equal ones say the same."""
+    """What is known of a list or of a value out of JSON; can be compared by `==`."""
 
     def view(self, value: Any) -> Any:
-        """A value out of JSON as what it is."""
+        """A value out of JSON, with the methods for its known type."""
 
     def item(self, item: Any) -> Any:
         """An item of a list, with what is known of it."""
@@ -41,9 +40,9 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """options: all the texts it may be. is_int, is_float: Python's int() or float() takes it.
-    json_schema: of the JSON it is, if it can be read. min_items: of a list. shape: of a list or a
-    value out of JSON, for `known_json.py`.
+    """options: all texts that it may be. is_int, is_float: whether Python's int() or float()
+    accepts it. json_schema: the schema of its JSON, if it can be parsed. min_items: of a list.
+    shape: of a list or a value out of JSON, for `known_json.py`.
     """
 
     options: tuple[str, ...] | None = None
@@ -72,7 +71,7 @@ def domain(symbol: Symbol, session: Any) -> tuple[str, ...] | None:
 
 
 def known_text(node: Node) -> Known | None:
-    """What is known of the text that a `gen` gives; None for nothing."""
+    """What is known of the text that a `gen` generates; None if nothing is."""
     if node.op != "gen":
         return None
     schema = _literal(node, "json_schema")
@@ -85,15 +84,15 @@ def known_text(node: Node) -> Known | None:
 
 
 def texts_of(pattern: str, max_tokens: int) -> tuple[str, ...]:
-    """Texts that a pattern gives, also cut: all of them, or some that show how they begin; none
-    for patterns that are not looked at.
+    """Texts that may be generated for a pattern, with cut ones: all of them, or samples; none for
+    patterns that are not supported.
     """
     tree = _parsed(pattern)
     return _given_texts(_without_ends(tree), max_tokens)[1] if tree is not None else ()
 
 
 def _parsed(pattern: str) -> Any:
-    """The pattern as `re` reads it; None for what it cannot read, or has flags."""
+    """The pattern's tree as `re` parses it; None if it cannot be parsed, or has certain flags."""
     try:
         tree = _parser.parse(pattern)
     except (ValueError, RecursionError, OverflowError, re.error):
@@ -110,18 +109,18 @@ _STOPS = ("stop", "stop_token_ids", "stop_regex", "ebnf")
 
 
 def _pattern(node: Node) -> str | None:
-    """The pattern that a text follows unless it is cut, if nothing but its length may cut it."""
+    """The pattern that a text matches unless it is cut, if only `max_tokens` can cut it."""
     if any(node.get(name) not in (Lit(None), ()) for name in _STOPS):
         return None
     dtype, pattern = _literal(node, "dtype"), _literal(node, "regex")
     if dtype in ("int", "float"):
-        return DTYPES[dtype][0]  # its own stops end it where the number has ended
+        return DTYPES[dtype][0]  # its own stop strings end it only after the number
     return pattern if type(pattern) is str else None
 
 
 @lru_cache(maxsize=256)
 def _known_pattern(pattern: str, max_tokens: int) -> Known | None:
-    """Kept: every run of a trace comes to it again."""
+    """What is known of a text by its pattern; cached, as every run of a trace calls it."""
     tree = _parsed(pattern)
     if tree is None:
         return None
@@ -133,7 +132,7 @@ def _known_pattern(pattern: str, max_tokens: int) -> Known | None:
 
 
 def _given_texts(items: list[Any], max_tokens: int) -> tuple[bool, tuple[str, ...]]:
-    """Texts that may be given, and whether they are all."""
+    """Texts that may be generated, and whether they are all of them."""
     texts = _texts(items, MAX_OPTIONS)
     if texts is not None and all(len(_utf8(text)) <= max_tokens for text in texts):
         return True, tuple(texts)
@@ -143,7 +142,7 @@ def _given_texts(items: list[Any], max_tokens: int) -> tuple[bool, tuple[str, ..
 
 
 def _without_ends(tree: Any) -> list[Any]:
-    """The pattern without `^` and `$` around it, which say nothing more of a whole text."""
+    """The pattern without `^` and `$` around it, which change nothing for a whole text."""
     items = list(tree)
     if items and items[0] == (sre.AT, sre.AT_BEGINNING):
         del items[0]
@@ -157,8 +156,8 @@ def _utf8(text: str) -> bytes:
 
 
 def _sampled(tree: Any) -> Any:
-    """The pattern with any digit for all digits, and repeats of a few times for all: enough to
-    see how numbers begin.
+    """The pattern with one digit for all digits, and few repetitions: enough to see how numbers
+    begin.
     """
     return [_sampled_item(op, arg) for op, arg in tree]
 
@@ -191,7 +190,8 @@ _FLAGS = sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_LOCALE
 
 
 def _texts(tree: Any, most: int) -> list[str] | None:
-    """All texts that a pattern matches as a whole; None for too many, or what is not looked at."""
+    """All texts that a pattern matches as a whole; None if there are too many, or if the pattern is
+    not supported."""
     found = [""]
     for op, arg in tree:
         parts = _item_texts(op, arg, most)

@@ -1,8 +1,8 @@
-"""What a program compiled with `--allow-ambient` reads of its surroundings: baked in, and guarded.
+"""Reads of the surroundings by a program compiled with `--allow-ambient`: held, or guarded.
 
 A program's body runs dozens of times while it is traced and checked. Clocks and random numbers
-cannot be read twice and are held: every run gets at a line what the first one got there. What can
-be read again, the environment, files and folders, becomes a guard of the graph.
+cannot be read twice and are held: at each line, every run gets what the first run got there. The
+environment, files and folders can be read again, and become guards of the graph.
 """
 
 from __future__ import annotations
@@ -23,30 +23,31 @@ from sgc.errors import SgcWarning, TraceError
 from sgc.ir.graph import Guard
 
 MAX_HELD = 2_000  # readings of clocks and random numbers that are held for one program
-MAX_READ = 10_000  # times that one run reads one clock at one line
+MAX_READ = 10_000  # readings of one clock at one line by one run
 MAX_FILE_BYTES = 256 * 2**20  # of a file that is guarded by its content
-ABSENT = "absent"  # the value of a guard of what was not there
+ABSENT = "absent"  # the value of a guard for something that did not exist
 
 _KINDS = ("environment", "file", "folder")
 
 
 class Ambient:
-    """What the runs of one program's trace and check have read."""
+    """The reads of the surroundings by the runs of one program's trace and check."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, int], Any] = {}
         self._guarded: dict[tuple[str, str], None] = {}
-        self._kept: dict[tuple[str, str], None] = {}  # what cannot be read again, with its line
+        self._kept: dict[tuple[str, str], None] = {}  # reads that cannot be repeated, by line
 
     def note(self, what: str, where: str, guarded: tuple[str, str] | None = None) -> None:
-        """The program does `what` at its line; guarded: the kind and name of what it reads."""
+        """Records a read of the program. what: as in warnings; where: its line; guarded: the kind
+        and name of the thing read."""
         if guarded is None or not _is_unicode(guarded[1]):
             self._kept[where, what] = None
         else:
             self._guarded[guarded] = None
 
     def held(self, key: tuple[str, int], read: Callable[[], Any]) -> Any:
-        """What the first run got there."""
+        """The value that the first run read at this place."""
         if key not in self._held:
             if len(self._held) >= MAX_HELD:
                 refuse(f"the program reads clocks or draws at more than {MAX_HELD} places")
@@ -54,7 +55,7 @@ class Ambient:
         return self._held[key]
 
     def guards(self) -> tuple[Guard, ...]:
-        """A guard for each thing read that can be read again, with a digest of what it holds."""
+        """A guard, with a digest, for each thing read that can be read again."""
         return tuple(
             Guard(kind, name, value)
             for kind, name in sorted(self._guarded)
@@ -62,7 +63,7 @@ class Ambient:
         )
 
     def warn(self) -> None:
-        """Says of each line what it has read that no run can notice to have changed."""
+        """Warns of each line's reads whose changes no run can notice."""
         unseen = {g for g in self._guarded if value_of(*g) is None}
         kept = [*self._kept, *(("", f"reads the {kind} {name}") for kind, name in sorted(unseen))]
         for where, what in kept:
@@ -75,7 +76,7 @@ class Ambient:
 
 
 def _is_unicode(name: str) -> bool:
-    """Whether a file can hold it: names on disk may be any bytes."""
+    """Whether a name is valid Unicode: names on disk may be any bytes."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
@@ -83,7 +84,7 @@ _current: ContextVar[Ambient | None] = ContextVar("sgc_ambient", default=None)
 
 
 def current_ambient() -> Ambient | None:
-    """The readings of the program being compiled; None where it must not read anything."""
+    """The reads of the program being compiled; None if reads are not allowed."""
     return _current.get()
 
 
@@ -103,7 +104,7 @@ def ambient_allowed(is_allowed: bool) -> Iterator[None]:
 
 
 def refuse(message: str) -> NoReturn:
-    """An error at the program's line; while it is traced, one that it cannot swallow."""
+    """Raises a TraceError at the program's line; while tracing, one that it cannot swallow."""
     error = TraceError(message, where=here(), hint=_HINT)
     if getattr(current_session(), "is_tracing", False):
         raise_stop(error)
@@ -114,7 +115,7 @@ _HINT = "pass such values as arguments of the program; or run it with --interpre
 
 
 def value_of(kind: str, name: str) -> str | None:
-    """A digest of what is there now; `absent`, or None where that cannot be told."""
+    """A digest of the present content; `absent` if there is none, None if it cannot be read."""
     if kind == "environment":
         value = os.environ.get(name)
         return ABSENT if value is None else _digest(value.encode("utf-8", "surrogateescape"))
@@ -146,9 +147,9 @@ def _digest(data: bytes) -> str:
 
 
 def changed(guards: Iterable[Guard], is_elsewhere: bool = False) -> list[str]:
-    """What a program was compiled with and is another now, such as `environment HOME`.
+    """The things that have changed since a program was compiled, such as `environment HOME`.
 
-    is_elsewhere: it may run on another machine, where a file that is not there is no change.
+    is_elsewhere: it may run on another machine, so a missing file is no change.
     """
     found = []
     for guard in guards:
@@ -162,7 +163,7 @@ def changed(guards: Iterable[Guard], is_elsewhere: bool = False) -> list[str]:
 
 
 def warn_changed(guards: Iterable[Guard], program: str) -> None:
-    """Warns of what the program of that name was compiled with and is another now."""
+    """Warns of the things that have changed since a program was compiled."""
     if found := changed(guards, is_elsewhere=True):
         warnings.warn(
             f"{program} was compiled with the {', the '.join(found)} of then, which changed since; "
@@ -173,7 +174,7 @@ def warn_changed(guards: Iterable[Guard], program: str) -> None:
 
 
 class AmbientRun:
-    """One run of a program's body: how often it has read what is held."""
+    """One run of a program's body, which counts its reads of held values."""
 
     def __init__(self, ambient: Ambient) -> None:
         self.ambient = ambient
@@ -186,7 +187,7 @@ class AmbientRun:
         return self.ambient.held((key, 0), read)
 
     def draw(self, key: str, read: Callable[[], Any]) -> Any:
-        """What belongs to a line's draw of that number: another each time in a run."""
+        """The held value for this draw at a line; each draw of a run has its own."""
         return self.ambient.held((key, self._count(key)), read)
 
     def _count(self, key: str) -> int:

@@ -1,7 +1,7 @@
-"""Whether a method of a plain text is called with an abstract argument.
+"""Finds out whether a method of a plain text is called with an abstract argument.
 
-The profile hook is shown the method but not its arguments. What the program loads for them can be
-read from its bytecode: a name whose value is abstract, or a part of a stream, is one.
+The profile hook gets the method but not its arguments. The bytecode shows which names the program
+loads for them: an argument is abstract if a name's value is abstract or a stream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SILENT = frozenset({"CACHE", "NOP", "PRECALL", "KW_NAMES", "RESUME", "EXTENDED_
 
 
 def takes_abstract(frame: FrameType) -> bool:
-    """Whether the call that the frame is making loads an abstract value, or a stream's."""
+    """Whether the frame's current call loads an abstract value, or a stream."""
     names = _loaded(frame.f_code, frame.f_lasti)
     if not names:
         return False
@@ -44,7 +44,7 @@ def _instructions(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]
 
 @lru_cache(maxsize=8192)
 def _loaded(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The names that are loaded for the arguments of a call; none for what is no call."""
+    """The names that are loaded for the arguments of a call; empty if it is no call."""
     instructions, places = _instructions(code)
     at = places.get(offset)
     if at is None or not instructions[at].opname.startswith("CALL"):

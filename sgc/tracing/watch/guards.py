@@ -1,4 +1,4 @@
-"""Guards: what a graph was made from, so that a change of it can be told."""
+"""Guards: digests of what a graph was made from, by which changes are noticed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def is_tool(value: Any) -> bool:
 
 
 def guards_of(function: Definition, bound: Mapping[str, Any]) -> tuple[Guard, ...]:
-    """Hashes of the program's source and of all it can read, and of its bound arguments.
-
-    And of what it has read of its surroundings, where that is allowed.
+    """Hashes of the program's source, of all functions and data that it can read, of its bound
+    arguments, and of what it has read of its surroundings, if that is allowed.
     """
     found = [Guard(kind, name, value) for kind, name, value in _sources(function)]
     found += [Guard("static", name, digest(plain(value))) for name, value in sorted(bound.items())]
@@ -38,8 +37,8 @@ def guards_of(function: Definition, bound: Mapping[str, Any]) -> tuple[Guard, ..
 
 
 def check_source(function: Definition, graph: Graph, source: str) -> None:
-    """Raises GuardError where a function is not what a program was compiled from, or where
-    arguments of it that were bound are not known.
+    """Raises GuardError if a program was not compiled from this function, or if it was compiled
+    with bound arguments, whose values are not known.
     """
     bound = [guard.name for guard in graph.guards if guard.kind == "static"]
     if bound:
@@ -64,8 +63,8 @@ def _is_code(guard: Guard) -> bool:
 
 
 def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
-    """Every function reached by name from the program, and the plain values they read; tools of
-    a kind of their own, since a program is the same whatever is inside of a tool.
+    """Every function that the program reaches by name, and the plain values that they read. Tools
+    have a kind of their own, as a program does not depend on what is inside a tool.
     """
     seen: set[int] = set()
     queue: list[tuple[str, Any]] = [(function.name, function)]
@@ -75,7 +74,7 @@ def _sources(function: Definition) -> Iterator[tuple[str, str, str]]:
         if id(python) in seen:
             continue
         seen.add(id(python))
-        if is_tool(value):  # what a tool reads is its own: it is called anew by every run
+        if is_tool(value):  # its reads are not the program's: every run calls it anew
             yield "tool", name, digest(f"{value.signature} {value.effect}\n{_source(python)}")
         elif isinstance(python, types.FunctionType):
             yield "source", name, digest(_source(python))
@@ -97,7 +96,7 @@ def _source_of_code(code: types.CodeType) -> str:
 
 
 def code_text(code: types.CodeType) -> str:
-    """What a function without source does: its instructions, names and constants."""
+    """The instructions, names and constants of a function, as a text."""
     constants = [
         code_text(constant) if isinstance(constant, types.CodeType) else repr(constant)
         for constant in code.co_consts
@@ -123,7 +122,7 @@ _DATA = (str, int, float, bool, list, tuple, dict, set, frozenset)
 
 
 def _is_guarded(value: Any) -> bool:
-    """Programs, tools, plain functions outside this package, and data; no more is probed."""
+    """Whether a value is guarded: programs, tools, functions outside this package, and data."""
     if is_program(value) or is_tool(value):
         return True
     if isinstance(value, types.FunctionType):
@@ -132,7 +131,7 @@ def _is_guarded(value: Any) -> bool:
 
 
 def is_namespace(value: Any) -> bool:
-    """Whether it is what `argparse` gives, or the like: data with names."""
+    """Whether a value is data in named attributes, such as the result of `argparse`."""
     kind = type(value)
     return kind is types.SimpleNamespace or (
         kind.__module__ == "argparse" and kind.__qualname__ == "Namespace"
@@ -140,7 +139,7 @@ def is_namespace(value: Any) -> bool:
 
 
 def names_of(code: types.CodeType) -> set[str]:
-    """Names that a function or anything nested in it may look up."""
+    """Names that a function, or a function nested in it, may look up."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -148,13 +147,13 @@ def names_of(code: types.CodeType) -> set[str]:
     return found
 
 
-MAX_DEPTH = 100  # of data within data
+MAX_DEPTH = 100  # of nested data
 
 
 def plain(value: Any) -> str | None:
-    """Plain data as a text that is equal for equal values alone; None for what is no data.
+    """Plain data as a text, equal only for equal values; None if the value is not plain data.
 
-    Types are told apart (a tuple from a list, `1` from `True`), and the order of a dict is kept.
+    Types are distinguished (a tuple from a list, `1` from `True`), and the order of a dict is kept.
     """
     try:
         return _plain(value, MAX_DEPTH)

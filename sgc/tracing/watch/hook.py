@@ -1,10 +1,9 @@
-"""What only a hook can see while tracing: marked plain strings, and reads of the surroundings.
+"""Hooks that watch a trace: for methods of marked plain strings, and reads of the surroundings.
 
-A plain f-string is no subclass of ours, so its methods cannot be overridden; a profile hook
-sees them called as C functions and stops the trace before their result is used. It sees
-clocks, random numbers and the environment too; an audit hook sees files, sockets and
-processes. A compiled program would keep for ever what these gave once: it is refused, or, where
-that is allowed (`ambient.py`), noted.
+The methods of a plain f-string cannot be overridden; a profile hook sees them called as C functions
+and stops the trace before their result is used. It also sees clocks, random numbers and the
+environment; an audit hook sees files, sockets and processes. A compiled program would keep the
+values read for ever, so these reads are refused, or, if allowed (`ambient.py`), noted.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from sgc.tracing.values.abstract import INTERPRET, AbstractText, marked, stop
 from sgc.tracing.watch.ambient import current_ambient
 from sgc.tracing.watch.call_arguments import takes_abstract
 
-# What carries markers through whole. Our own frames may call anything.
+# Methods that carry markers unchanged. Our own frames may call any method.
 _CARRY = {"join", "format", "__format__", "__str__", "encode"}
 
 _CLOCKS = {
@@ -51,28 +50,28 @@ _READ_ENVIRONMENT = type(os.environ).__getitem__.__code__
 
 @contextmanager
 def watch(is_waiting: bool = False) -> Iterator[None]:
-    """While active on this thread, what must not be read stops the trace at the user's line.
+    """While active on this thread, forbidden reads stop the trace at the user's line.
 
-    is_waiting: only from `watch_now` on, since what comes before was watched in another run.
+    is_waiting: watches only from `watch_now` on, as the part before was watched in another run.
     """
     _install_audit()
     before = sys.getprofile()
     collects = gc.isenabled()
-    gc.disable()  # the collector runs other people's finalizers, which may read anything
+    gc.disable()  # the collector runs others' finalizers, which may read anything
     if not is_waiting:
         watch_now()
     try:
         yield
     finally:
         watching.on = False
-        # A profiler of C (cProfile) cannot be put back by hand; it ends here.
+        # A profiler written in C (cProfile) cannot be restored; it ends here.
         sys.setprofile(before if callable(before) else None)
         if collects:
             gc.enable()
 
 
 def watch_now() -> None:
-    """Begins to watch, inside `watch`."""
+    """Starts watching, inside `watch`."""
     watching.on = True
     sys.setprofile(_profile)
 
@@ -138,7 +137,7 @@ def _is_ours(frame: types.FrameType) -> bool:
 
 
 def _reads(function: Any, receiver: Any) -> str | None:
-    """What a C function reads of the surroundings, if it does."""
+    """What a C function reads of the surroundings; None if it reads nothing."""
     name, module = function.__name__, getattr(function, "__module__", None)
     if module == "time" and name in _CLOCKS:
         return "reads the clock"
@@ -152,7 +151,7 @@ def _reads(function: Any, receiver: Any) -> str | None:
 
 
 def _acts(function: Any) -> str | None:
-    """What a C function does that a compiled program would not, if it does."""
+    """What a C function does that a compiled program would not; None if nothing."""
     name, module = function.__name__, getattr(function, "__module__", None)
     if module == "time" and name == "sleep":
         return "sleeps"
@@ -162,7 +161,7 @@ def _acts(function: Any) -> str | None:
 
 
 def _read_ambient(what: str, guarded: tuple[str, str] | None = None) -> None:
-    """Refuses a read of the surroundings, or notes it where it is allowed."""
+    """Refuses a read of the surroundings, or notes it if it is allowed."""
     ambient = current_ambient()
     if ambient is None:
         stop(
@@ -185,7 +184,7 @@ _installed = False
 
 
 def _install_audit() -> None:
-    """Once a process: an audit hook cannot be taken away, only be idle."""
+    """Installs the audit hook once per process: it cannot be removed, only be idle."""
     global _installed
     if not _installed:
         _installed = True
@@ -204,14 +203,14 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _see_read(what: str, kind: str, name: Any, mode: Any = None, flags: Any = 0) -> None:
-    """A file opened, or a folder listed; a file that is opened for writing is refused."""
+    """Handles a file that is opened or a folder that is listed; refuses opening for writing."""
     if kind == "file" and isinstance(flags, int) and flags & _WRITING:
         _stop_ambient("opens a file for writing")
     _read_named(what, kind, os.fspath(name) if isinstance(name, os.PathLike) else name)
 
 
 def _read_named(what: str, kind: str, name: Any) -> None:
-    """Something is read by its name; a file may be by its number, the folder of now by none."""
+    """Handles a read by name; a file may also have a number, the current folder no name."""
     if current_ambient() is not None and (marked(name) or isinstance(name, AbstractText)):
         stop(f"the program {what} that is named by a value known only at run time")
     if isinstance(name, (str, bytes)):
@@ -221,7 +220,7 @@ def _read_named(what: str, kind: str, name: Any) -> None:
 
 
 def _is_pythons_own() -> bool:
-    """Whether Python reads source: an import, a warning or a traceback in a body reads no data."""
+    """Whether Python itself reads source, for an import, a warning or a traceback in a body."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

@@ -1,8 +1,8 @@
-"""Texts that come from outside although their values are fixed: those of bound arguments.
+"""Texts from outside although their values are fixed: those of bound arguments.
 
-In them special tokens must stay plain text. Which tokens are special is known only with a
-model, so every text that could hold one is told apart from the program's own where it is
-appended, as the interpreter does with texts that it knows to hold one.
+Special tokens in them must stay plain text. Which tokens are special is known only with a model, so
+every such text that could hold one is separated from the program's own texts when it is appended,
+as the interpreter does with texts that do hold one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from sgc.core.texts import occurrences
 
-# What the special tokens of models hold: "<|end|>", "[INST]", "</s>", "{{".
+# Characters in models' special tokens: "<|end|>", "[INST]", "</s>", "{{".
 _MAY_BE_SPECIAL = re.compile(r"[<>\[\]{}|]")
 
 
 class OutsideTexts:
-    """The texts inside bound arguments, and the program's own by identity."""
+    """The texts inside bound arguments, and the program's own texts, by id."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -29,7 +29,7 @@ class OutsideTexts:
         self._own = {id(text): text for text in own}
 
     def add(self, values: Any) -> None:
-        """Takes note of more values from outside."""
+        """Adds the texts of more values from outside."""
         self._collect(values)
 
     def _collect(self, value: Any) -> None:
@@ -45,7 +45,7 @@ class OutsideTexts:
                 self._collect(item)
 
     def split(self, text: str) -> list[tuple[bool, str]]:
-        """A text in parts: the program's own (True), and those from outside."""
+        """A text in parts: the program's own (True) and those from outside (False)."""
         is_own = self._own.get(id(text)) is text and text not in self._texts
         if is_own or not self._texts or not text:
             return [(True, text)] if text else []

@@ -1,8 +1,8 @@
-"""What a program's Python reads of its surroundings, for the jit to compare from call to call.
+"""Fingerprints of what a program's Python reads, which the jit compares from call to call.
 
-A fingerprint of all the functions it reaches and the data they read. What is read and cannot
-be digested (an object that may change) is a reason not to compile. Explicit compiling does
-not ask this: there the user says when.
+A fingerprint covers all functions that the program reaches and the data that they read. A read of
+something that cannot be digested (an object that may change) is a reason not to compile. Explicit
+compiling does not use this: there the user decides when to compile.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 
 from sgc.tracing.watch.guards import code_text, digest, is_program, is_tool, plain
 
-MAX_VALUES = 10_000  # looked at for one fingerprint
+MAX_VALUES = 10_000  # in one fingerprint
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
-# Types whose values never change; of others only plain data is looked into.
+# Types whose values never change; of other types, only plain data is digested.
 _IMMUTABLE = (re.Pattern, range, complex, type(...), type(NotImplemented), os.PathLike)
 
 
 def reads_of(function: Any) -> tuple[tuple[str, ...], str]:
-    """The fingerprint of a program, and why it cannot be relied on; empty if it can."""
+    """The fingerprint of a program, and why it is not reliable; empty if it is."""
     found: list[str] = []
     seen: set[int] = set()
     queue: deque[tuple[str, Any]] = deque([(function.name, function)])
@@ -49,20 +49,20 @@ def reads_of(function: Any) -> tuple[tuple[str, ...], str]:
 
 
 def _look(name: str, value: Any) -> tuple[str | None, list[tuple[str, Any]]]:
-    """A value's part of the fingerprint, None where it has none; and what to look at next."""
+    """A value's part of the fingerprint, None if it has none; and the values to visit next."""
     if is_program(value):
         bound = plain(dict(value.bind_arguments))
         told = None if bound is None else digest(f"{bound} heal={value.heal}")
         return told, [] if told is None else [(name, value.python)]
     if is_tool(value):
-        # What it reads is its own: every run calls it anew. The program that is compiled calls this
-        # very one, so another of the same text is another value.
+        # Its reads are not the program's: every run calls it anew. The compiled program calls this
+        # object, so another tool with the same text is another value.
         told = f"{id(value)} {value!r} {value.timeout_s} {value.on_error}"
         return digest(told + code_text(value.python.__code__)), []
     if isinstance(value, types.FunctionType):
         return _look_at_function(name, value)
     if isinstance(value, types.ModuleType):
-        return "module", []  # what is read of one of the user's is looked at where it is read
+        return "module", []  # `_names_read` visits what is read of a user's module
     if isinstance(value, type):
         is_ours = _is_users(sys.modules.get(value.__module__))
         return "class", list(_members(name, value)) if is_ours else []
@@ -93,7 +93,7 @@ def _look_at_function(
 
 
 def _names_read(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """The globals and the closure's values that a function reads, and of modules what it names."""
+    """The globals and closure values that a function reads, and the names it uses of modules."""
     read, named = _names(python.__code__)
     for name in read:
         if name in python.__globals__:
@@ -111,7 +111,7 @@ def _names_read(python: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(maxsize=4096)
 def _names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names looked up as globals, and all names used, in a function and what is nested in it."""
+    """Names read as globals, and all names used, in a function and functions nested in it."""
     read, named = set(), set(code.co_names)
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

@@ -20,9 +20,9 @@ class _EveryEndpoint(type):
 
 
 class BaseBackend(metaclass=_EveryEndpoint):
-    """Every backend's base class: one's own needs `generate` besides, and has what hooks it wants.
+    """The base class of every backend; a backend of one's own defines `generate` and any hooks.
 
-    `s` is the stream that asks: `text_`, `messages_`, `images_`, `sid` and the like.
+    `s` is the stream that makes the request: `text_`, `messages_`, `images_`, `sid` and the like.
     """
 
     def __init__(self) -> None:
@@ -36,37 +36,37 @@ class BaseBackend(metaclass=_EveryEndpoint):
         return self.chat_template
 
     def cache_prefix(self, prefix_str: str) -> None:
-        """Before a batch, and by `f.cache()`: a text that all runs begin with."""
+        """Called before a batch and by `f.cache()`, with a text that all runs begin with."""
 
     def uncache_prefix(self, rid: str) -> None:
-        """Nobody calls it; so it is in SGLang, with those that say so here."""
+        """Never called, as in SGLang; the same holds for the other hooks that say so."""
 
     def end_request(self, rid: str | list[str]) -> None:
-        """Nobody calls it."""
+        """Never called."""
 
     def begin_program(self, s: Any) -> None:
-        """Nobody calls it."""
+        """Never called."""
 
     def end_program(self, s: Any) -> None:
-        """When a run is over, for each stream that made a request."""
+        """Called when a run is over, for each stream that made a request."""
 
     def commit_lazy_operations(self, s: Any) -> None:
-        """Before a fork of several."""
+        """Called before a fork into several streams."""
 
     def fork_program(
         self, src: Any, dst: list[Any], position_ids_offset: list[int] | None = None
     ) -> None:
-        """Nobody calls it."""
+        """Never called."""
 
     def fill_image(self, s: Any) -> None:
-        """Nobody calls it."""
+        """Never called."""
 
     def generate(self, s: Any, sampling_params: SglSamplingParams) -> Any:
-        """A text and its meta info; with n above 1 a list of texts."""
+        """Returns a text and its meta info; with n above 1, a list of texts."""
         raise NotImplementedError
 
     def generate_stream(self, s: Any, sampling_params: SglSamplingParams) -> Any:
-        """Pieces of text, each with the meta info so far."""
+        """Yields pieces of text, each with the meta info so far."""
         raise NotImplementedError
 
     def select(
@@ -75,14 +75,14 @@ class BaseBackend(metaclass=_EveryEndpoint):
         raise NotImplementedError
 
     def concatenate_and_append(self, src_rids: list[str], dst_rid: str) -> None:
-        """Nobody calls it: joins append texts."""
+        """Never called: joins append texts."""
         raise NotImplementedError
 
     def shutdown(self) -> None:
-        """Its author's affair."""
+        """Does nothing unless it is overridden."""
 
     def flush_cache(self) -> Any:
-        """Its author's affair."""
+        """Does nothing unless it is overridden."""
 
     def get_server_info(self) -> Any:
-        """Its author's affair."""
+        """Returns None unless it is overridden."""

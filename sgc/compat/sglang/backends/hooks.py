@@ -1,4 +1,4 @@
-"""SGLang's hooks on endpoints of ours, for backends that forward to another one."""
+"""SGLang's hooks on our endpoints, for users' backends that forward to them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HOOKS = ("generate", "generate_stream", "select", "commit_lazy_operations", "end
 
 
 class Hooks(Endpoint):
-    """The hooks that SGLang's interpreter calls; each waits, on the thread that calls it."""
+    """An endpoint with the hooks that SGLang's interpreter calls; each blocks its caller."""
 
     def as_asked(self) -> Endpoint:
-        """Returns itself or, where a subclass has its own hook, one that calls the hooks."""
+        """Returns itself, or an endpoint that calls the hooks if a subclass overrides one."""
         if all(getattr(type(self), name) is getattr(Hooks, name) for name in HOOKS):
             return self
         return adapted(self)
 
     def generate(self, s: Any, sampling_params: SglSamplingParams) -> tuple[Any, Any]:
-        """The text and its meta info; with n above 1 a list of each."""
+        """Returns the text and its meta info; with n above 1, a list of each."""
         prompt, sampling = prompt_of(s), sampling_of(sampling_params)
         if sampling_params.n == 1:
             reply: Generated = shared.run(self.backend.generate(prompt, sampling))
@@ -44,7 +44,7 @@ class Hooks(Endpoint):
     def generate_stream(
         self, s: Any, sampling_params: SglSamplingParams
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Pieces of text as they come, each with what is known; the last one with all of it."""
+        """Yields pieces of text as they come, each with the meta info known so far."""
         prompt, sampling = prompt_of(s), sampling_of(sampling_params)
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         asked = self.backend.generate(prompt, sampling, pieces.put)
@@ -65,7 +65,7 @@ class Hooks(Endpoint):
     def select(
         self, s: Any, choices: list[str], temperature: float = 0.0, choices_method: Any = None
     ) -> ChoicesDecision:
-        """The likeliest choice by a method of SGLang's or of one's own."""
+        """Returns the likeliest choice by one of SGLang's methods or the user's own."""
         method = method_of(choices_method)
         is_named = isinstance(method, str)
         needs = getattr(choices_method, "requires_unconditional_logprobs", False)
@@ -79,7 +79,7 @@ class Hooks(Endpoint):
         return ChoicesDecision(choices[index], choice_methods.select_meta(method, scored.choices))
 
     def commit_lazy_operations(self, s: Any) -> None:
-        """Has the stream's text kept."""
+        """Makes the backend compute and cache the stream's text."""
         shared.run(self.backend.commit_prefix(prompt_of(s)))
 
     def fill_image(self, s: Any) -> None:
@@ -87,4 +87,4 @@ class Hooks(Endpoint):
         self.commit_lazy_operations(s)
 
     def end_program(self, s: Any) -> None:
-        """Nothing is kept of a program."""
+        """Does nothing: the endpoint keeps no state of a program."""

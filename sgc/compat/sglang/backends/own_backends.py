@@ -1,8 +1,9 @@
-"""Backends that a program's author wrote for SGLang, as backends of sgc.
+"""Adapts backends that users wrote for SGLang to backends of sgc.
 
 Such an object has `generate(s, sampling_params)` and any of SGLang's other hooks. They are called
-as SGLang's interpreter calls them, each call on a thread of its own. Programs are interpreted on
-it, never compiled, and no two requests share a reply, since it may do anything.
+as SGLang's interpreter calls them, each call on a thread of its own. Because a hook may do
+anything, programs are interpreted on such a backend, never compiled, and no two requests share a
+reply.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ T = TypeVar("T")
 
 MAX_IN_FLIGHT = 256
 UNKNOWN_CONTEXT = 2**31 - 1
-# SGLang's parameters have none of these.
+# Parameters that SGLang does not have.
 _REFUSES = frozenset({"seed", "heal", "ebnf", "logit_bias", "repetition_penalty"})
-PREFIX_CHARS = 64  # of a batch's common prefix that SGLang has kept
+PREFIX_CHARS = 64  # SGLang caches only common prefixes that are longer
 
 
 class OwnEndpoint(Endpoint):
-    """An endpoint around such an object; `own` is the object."""
+    """An endpoint around a user's backend, `own`."""
 
-    is_own = True  # it has no connections that a fork would cut
+    is_own = True  # it has no connections that a fork would break
     compiles = False
 
     def __init__(self, own: Any) -> None:
@@ -74,10 +75,10 @@ class OwnEndpoint(Endpoint):
         self.own.cache_prefix(prefix_str)
 
     def begin_batch(self, function: Any, n_rows: int) -> None:
-        """Caches the rows' common prefix, where tracing finds one."""
+        """Caches the rows' common prefix, if tracing finds one."""
         is_wanted = n_rows > 1 and global_config.enable_precache_with_tracing
         if is_wanted and _has_own(self.own, "cache_prefix"):
-            with contextlib.suppress(TraceError):  # nothing is known of how its rows begin
+            with contextlib.suppress(TraceError):  # then the common prefix is unknown
                 function.cache(self)
 
     def get_server_info(self) -> Any:
@@ -91,7 +92,7 @@ class OwnEndpoint(Endpoint):
 
 
 class OwnBackend(Backend):
-    """A `Backend` that calls such an object. Each node of a run has its own (`in_run`)."""
+    """A `Backend` that calls a user's backend. Each node of a run has its own (`in_run`)."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
@@ -127,7 +128,7 @@ class OwnBackend(Backend):
         )
 
     async def call(self, call: Callable[[], T]) -> T:
-        """Calls on a thread of its own; a call that was abandoned still counts."""
+        """Makes a call on a thread of its own; an abandoned call counts until it ends."""
         await self._in_flight.acquire()
         loop, work = asyncio.get_running_loop(), in_thread(call, f"sgc-{_name(self.own)}")
         work.add_done_callback(lambda _: loop.call_soon_threadsafe(self._in_flight.release))
@@ -148,10 +149,10 @@ class OwnBackend(Backend):
 
         in_thread(work, "sgc-end-program")
 
-    # Outside of a run.
+    # Outside a run.
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        """The constant beginning of a program, or of a batch."""
+        """Caches the constant beginning of a program or of a batch."""
         text = "".join(run.text for run in prompt)
         if len(text) > PREFIX_CHARS and _has_own(self.own, "cache_prefix"):
             await self.call(lambda: self.own.cache_prefix(text))
@@ -173,7 +174,7 @@ class OwnBackend(Backend):
 
 @dataclass(eq=False)
 class _Run:
-    """The streams of a run that have made requests, by path, as of their last one."""
+    """A run's streams at their last request, by path."""
 
     streams: dict[str, AskedStream] = field(default_factory=dict)
     sids: dict[str, str] = field(default_factory=dict)
@@ -227,7 +228,7 @@ class _InRun(Backend):
         return Scored((), Usage(), choices.index(decision), "own", dict(meta))
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        """Before a fork of several."""
+        """Called before a fork into several streams."""
         if _has_own(self._own, "commit_lazy_operations"):
             s = self._asked(prompt)
             await self._backend.call(lambda: self._own.commit_lazy_operations(s))
@@ -292,7 +293,7 @@ def adapted(own: Any) -> OwnEndpoint:
 
 
 def _is_of(path: str, other: str) -> bool:
-    """Whether a stream is the other one, or a child of it."""
+    """Whether a stream is the other one or is forked from it."""
     return path == other or path.startswith(other + "/:")
 
 

@@ -1,7 +1,7 @@
-"""SGLang's classes of model providers: `OpenAI` and `Anthropic`, and those that are not here.
+"""SGLang's classes of model providers: `OpenAI`, `Anthropic`, and classes that are not available.
 
 Scripts make them at module level, so making one needs no key, no package and no network; the first
-run opens them. What it needs then: `docs/providers.md`.
+run opens them, with what `docs/providers.md` says.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from sgc.runtime.executor.interface.backend import (
 )
 
 NAMES = ("Anthropic", "Crusoe", "LiteLLM", "OpenAI", "Shortfin", "VertexAI")
-_TAKEN = ("api_key", "base_url", "timeout")  # of what the providers' own clients take
-# What else they take, and what to do instead.
+_TAKEN = ("api_key", "base_url", "timeout")  # arguments of the providers' own clients
+# Their arguments that are refused, and what to do instead.
 _INSTEAD = {
     "organization": "set OPENAI_ORG_ID",
     "project": "set OPENAI_PROJECT_ID",
@@ -47,11 +47,11 @@ _INSTEAD = {
 
 
 class ProviderUnavailable(SgcError):
-    """A provider's API that sgc cannot talk to."""
+    """sgc does not support a provider's API."""
 
 
 class LazyBackend(Backend):
-    """A provider's model, opened by the first request; a failure is tried again."""
+    """A provider's model, opened by the first request; if that fails, the next one retries."""
 
     def __init__(self, find: Callable[[], Target], settings: LimitSettings) -> None:
         self._find = find
@@ -89,11 +89,11 @@ class LazyBackend(Backend):
         return await (await self._open()).score(prompt, choices, unconditional)
 
     async def flush_cache(self) -> int:
-        """Nothing: what a provider caches is its own affair."""
+        """Does nothing: a provider's cache cannot be flushed."""
         return 0
 
     async def close(self) -> None:
-        """Closes what was opened."""
+        """Closes the provider's backend, if it was opened."""
         async with self._lock:
             if self._opened is not None:
                 await self._opened.close()
@@ -101,7 +101,7 @@ class LazyBackend(Backend):
 
 @dataclass(frozen=True)
 class _Client:
-    """What a provider's own client is given. Raises UsageError for what sgc does not take."""
+    """The arguments of a provider's own client. Raises UsageError for invalid values."""
 
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
@@ -122,7 +122,7 @@ class _Client:
 
 
 class _Provider(NamedEndpoint):
-    """A provider's model. `find` returns its target, or raises where there is no key."""
+    """A provider's model. `find` returns its target, or raises if there is no key."""
 
     def __init__(
         self,
@@ -137,17 +137,17 @@ class _Provider(NamedEndpoint):
 
     @property
     def model_info(self) -> dict[str, Any]:
-        """`model_path`, as it was given; no request is made."""
+        """`model_path` as it was given; makes no request."""
         return {"model_path": self.model_name}
 
 
 class OpenAI(_Provider):
-    """A model of OpenAI's or, with base_url, of a server that speaks OpenAI's API.
+    """A model of OpenAI or, with base_url, of a server with OpenAI's API.
 
-    client: `api_key`, `base_url` and `timeout` (seconds of one try). Without api_key the key is
-    OPENAI_API_KEY's, for OpenAI and OPENAI_BASE_URL alone; another server gets SGC_TOKEN's.
-    is_chat_model: which API is asked, None for what the model is known for. Raises UsageError for
-    what sgc does not take.
+    client: `api_key`, `base_url` and `timeout` (seconds of one attempt). The default api_key is
+    that of OPENAI_API_KEY, but only for OpenAI and OPENAI_BASE_URL; another server gets that of
+    SGC_TOKEN. is_chat_model: whether to use the chat API; None uses what is known of the model.
+    Raises UsageError for other arguments.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class OpenAI(_Provider):
 
 
 class Anthropic(_Provider):
-    """A model of Anthropic's; client: as `OpenAI` has it, the key that of ANTHROPIC_API_KEY."""
+    """A model of Anthropic; client: as of `OpenAI`, with the key of ANTHROPIC_API_KEY."""
 
     def __init__(self, model_name: str, *args: Any, **client: Any) -> None:
         given = _client_of(self, args, client)
@@ -197,7 +197,7 @@ class Anthropic(_Provider):
 
 
 class Addressed(NamedEndpoint, ProviderEndpoint):
-    """A provider's model by its address, as `sgc.connect` takes it; opened at once."""
+    """A provider's model by its address, as for `sgc.connect`; opened at once."""
 
     def __init__(self, uri: str, prices: str | Path | None = None, **limits: Any) -> None:
         super().__init__(parse_target(uri), prices, **limits)
@@ -229,7 +229,7 @@ class _Unavailable(Endpoint):
 
 
 class LiteLLM(_Unavailable):
-    """What LiteLLM talks to."""
+    """Models behind LiteLLM."""
 
 
 class VertexAI(_Unavailable):

@@ -1,7 +1,7 @@
 """SGLang's backend classes: `RuntimeEndpoint`, `Runtime` and the base class.
 
-The first two are sgc's own with what SGLang's programs look at besides: chat templates with
-names, and a count of tokens. Model providers are in `providers.py`.
+The first two are sgc's own, plus what SGLang's programs read of them: named chat templates and a
+count of tokens. Model providers are in `providers.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NamedEndpoint(Hooks):
 
     @property
     def chat_template(self) -> ChatTemplate:
-        """What the chat template puts around each role's content; may be set to another."""
+        """The texts that the chat template puts around each role's content; it can be set."""
         if self._template is None:
             capabilities = self._capabilities()
             name = templates.name_of(capabilities.chat, capabilities.model)
@@ -66,12 +66,12 @@ class RuntimeEndpoint(NamedEndpoint, endpoints.RuntimeEndpoint):
 
     @property
     def support_concate_and_append(self) -> bool:
-        """Joins append the branches' texts; there is no route for more."""
+        """False: joins append the children's texts, as there is no route to concatenate KV."""
         return False
 
 
 class Runtime(NamedEndpoint, endpoints.Runtime):
-    """An engine of our own, in SGLang's words: `Runtime(model_path=…, tp_size=…)`."""
+    """An engine of our own with SGLang's arguments: `Runtime(model_path=…, tp_size=…)`."""
 
     def __init__(self, model_path: str | None = None, **settings: Any) -> None:
         self.server_args = ServerArgs(model_path, **settings)
@@ -88,7 +88,7 @@ class Runtime(NamedEndpoint, endpoints.Runtime):
 
 
 class Engine:
-    """SGLang's offline engine, which is no backend of programs."""
+    """SGLang's offline engine, which is not a backend for programs; it is not available."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise UsageError(

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass
 class SglSamplingParams:
-    """A generation's parameters, all decided. dtype and regex are no API's own parameters."""
+    """A generation's parameters, with all defaults filled in."""
 
     max_new_tokens: int = 128
     min_new_tokens: int = 0
@@ -33,7 +33,7 @@ class SglSamplingParams:
     regex: str | None = None
 
     def clone(self) -> SglSamplingParams:
-        """The same without dtype and regex, as SGLang's is."""
+        """A copy without dtype and regex, as in SGLang."""
         return replace(self, dtype=None, regex=None)
 
     def to_openai_kwargs(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class SglSamplingParams:
         }
 
     def to_srt_kwargs(self) -> dict[str, Any]:
-        """As SGLang's own servers take them."""
+        """The parameters that SGLang's own servers take."""
         return {name: getattr(self, name) for name in _OF_SERVERS}
 
     def _common(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Prompts and requests in the form of SGLang's backends, and back."""
+"""Converts prompts and requests to the form of SGLang's backends, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sgc.runtime.executor.interface.backend import (
 )
 from sgc.runtime.executor.run.options import DTYPES, dtype_stops
 
-# Parameters that are called alike, and have the same values.
+# Parameters with the same names and values in both forms.
 _SAME = (
     "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
     "ignore_eos", "json_schema",
@@ -31,8 +31,8 @@ _TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 class AskedStream:
     """A stream at the time of a request: SGLang's `StreamExecutor` as backends read it.
 
-    Each request has its own, so that what a backend changes in it changes no program; `sid` is the
-    stream's in all of them. An image's name is not known any more.
+    Each request has a copy of its own, so a backend that changes it changes no program; `sid` is
+    the same in all requests of a stream. The names of images are not known.
     """
 
     backend: Any
@@ -96,21 +96,21 @@ class AskedStream:
         return self.error_
 
     def sync(self) -> None:
-        """All that it has is there."""
+        """Does nothing: everything is computed already."""
 
     def end(self) -> None:
-        """The run ends it."""
+        """Does nothing: the run ends the stream."""
 
 
 def prompt_of(s: Any) -> Prompt:
-    """Returns a stream's prompt or, where a backend has changed its text, that text."""
+    """Returns a stream's prompt or, if a backend has changed its text, that text."""
     prompt: Prompt = getattr(s, "prompt", ())
     is_same = "".join(run.text for run in prompt) == s.text_
     return prompt if prompt and is_same else (TextRun(s.text_),)
 
 
 def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingParams:
-    """run: the `Instance` that makes the request."""
+    """A request's parameters in SGLang's form. run: the `Instance` that makes the request."""
     asked, dtype = sampling.logprobs, run.values.operand(dict(node.fields).get("dtype", Lit(None)))
     return SglSamplingParams(
         max_new_tokens=sampling.max_tokens,
@@ -130,18 +130,19 @@ def params_of(run: Any, node: Node, sampling: Sampling, n: int) -> SglSamplingPa
 
 
 def _stop_of(run: Any, node: Node, sampling: Sampling, dtype: str | None) -> Any:
-    """As the program has them: one text stays a text, unless the template adds others."""
+    """The stop strings as the program gave them: one text stays a text, unless the chat template
+    adds others."""
     operand = dict(node.fields).get("stop")
     given = run.context.options.stop if operand is None else run.values.operand(operand)
     chat = run.context.capabilities.chat.stop
     if sampling.stop != given + dtype_stops(dtype) + chat:
-        return list(sampling.stop)  # what goes past them
+        return list(sampling.stop)  # speculation: the request goes past the program's stops
     is_text = isinstance(operand, OneText) and not chat
     return given[0] if is_text else [*given, *chat]
 
 
 def sampling_of(params: SglSamplingParams) -> Sampling:
-    """The same for an endpoint of ours."""
+    """SGLang's parameters as the sampling of a request to one of our endpoints."""
     regex, stop = params.regex, _listed(params.stop)
     if params.dtype is not None:
         name = params.dtype if isinstance(params.dtype, str) else params.dtype.__name__

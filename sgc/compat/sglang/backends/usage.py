@@ -1,4 +1,4 @@
-"""Counts the tokens that an endpoint's runs took: `backend.token_usage`."""
+"""Counts the tokens that an endpoint's runs used: `backend.token_usage`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sgc.runtime.executor.interface.wrapping import Wrapping
 
 
 class TokenUsage:
-    """Tokens since it was made or reset. prompt_tokens counts cached ones too."""
+    """The tokens used since it was made or reset. prompt_tokens includes cached tokens."""
 
     def __init__(self, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class TokenUsage:
 
 
 class CountingBackend(Wrapping):
-    """A backend whose use is added up."""
+    """A backend whose token usage is added up."""
 
     def __init__(self, backend: Backend, usage: TokenUsage) -> None:
         super().__init__(backend)

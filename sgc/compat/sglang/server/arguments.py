@@ -1,8 +1,8 @@
-"""SGLang's server arguments: which mean something to an engine of ours, and which nothing.
+"""SGLang's server arguments: which of them our engine uses, and which it ignores.
 
 `Runtime` takes them as keywords. An argument that only decides how fast or where a server runs
-is accepted and does nothing; one that would change what programs give, or that nobody knows, is
-an error that names it.
+is accepted and ignored; one that would change results, or that is unknown, is an error that
+names it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from sgc.errors import UsageError
 
-# SGLang's name of an argument, and that of `sgc serve`.
+# SGLang's (or our own) name of an argument, and that of `sgc serve`.
 _MEANT = {
     "context_length": "max_context",
     "max_total_tokens": "pool_tokens",
@@ -82,12 +82,12 @@ class ServerArgs:
 
 
 def _engine_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What `sgc serve` is to be started with."""
+    """The options to start `sgc serve` with."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for name, value in settings.items():
         if name in _MEANT:
-            # -1 is SGLang's word for "no limit", None for its own choice.
+            # In SGLang -1 means "no limit", and None its own choice.
             found[_MEANT[name]] = None if value == -1 else value
         elif name == "dtype":
             found["dtype"] = _dtype(value)

@@ -1,7 +1,7 @@
 """SGLang's helpers that start, await and end its own server.
 
-The stand-in has no server of SGLang's. Where the real package is installed beside sgc, its server
-is started as a process of its own; else starting one is an error that says what to do instead.
+The stand-in does not include SGLang's server. If the real package is installed beside sgc, its
+server is started as a process of its own; else starting one is an error that says what to do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def launch_server_cmd(
 ) -> tuple[subprocess.Popen[str], int]:
     """Starts a server by its command line and a `--port`; returns the process and the port.
 
-    Raises UsageError where the command is SGLang's server and SGLang is not installed.
+    Raises UsageError if the command is SGLang's server and SGLang is not installed.
     """
     words = shlex.split(command)
     if any(word.partition(".")[0] == "sglang" for word in words):
@@ -80,7 +80,7 @@ def terminate_process(process: subprocess.Popen[Any]) -> None:
 
 
 def kill_process_tree(parent_pid: int, include_parent: bool = True, **_: Any) -> None:
-    """Ends a process started here, with the group that it leads."""
+    """Ends a process started here, with the process group that it leads."""
     if not include_parent:
         raise UsageError("kill_process_tree ends children together with their parent only")
     with contextlib.suppress(ProcessLookupError):

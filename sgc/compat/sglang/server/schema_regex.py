@@ -1,8 +1,8 @@
 """A JSON schema as a regular expression: `build_regex_from_object` of SGLang's server package.
 
-For programs that pass `regex=build_regex_from_object(Model)`; `gen(json_schema=Model)` is the
-better way. Objects have their keys in the schema's order. What a regex cannot say (recursion)
-or this does not know is a UsageError, never a looser pattern, but for numeric bounds and
+For programs that pass `regex=build_regex_from_object(Model)`; `gen(json_schema=Model)` is better.
+Objects have their keys in the schema's order. A schema that a regex cannot express (recursion) or
+that is not supported is a UsageError, never a looser pattern, except for numeric bounds and
 `uniqueItems`, which are left out as elsewhere.
 """
 
@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from sgc.errors import UsageError
 from sgc.lang.constraints import schema_text
 
-SPACE = "[ ]?"  # what may stand between tokens, where nothing else is given
+SPACE = "[ ]?"  # the default pattern between tokens
 MAX_DEPTH = 64  # of references
-ANY_DEPTH = 2  # of values that the schema leaves open
+ANY_DEPTH = 2  # of values that the schema does not restrict
 
 _CHAR = r'([^"\\\x00-\x1F\x7F-\x9F]|\\["\\/bfnrt])'
 _INTEGER = "(-)?(0|[1-9][0-9]*)"
@@ -39,9 +39,9 @@ _FORMATS = {
 
 
 def build_regex_from_object(object: Any, whitespace_pattern: str | None = None) -> str:
-    """The texts that are JSON of a schema: a pydantic model, a dict, or JSON text.
+    """The regex for JSON of a schema, which is a pydantic model, a dict, or JSON text.
 
-    whitespace_pattern: what may stand between tokens, instead of at most one space.
+    whitespace_pattern: the pattern between tokens, instead of at most one space.
     """
     schema = json.loads(schema_text(object))
     return _Writer(schema, SPACE if whitespace_pattern is None else whitespace_pattern).of(schema)
@@ -62,7 +62,7 @@ class _Writer:
         self._depth = 0
 
     def of(self, schema: Any) -> str:
-        """The pattern of a schema; the first keyword that decides its form does."""
+        """The pattern of a schema, by the first keyword of `_KEYWORDS` that it has."""
         if schema is True:
             schema = {}
         if not isinstance(schema, Mapping):
@@ -81,10 +81,10 @@ class _Writer:
         return rf"\{{{self._sequence(pairs)}{self._space}\}}"
 
     def _sequence(self, pairs: list[tuple[bool, str]]) -> str:
-        """Pairs with commas between those that are there."""
+        """The pairs, with commas between those that are present."""
         before = [f"{pair}{self._space}," for _, pair in pairs]
         last = max((i for i, (is_required, _) in enumerate(pairs) if is_required), default=None)
-        if last is None:  # each may be the last one there is
+        if last is None:  # each may be the last pair present
             some = (
                 "".join(f"({each})?" for each in before[:i]) + pair
                 for i, (_, pair) in enumerate(pairs)

@@ -21,7 +21,7 @@ def get_tokenizer(
     tokenizer_revision: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """A model's tokenizer; needs transformers. Code of the model is run only if asked for."""
+    """A model's tokenizer; needs transformers. The model's code runs only if it is trusted."""
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
@@ -41,7 +41,7 @@ def get_tokenizer(
 def load_image(image_file: Any, *_: Any, **__: Any) -> tuple[Any, tuple[int, int] | None]:
     """An image from a path, bytes, a data URL, base64 or the web, and its size.
 
-    A PIL image; where Pillow is not installed the bytes, which `sgl.image` takes as well.
+    A PIL image; if Pillow is not installed, the bytes, which `sgl.image` takes as well.
     """
     if callable(getattr(image_file, "save", None)):
         return image_file, image_file.size
@@ -62,7 +62,7 @@ def _read(name: str) -> bytes:
         if name.startswith("data:"):
             return base64.b64decode(name.partition(",")[2], validate=True)
         path = Path(name.removeprefix("file://"))
-        # Base64 is what is left when there is no such file.
+        # A name of no file is base64.
         if len(name) < 4096 and path.is_file():
             return path.read_bytes()
         return base64.b64decode(name, validate=True)

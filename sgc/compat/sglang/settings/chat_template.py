@@ -1,7 +1,7 @@
 """SGLang's `lang.chat_template`: templates as objects, looked up and registered by programs.
 
-The named ones are sgc's table of SGLang's (`executor/prompts/chat_templates.py`). What a program
-registers is found by the functions here, and by a `RuntimeEndpoint` that is made afterwards.
+The named templates are SGLang's, from `executor/prompts/chat_templates.py`. Templates that a
+program registers are found by the functions here, and by a `RuntimeEndpoint` made afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Matching = Callable[[str], str | None]
 
 
 class ChatTemplateStyle(Enum):
-    """LLAMA2: a first system message stands inside the user message that follows it."""
+    """LLAMA2: a first system message is part of the user message that follows it."""
 
     PLAIN = auto()
     LLAMA2 = auto()
@@ -38,7 +38,7 @@ class ChatTemplateStyle(Enum):
 
 @dataclass
 class ChatTemplate:
-    """What is put around each role's content. `chat_format` is the same as sgc has it."""
+    """The texts around each role's content. `chat_format`: the template in sgc's form."""
 
     name: str
     default_system_prompt: str | None
@@ -50,7 +50,7 @@ class ChatTemplate:
 
     @property
     def chat_format(self) -> ChatFormat:
-        # A role that a template does not know is its bare text.
+        # A role that a template does not know has nothing around its content.
         around = {"tool": ("", ""), **self.role_prefix_and_suffix}
         stop = (self.stop_str,) if isinstance(self.stop_str, str) else tuple(self.stop_str)
         return ChatFormat(
@@ -64,7 +64,7 @@ class ChatTemplate:
     def get_prefix_and_suffix(
         self, role: str, hist_messages: Sequence[Mapping[str, Any]]
     ) -> tuple[str, str]:
-        """What goes around a message of `role` that comes after `hist_messages`."""
+        """The texts around a message of `role` that comes after `hist_messages`."""
         prefix, suffix = self._around(role)
         if self.style is ChatTemplateStyle.LLAMA2:
             if role == "system" and not hist_messages:
@@ -74,7 +74,7 @@ class ChatTemplate:
         return prefix, suffix
 
     def get_prompt(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """The messages as one text; a system message without content is the default one."""
+        """The messages as one text; a system message without content gets the default one."""
         parts: list[str] = []
         for index, message in enumerate(messages):
             role, content = message["role"], message["content"]
@@ -90,23 +90,23 @@ class ChatTemplate:
         return self.role_prefix_and_suffix.get(role, ("", ""))
 
 
-chat_template_registry: dict[str, ChatTemplate] = {}  # what programs registered
+chat_template_registry: dict[str, ChatTemplate] = {}  # templates that programs registered
 matching_function_registry: list[Matching] = []
 
 
 def register_chat_template(template: ChatTemplate) -> None:
-    """Makes a template known by its name; it may take the place of a built-in one."""
+    """Registers a template by its name; it may replace a built-in one."""
     chat_template_registry[template.name] = template
 
 
 def register_chat_template_matching_function(func: Matching) -> Matching:
-    """`func(model_path)` names a template or is None; called where no built-in rule decides."""
+    """Registers `func(model_path)`, which names a template or is None, after built-in rules."""
     matching_function_registry.append(func)
     return func
 
 
 def get_chat_template(name: str) -> ChatTemplate:
-    """The template of that name; raises UsageError where there is none."""
+    """The template of this name; raises UsageError if there is none."""
     if name in chat_template_registry:
         return chat_template_registry[name]
     try:
@@ -117,7 +117,7 @@ def get_chat_template(name: str) -> ChatTemplate:
 
 
 def get_chat_template_by_model_path(model_path: str) -> ChatTemplate:
-    """The template that a model's path means; "default" where nothing is known of it."""
+    """The template for a model's path; "default" for an unknown model."""
     name, _ = chat_templates.template_for(model_path)
     if name == chat_templates.DEFAULT:
         matched = (match(model_path) for match in matching_function_registry)
@@ -126,7 +126,7 @@ def get_chat_template_by_model_path(model_path: str) -> ChatTemplate:
 
 
 def template_of(name: str, chat: ChatFormat) -> ChatTemplate:
-    """A format of sgc's as a template."""
+    """The template for a chat format of sgc."""
     around = {role: (each.prefix, each.suffix) for role, each in chat.roles.items()}
     if around.get("tool") == ("", ""):
         del around["tool"]
@@ -141,7 +141,7 @@ def template_of(name: str, chat: ChatFormat) -> ChatTemplate:
 
 
 def name_of(chat: ChatFormat, model_path: str) -> str:
-    """The name of a format in the table; "model" for one that is the model's own."""
+    """The name of a chat format in the table; "model" if it is the model's own."""
     likely = chat_templates.template_for(model_path)[0]
     for name in (likely, *chat_templates.names()):
         if chat_templates.template_named(name) == chat:

@@ -1,8 +1,7 @@
 """SGLang's `global_config`: an object whose attributes programs read and set.
 
-`default_backend` is sgc's default backend itself. What cannot be honoured raises when it is
-set; what changes no result (precaching, parallel encoding) is kept and has no effect, as joins
-always append the branches' texts.
+`default_backend` is sgc's default backend itself. Setting a value that cannot be honoured raises.
+`enable_parallel_encoding` has no effect: joins always append the children's texts.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 from sgc.errors import UsageError
 from sgc.runs import endpoints
 
-# Attributes that would change what programs give, and the one value that is had here.
+# Attributes that would change results, and the only value that is available here.
 _FIXED = {
     "skip_special_tokens_in_output": True,
     "spaces_between_special_tokens_in_out": True,
@@ -33,7 +32,7 @@ class GlobalConfig:
     def default_backend(self) -> Any:
         """The backend of runs that name none; None until one is set or was needed."""
         found = endpoints.get_default_backend()
-        return getattr(found, "own", found)  # of a backend of the user's, that itself
+        return getattr(found, "own", found)  # a user's backend without its adapter
 
     @default_backend.setter
     def default_backend(self, backend: Any) -> None:
