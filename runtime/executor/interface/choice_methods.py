@@ -14,7 +14,7 @@ Scores = Sequence[ChoiceScore]
 
 
 def token_length_normalized(scores: Scores) -> list[float]:
-    """Mean log-probability of a token; prefers long, self-predictable choices."""
+    """Mean log-probability of the choice's tokens; prefers long, predictable choices."""
     return [math.fsum(score.logprobs) / len(score.logprobs) for score in scores]
 
 
@@ -64,7 +64,7 @@ NEEDS_UNCONDITIONAL = frozenset({"unconditional_likelihood_normalized"})
 def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int:
     """Returns the index of the winner: the best choice, or one drawn by `uniform` in [0, 1).
 
-    Ties go to the first. Above greedy, the scores divided by the temperature are the logits.
+    Ties go to the first. If not greedy, the logits are the scores divided by the temperature.
     """
     values = METHODS[method](scores)
     if temperature < GREEDY_BELOW:
