@@ -3,7 +3,7 @@
 A recording knows requests, not programs, so the order of different requests does not matter. Equal
 requests receive their replies in the recorded order, and further ones the last reply again. If
 requests differ only in their seeds, one that was not recorded receives the next unused reply. The
-file is JSON lines, one for each reply, and only its owner may read it: it holds prompts and replies.
+file has one JSON line for each reply, and only its owner may read it: it holds prompts and replies.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ class ToolMark:
 @dataclass(frozen=True, slots=True)
 class CallPlace:
     """The place of a tool call. ordinal: among the calls of the run, or of the mapped call that
-    makes it; after: done when the previous effect is; done: set when this effect is done, None if pure.
+    makes it; after: done when the previous effect is; done: set when this effect is done, None if
+    the call is pure.
     """
 
     order: Order
