@@ -216,7 +216,7 @@ def check_keys(keys: Iterable[Any], n_items: int) -> None:
 
 
 def checked(value: Any) -> Any:
-    """Returns a new value after charging for its memory; raises LimitExceeded if it is too large."""
+    """Returns a new value after charging for its memory; LimitExceeded if it is too large."""
     kind = type(value)
     if kind is int:
         check_bits(value.bit_length())

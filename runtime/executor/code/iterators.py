@@ -39,7 +39,7 @@ def depth_of(value: Any) -> int:
 
 
 def nested(made: Any, *sources: Any) -> Any:
-    """Notes the depth of a new iterator over others, and returns it: C recurses through them all."""
+    """Returns a new iterator over others after noting its depth: C recurses through them all."""
     charge(4)
     depth = 1 + max(map(depth_of, sources), default=0)
     if depth > MAX_ITERATORS:

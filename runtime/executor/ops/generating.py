@@ -203,8 +203,7 @@ def _with_stop(reply: Generated) -> Generated:
 
 
 def _generated_pieces(reply: Generated) -> list[Piece]:
-    """Pieces of a reply: kept ids stay as generated; text around them joins the adjacent text runs.
-    """
+    """Pieces of a reply: kept ids stay as generated; text around them joins adjacent text runs."""
     kept = reply.text[len(reply.head) : len(reply.text) - len(reply.tail)]
     pieces = []
     if reply.head:

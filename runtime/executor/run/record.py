@@ -94,8 +94,7 @@ class ToolCall:
 
 
 def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[str, Any]:
-    """Returns a generation's meta info: `finish_reason`, token counts, requested log-probabilities.
-    """
+    """Returns a generation's meta info: `finish_reason`, token counts, log-probabilities if any."""
     if reply.tells_all:
         return dict(reply.extra)
     finish: dict[str, Any] = {"type": reply.finish_reason.value}

@@ -173,7 +173,7 @@ CSV: dict[str, Any] = {"DictReader": _dict_reader, "reader": _reader, "writer": 
 
 _SHORT = 1000
 _TEXTS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""", re.DOTALL)
-# Syntax that can make a tree deep without nested brackets: operators, calls, subscripts, attributes.
+# Syntax that makes a tree deep without nested brackets: operators, calls, subscripts, attributes.
 _DEEP = re.compile(
     r"[^\w\s\[\](){},:.+-]|[\])}]\s*[\[(.]|[-+]\s*[-+]|[\w\])}]\s*[-+]|\w\s*[\[(]|[a-zA-Z_]\s*\."
 )

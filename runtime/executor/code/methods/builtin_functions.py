@@ -97,8 +97,8 @@ def _measured(item: Any) -> Any:
 
 
 def _sum(*args: Any, **kwargs: Any) -> Any:
-    """`sum`, with C's results: a prefix of small numbers in one call, since C rounds a sum of floats
-    only at its end; the rest one by one.
+    """`sum`, with C's results: a prefix of small numbers in one call, since C rounds a sum of
+    floats only at its end; the rest one by one.
     """
     if not args or not is_iterable(args[0]):
         return sum(*args, **kwargs)
