@@ -101,8 +101,7 @@ class Trainer:
         return F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
 
     def compile(self) -> float:
-        """Runs an empty batch, so that compilation is not counted as training; returns its seconds.
-        """
+        """Runs an empty batch, so that compilation does not count as training; returns seconds."""
         started = time.monotonic()
         ids = np.zeros((4, 64), dtype=np.int64)
         chosen = np.arange(128)
