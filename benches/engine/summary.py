@@ -17,8 +17,7 @@ Result = dict[str, Any]
 
 
 def summary(results: list[Result], ours: str) -> dict[str, dict[str, Any]]:
-    """{workload: {peer: figures}}; "times" is our value over the peer's, above 1 if we are faster.
-    """
+    """{workload: {peer: figures}}; "times": our value over the peer's, above 1 if we are faster."""
     found: dict[str, dict[str, Any]] = {}
     for workload in dict.fromkeys(each["workload"] for each in results):
         of = [each for each in results if each["workload"] == workload]
