@@ -100,9 +100,9 @@ def is_valid(found: Generated, name: str) -> bool:
 def jump_figures(runs: Sequence[dict[str, Run]], name: str, path: Jumps) -> dict[str, Any]:
     """The figures of one constraint and batch.
 
-    Texts may differ even if their paths coincide: forced tokens that run at once round differently
-    in bfloat16 than tokens that run one by one, and among thousands of almost equally likely tokens
-    that draws another one.
+    Texts may differ even if their paths coincide: bfloat16 rounds forced tokens that run at once
+    differently from tokens that run one by one, which can change the draw among thousands of almost
+    equally likely tokens.
     """
     made = {arm: [g for run in runs for g in run[arm].found] for arm in (JUMPS, NO_JUMPS, FREE)}
     pairs = list(zip(made[JUMPS], made[NO_JUMPS], strict=True))

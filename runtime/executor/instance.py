@@ -157,7 +157,7 @@ class Instance:
         self.values.define(name, value)
         self.schedule.came(name)
 
-    # -- what handlers ask --------------------------------------------------------------
+    # -- for handlers -------------------------------------------------------------------
 
     def field(self, node: Node, name: str) -> Any:
         """The value of a field of a node that is ready."""

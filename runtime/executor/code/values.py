@@ -23,7 +23,7 @@ from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
 from sgc.runtime.executor.functions.own_texts import as_value
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
-# Python's own type for each guarded default_factory of a defaultdict.
+# Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 

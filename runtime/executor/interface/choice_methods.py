@@ -40,7 +40,10 @@ def greedy_token_selection(scores: Scores) -> list[float]:
 
 
 def unconditional_likelihood_normalized(scores: Scores) -> list[float]:
-    """Mean of what the prompt adds to each token's log-probability; 0 where that is unknown."""
+    """Mean increase of the tokens' log-probabilities by the prompt.
+
+    A token whose log-probability without the prompt is unknown counts with its own.
+    """
     return [
         math.fsum(
             given - (alone or 0.0)
@@ -99,7 +102,7 @@ def decide(
 
 
 def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
-    """Returns what `get_meta_info` returns for a select: SGLang's keys, and probabilities."""
+    """Returns the meta info of a select (`get_meta_info`): SGLang's keys, and probabilities."""
     joint_logprobs = joint(scores)
     best = max(joint_logprobs)
     weights = [math.exp(value - best) for value in joint_logprobs]

@@ -26,7 +26,7 @@ class Log(Protocol):
     """Records of a run by kind and place.
 
     on_unknown: what to do about a call with an effect whose outcome is not in the log.
-    is_replay: a request that the log does not have is an error.
+    is_replay: a request that is not in the log is an error.
     """
 
     path: str

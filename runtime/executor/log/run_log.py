@@ -55,7 +55,7 @@ class RunLog:
         self.is_replay = file.is_read_only
         self._file = file
         self._checked: tuple[Header, Capabilities] | None = None
-        self._changed: dict[str, str] = {}  # names of changed arguments, by row
+        self._changed: dict[str, str] = {}  # the names of changed arguments, by row
         # A log has wall-clock times: the monotonic clock restarts with the machine.
         self._clock_s = time.time() - time.monotonic()
 

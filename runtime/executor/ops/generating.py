@@ -91,9 +91,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
 def _seeded(
     run: Run, state: StreamState, given: Mapping[str, Any], plan: ConstraintPlan
 ) -> ConstraintPlan:
-    """The plan of one text, with its seed. Greedy texts have none, so that equal requests are
-    equal.
-    """
+    """The plan of one text, with its seed. A greedy text has none, so that requests are equal."""
     context, sampling = run.context, plan.sampling
     if not sampling.is_greedy:
         seed = seed_of(given, context.options, context.row, state.path, state.n_draws)

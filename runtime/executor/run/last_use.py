@@ -39,10 +39,10 @@ def _hinting(kept: Prompt) -> Iterator[None]:
 
 
 def reusable(prompt: Prompt) -> tuple[int, int] | None:
-    """Returns how much of a prompt, while its request is made, later requests may begin with.
+    """Returns the end of the part of a prompt with which later requests may begin.
 
-    That is a segment's index, and a number of its code points or ids. None if nothing is known, or
-    the hint is for another prompt.
+    It is a segment's index, and a number of code points or ids in it. None if nothing is known, or
+    the hint is for another prompt. Called while the prompt's request is made.
     """
     kept = _reusable.get()
     if kept is None:

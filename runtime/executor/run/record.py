@@ -52,7 +52,7 @@ class Request:
     is_used: bool = True
 
     def identity(self) -> tuple[object, ...]:
-        """Returns what two runs with equal requests have in common."""
+        """Returns the fields that are equal if two runs make equal requests."""
         return (self.path, self.ordinal, self.kind, self.prompt, self.sampling, self.choices)
 
     def meta_info(self) -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ class ToolCall:
     path: str = ""
 
     def identity(self) -> tuple[object, ...]:
-        """Returns what two runs with equal tool calls have in common."""
+        """Returns the fields that are equal if two runs make equal tool calls."""
         return (self.path, self.ordinal, self.name, self.effect, self.arguments)
 
 

@@ -141,9 +141,7 @@ class StreamState:
         return (trunk, *children)
 
     def pieces(self, since: StreamState | None = None) -> list[Piece]:
-        """Returns the appended pieces in order; all of them, or those after the earlier state
-        `since`.
-        """
+        """Returns the appended pieces in order: all, or those after the earlier state `since`."""
         found: list[Piece] = []
         state: StreamState | None = self
         while state is not None and state is not since:
