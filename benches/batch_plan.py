@@ -3,11 +3,11 @@
     python -P benches/batch_plan.py [--rows 96] [--seeds 2] [--pools 1200,2000] [--model fake]
         [--shapes chat,…] [--out FILE.json]
 
-Real server, tree and scheduler, a pool of a few rows. *given*: rows start as they arrived, which is
-shuffled. *order*: in the plan's order, as many as may be. *plan*: as well, and only as many as fit
-most of the pool at once. The optimum is counted from the requests by `engine/offline.py`, which
-knows nothing of the engine. The second part is a table whose rows are planned without and with
-their fields reordered.
+It uses the real server, tree and scheduler, with a pool of a few rows. *given*: rows start in the
+given order, which is random. *order*: rows start in the plan's order, without a limit by the pool.
+*plan*: also, and only as many run at once as fit in most of the pool. `engine/offline.py`, which
+knows nothing of the engine, counts the optimum from the requests. The second part plans the rows of
+a table, with and without reordered fields.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WAYS = ("given", "order", "plan")
 
 @contextmanager
 def way(name: str) -> Iterator[dict[str, Any]]:
-    """The options of a batch that is run one of the WAYS."""
+    """Sets up one of the WAYS to run a batch; yields the batch's options."""
     before = room.PART_OF_POOL
     room.PART_OF_POOL = before if name == "plan" else math.inf
     try:
@@ -51,7 +51,7 @@ def way(name: str) -> Iterator[dict[str, Any]]:
 def measure(
     shape: Shape, rows: list[dict[str, Any]], engine: Endpoint, name: str, **options: Any
 ) -> dict[str, Any]:
-    """One batch on an empty cache: prompt tokens, those computed, the optimum's, seconds."""
+    """Runs a batch on an empty cache: its prompt tokens, computed tokens, optimum and seconds."""
     tokenizer = load_tokenizer(DEFAULT_FOLDER)
     engine.flush_cache()
     with way(name) as chosen:
@@ -100,7 +100,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def tables(n: int, seeds: int, model: str | None, pool: int) -> list[dict[str, Any]]:
-    """Computed prompt tokens of reviews: as given, planned, planned with fields reordered."""
+    """Computed prompt tokens of reviews: as given, planned, and planned with reordered fields."""
     found = []
     for seed in range(seeds):
         rows = TABLE.rows(seed, n)

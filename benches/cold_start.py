@@ -48,7 +48,7 @@ PARTS = {
     ],
     "sgc run, fake model": [*RUN, "--model", "fake"],
 }
-# As a user's: byte code is compiled once.
+# As for a user: byte code is compiled once.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 LOOK_S = 0.002
 LIMIT_S = 120.0
@@ -58,7 +58,7 @@ Seconds = dict[str, float]
 
 
 def phases() -> Seconds:
-    """One cold run."""
+    """The times of one cold run, from its start to the end of each phase."""
     with tempfile.TemporaryDirectory(prefix="cold-") as folder, tempfile.TemporaryFile() as said:
         environment = {**ENVIRONMENT, "TMPDIR": folder}
         found: Seconds = {}
@@ -82,7 +82,7 @@ def phases() -> Seconds:
 
 
 def _watch(folder: Path, process: subprocess.Popen[bytes], start_s: float, found: Seconds) -> None:
-    """When the engine's folder and its socket come to be."""
+    """Notes when the engine's folder and its socket appear."""
     for name, pattern in (("engine started", "sgc-*"), ("engine listens", "sgc-*/engine.sock")):
         while process.poll() is None and not any(folder.glob(pattern)):
             time.sleep(LOOK_S)
@@ -90,7 +90,7 @@ def _watch(folder: Path, process: subprocess.Popen[bytes], start_s: float, found
 
 
 def _read(process: subprocess.Popen[bytes], start_s: float, found: Seconds) -> None:
-    """When the output's first and last bytes are read."""
+    """Notes when the output's first and last bytes are read."""
     assert process.stdout is not None
     while os.read(process.stdout.fileno(), 65536):
         found.setdefault("first text", time.perf_counter() - start_s)
@@ -121,7 +121,7 @@ def _each(rows: list[Seconds]) -> dict[str, Seconds]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Everything once, so that all see the machine alike."""
+    """One measurement of each quantity, under the same load of the machine."""
 
     run: Seconds
     parts: Seconds
@@ -138,15 +138,15 @@ def one_round() -> Round:
 
 
 def quietest(n: int) -> list[Round]:
-    """Of twice as many rounds those in which other processes used least; a first is let go."""
+    """The n of 2n rounds in which other processes used the least CPU, after a warm-up round."""
     rounds = [one_round() for _ in range(2 * n + 1)][1:]
     return sorted(rounds, key=lambda found: found.others_cores)[:n]
 
 
 def _used() -> tuple[float, float, float]:
-    """Now; the CPU seconds of all processes; those of this one and its children that ended."""
+    """The time, and the CPU seconds of all processes, and of this one and its ended children."""
     ticks = [int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    busy = sum(ticks) - ticks[3] - ticks[4]  # without idle and waiting
+    busy = sum(ticks) - ticks[3] - ticks[4]  # without idle and iowait
     times = os.times()
     own_s = times.user + times.system + times.children_user + times.children_system
     return time.perf_counter(), busy / os.sysconf("SC_CLK_TCK"), own_s

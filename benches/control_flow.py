@@ -47,7 +47,7 @@ def load(name: str) -> Function:
 
 
 def endpoint(replies: list[str]) -> Endpoint:
-    """Replies in turn, the first choice but one."""
+    """An endpoint that cycles through replies, and picks the second choice."""
     n_asked = 0
 
     def reply(prompt: Any, sampling: Any) -> str:
@@ -59,7 +59,7 @@ def endpoint(replies: list[str]) -> Endpoint:
 
 
 def cpu_s(work: Callable[[], Any], n: int) -> float:
-    """CPU seconds of the whole process, a time."""
+    """CPU seconds of the whole process per call."""
     before = time.process_time()
     for _ in range(n):
         work()
@@ -70,7 +70,7 @@ def measure(name: str, n_runs: int, n_rounds: int) -> dict[str, Any]:
     function, replies = load(name), REPLIES[name]
     arguments = {ARGUMENT.get(name, "question"): "What is it?"}
     options = RunOptions(seed=1)
-    function.compile(check=False)  # what is worked out once a process
+    function.compile(check=False)  # fills the caches of the process
     compile_s = [cpu_s(lambda: function.compile(check=False), 1) for _ in range(n_rounds)]
     program = function.compile()
     ways: dict[str, Any] = {"interpreted": function, "compiled": program}

@@ -2,10 +2,10 @@
 
     python -P benches/last_use.py [--rows 50] [--rounds 1] [--out FILE.json]
 
-Each row asks about one of some documents (its prompt's beginning, which later rows may begin with
-too) and goes on for some turns. The same compiled program runs with `mark_last` and without, rows
-one after the other in a drawn order, on the fake model; told is the share of prompt tokens that
-were cached. Counts, not times: they do not depend on the machine.
+Each row asks about one of several documents, with which its prompt begins (so may those of later
+rows), and continues for some turns. The same compiled program runs with and without `mark_last`, on
+the fake model, with rows one after the other in random order. The figure is the share of prompt
+tokens that were cached; it is a count, which does not depend on the machine.
 """
 
 from __future__ import annotations

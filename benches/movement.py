@@ -32,7 +32,7 @@ def n_tokens(tokenizer: Tokenizer, text: str) -> int:
 
 
 def run(name: str, tokenizer: Tokenizer, shows: bool) -> dict[str, Any]:
-    """A set's outcomes; prints a line for each template."""
+    """The outcomes of a set; prints a line for each template if `shows`."""
     outcomes: Counter[str] = Counter()
     added: list[int] = []
     templates = read(name)

@@ -34,13 +34,13 @@ from sgc.passes.pipeline import LEVELS, PASSES, optimize
 from sgc.programs.program import Program
 from sgc.runtime.engine.launch import EmbeddedEngine
 
-BILLED = {"fuse_calls"}  # what pays where each request is billed with its prompt
+BILLED = {"fuse_calls"}  # passes that save only if each request is billed with its prompt
 LEVEL_NAMES = {"-O0": 0, "-O1": 1, "-O2": 2}
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Sums over a workload's rows; wall_s of all of them together."""
+    """Sums over a workload's rows; wall_s: the time of the whole batch."""
 
     requests: int
     prompt_tokens: int
@@ -54,7 +54,7 @@ class Counts:
 
 
 def configurations(is_billed: bool) -> Iterator[tuple[str, Callable[[Graph], Graph]]]:
-    """Name and what makes the graph; prompts stay what they are but for `hoist_prefix`."""
+    """Names, and functions that make the graph; only `hoist_prefix` changes prompts."""
     names = [name for name in PASSES if (name in BILLED) == is_billed]
     for level, number in LEVEL_NAMES.items():
         yield level, lambda graph, number=number: optimize(graph, number)
@@ -63,7 +63,7 @@ def configurations(is_billed: bool) -> Iterator[tuple[str, Callable[[Graph], Gra
 
 
 def run(workload: Workload, graph: Graph, endpoint: Any) -> Counts:
-    program = Program(graph, level=0)  # without the sharing at run time: what the pass alone does
+    program = Program(graph, level=0)  # without sharing at run time, to show the pass alone
     start_s = time.perf_counter()
     states = program.run_batch(
         workload.rows, backend=endpoint, seed=1, temperature=0, order="given",
@@ -87,7 +87,7 @@ def measure(
     endpoint: Any,
     reps: int,
 ) -> dict[str, dict[str, Any]]:
-    """For each configuration; those with the graph of -O0 are not run again."""
+    """The figures of each configuration; those with the graph of -O0 are not run again."""
     plain = graphs["-O0"]
     taken: dict[str, list[Counts]] = {}
     for _ in range(reps):
@@ -109,7 +109,7 @@ def measure(
 
 
 def narrowed(workload: Workload, graph: Graph) -> Graph:
-    """The program with those results alone that the workload keeps."""
+    """The program with only the results that the workload keeps."""
     if workload.keep == "all":
         return graph
     return keep(graph, workload.keep)
@@ -147,7 +147,7 @@ def _ratio(plain: dict[str, Any], row: dict[str, Any]) -> str:
 
 
 def plot(found: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
-    """What -O0 takes over what -O2 takes, a bar a workload and count; and in seconds."""
+    """Plots the ratios of -O0 to -O2 in counts and seconds, with a bar per workload."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -186,7 +186,7 @@ def main() -> None:
             if arguments.only not in workload.name:
                 continue
             graphs = graphs_of(workload, is_billed=False)
-            run(workload, graphs["-O0"], own)  # what is loaded and compiled once
+            run(workload, graphs["-O0"], own)  # warm-up
             found[workload.name] = measure(workload, graphs, own.flush_cache, own, arguments.reps)
             if "three" in workload.name:
                 graphs = graphs_of(workload, is_billed=True)

@@ -3,13 +3,13 @@
     python -P benches/prefetch.py [--folder FOLDER] [--reps 9] [--seconds 15] [--out FILE.json]
         [--plot FILE.png]
 
-Model S of benches/engine (random weights; time does not depend on them). First: a program calls a
-tool that sleeps, then a function whose prompt begins with some 4,000 constant tokens, none of them
-cached; how long its first token takes, compiled at -O0 and with the pass `insert_prefetch`, in
-turn. Second: short requests come at random moments, alone and while long prompts are prefetched
-without a pause, the same moments both times, in turn; how long they take, against the time of a
-chunk. Third: the same on a virtual clock (`tests/support/virtual_clock.py`), the same on every
-machine.
+It uses model S of benches/engine (random weights, which do not affect times). First: a program
+calls a tool that sleeps, then a function whose prompt begins with some 4,000 constant tokens, none
+of them cached. It measures the time to the first token, at -O0 and with the pass `insert_prefetch`,
+in turn. Second: short requests come at random times, alone and while long prompts are prefetched
+without a pause, with the same times in turn. It compares their latency with the time of a chunk.
+Third: as the second, on a virtual clock (`tests/support/virtual_clock.py`), with the same figures
+on every machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import Sampling, TextRun, TokenRun
 from sgc.runtime.executor.run.options import RunOptions
 
-CHUNK = 512 // SHARE  # of the engine's default, a prefetch's part
+CHUNK = 512 // SHARE  # a prefetch's part of the engine's default chunk
 N_WORDS = 1600
 RULES = Prose(4).text(N_WORDS) + "\n"
 ONE = Sampling(max_tokens=1, temperature=0.0)
@@ -75,7 +75,7 @@ def review(s: Any, topic: str) -> None:
 
 @sgc.function
 def maybe_review(s: Any, topic: str) -> None:
-    """The arm that calls is never taken."""
+    """A review whose call is in an arm that is never taken."""
     found = look_up(topic)
     if found == "cold":
         s += judge(found)["verdict"]
@@ -83,7 +83,7 @@ def maybe_review(s: Any, topic: str) -> None:
 
 
 def compiled(function: Any) -> dict[str, Program]:
-    """Without passes, and with this one alone."""
+    """The program without passes, and with prefetches inserted."""
     plain = function.compile(opt_level=0)
     graph = run_pass(insert_prefetch.PASS, run_pass(fold_constants.PASS, plain.graph))
     assert any(node.op == "prefetch" for node in graph.nodes())
@@ -91,7 +91,7 @@ def compiled(function: Any) -> dict[str, Program]:
 
 
 def median(values: list[float]) -> dict[str, float]:
-    """With the interval that holds it with 95% (order statistics, binomial)."""
+    """The median with its 95% confidence interval (order statistics, binomial)."""
     ordered, n = np.sort(values), len(values)
     k = max(0, int(np.floor(n / 2 - 1.96 * np.sqrt(n) / 2)))
     return {
@@ -102,12 +102,12 @@ def median(values: list[float]) -> dict[str, float]:
 
 def called(endpoint: sgc.Endpoint, programs: dict[str, Program], gap_s: float,
            reps: int) -> dict[str, Any]:  # fmt: skip
-    """First-token times of the last request (max_tokens is 1), by the client's clock."""
+    """Times to the first token of the last request (max_tokens is 1), by the client's clock."""
     sleep_s["now"] = gap_s
     took: dict[str, list[float]] = {name: [] for name in programs}
     walls: dict[str, list[float]] = {name: [] for name in programs}
     counts: dict[str, Any] = {}
-    for rep in range(reps + 1):  # the first warms up
+    for rep in range(reps + 1):  # the first is a warm-up
         for name in list(programs)[:: 1 if rep % 2 else -1]:
             endpoint.flush_cache()
             time.sleep(0.05)
@@ -165,7 +165,7 @@ class Load:
         await self._ahead.close()
 
     async def chunk_s(self) -> dict[str, float]:
-        """Of a prefetch's chunks: the mean one, and the last one, which attends to most."""
+        """The time of a prefetch's chunks: the mean, and the last, which attends to the most."""
         means, lasts = [], []
         for _ in range(5):
             prompt = self._prompt()
@@ -182,7 +182,7 @@ class Load:
         return TokenRun(tuple(self._ids.randrange(300, 4096) for _ in range(4096)), "")
 
     async def run(self, moments: list[float], is_prefetching: bool) -> dict[str, list[float]]:
-        """Seconds to the first text, between texts, and to the end, of every request."""
+        """Seconds to the first text, between texts, and to the end, for all requests."""
         await self._backend.flush_cache()
         prompts = [(TextRun(self._prose.text(36)),) for _ in moments]
         found: dict[str, list[float]] = {"first": [], "between": [], "whole": []}
@@ -238,7 +238,7 @@ async def others(uri: str, rate: float, seconds: float, reps: int) -> dict[str, 
 
 
 def tail(runs: list[list[float]]) -> dict[str, Any]:
-    """Of all runs together, and each run's own."""
+    """Percentiles of all runs together, and of each run."""
     together = np.concatenate(runs)
     return {
         "n": len(together), "p50": float(np.percentile(together, 50)),

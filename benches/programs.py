@@ -44,7 +44,7 @@ def define(lm: Any) -> Any:
 
 
 def client(front_end: str, url: str, n_rows: int, how: dict[str, Any]) -> dict[str, float]:
-    """One client process: runs the rows once, after a few to warm up."""
+    """The work of a client process: runs the rows once, after a warm-up with a few."""
     if front_end == "sglang":
         import sglang as lm
 
@@ -72,7 +72,7 @@ def client(front_end: str, url: str, n_rows: int, how: dict[str, Any]) -> dict[s
 
 
 class _Most:
-    """The largest value that a function gives while it is watched."""
+    """The largest value that a function returns until `stop`."""
 
     def __init__(self, read: Any) -> None:
         self._read, self._most, self._is_over = read, read(), threading.Event()
@@ -91,7 +91,7 @@ class _Most:
 
 @contextmanager
 def server(command: list[str], announces: str) -> Iterator[str]:
-    """A server process; gives the address it says that it listens on."""
+    """Runs a server process; yields the address that it prints."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     try:
@@ -116,7 +116,7 @@ def measure(python: str, front_end: str, url: str, n_rows: int, how: dict[str, A
 
 
 def run_all(arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
-    """Every front end once a round, so that all see the machine alike."""
+    """Runs every front end once per round, so that all have the same load of the machine."""
     engine = [sys.executable, "-P", "-m", "sgc", "serve", "--model", "fake"]
     engine += ["--listen", "127.0.0.1:0"]
     scripted = [sys.executable, "-P", str(ROOT / "tests" / "support" / "sglang_server.py")]

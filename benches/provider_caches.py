@@ -47,7 +47,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def table(found: list[dict[str, Any]]) -> str:
-    """A row a shape, three costs a cache."""
+    """A Markdown table with a row per shape and three costs per cache."""
     head = "| shape | requests | " + " | ".join(MODELS) + " |"
     lines = [head, "|---" * (len(MODELS) + 2) + "|"]
     for shape in SHAPES:

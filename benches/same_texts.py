@@ -48,12 +48,12 @@ def example(name: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    vars(module)["sgc"] = _greedy(vars(module)["sgc"])  # where its functions look the words up
+    vars(module)["sgc"] = _greedy(vars(module)["sgc"])  # the global that its functions read
     return getattr(module, name)
 
 
 def client(way: str, urls: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Runs every example; one whose language says more than SGLang's has an error in its place."""
+    """Runs every example; yields an error for one that SGLang's language cannot express."""
     if way == SGLANG:
         import sglang as lm
 
@@ -67,22 +67,22 @@ def client(way: str, urls: dict[str, str]) -> Iterator[dict[str, Any]]:
         try:
             function = example(name)
             if way == SGLANG:
-                lm.set_default_backend(backend)  # it does not hand one down to nested programs
+                lm.set_default_backend(backend)  # SGLang does not pass one to called programs
             else:
-                # Text without roles is completed; with them, messages are.
+                # Examples without roles use completions, those with roles use messages.
                 more = "?api=completions" if way == OPENAI and name not in ROLES else ""
                 backend = lm.connect(urls[way] + more)
                 function.heal = False
             state = function.run(**arguments, backend=backend, temperature=0)
-            # Messages, where there are any: a provider's templates are not told.
+            # Messages if there are any: a provider does not show its chat template.
             yield {"name": name, "text": state.messages() or state.text()}
         except Exception as error:
             yield {"name": name, "error": f"{type(error).__name__}: {error}"}
 
 
 def _greedy(lm: ModuleType) -> ModuleType:
-    """The language with temperature 0 for every generation: also for one that says another, and
-    for those of called programs, to which SGLang hands no temperature of the run's.
+    """The language with temperature 0 for every generation, even if it sets another one, and in
+    called programs, to which SGLang does not pass the run's temperature.
     """
     named = ModuleType("sgc")
     named.__dict__.update(vars(lm))
@@ -91,7 +91,7 @@ def _greedy(lm: ModuleType) -> ModuleType:
 
 
 def _as_ours(lm: Any) -> Any:
-    """SGLang's language under our name; it knows no `heal`, which is off here anyway."""
+    """SGLang's language under our name; it ignores `heal`, which is off here anyway."""
     named = ModuleType("sgc")
     named.__dict__.update(vars(lm))
 
@@ -103,7 +103,7 @@ def _as_ours(lm: Any) -> Any:
 
 
 def texts(way: str, python: str, urls: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """What one way came to, in a process of its own."""
+    """The texts of one way, from a process of its own."""
     command = [python, __file__, "--as", way, "--urls", json.dumps(urls)]
     cwd = None if way == SGLANG else ROOT
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=600)
@@ -114,7 +114,7 @@ def texts(way: str, python: str, urls: dict[str, str]) -> dict[str, dict[str, An
 
 
 def compare(found: dict[str, dict[str, dict[str, Any]]]) -> dict[str, dict[str, str]]:
-    """For each example and way: "same", or what is otherwise."""
+    """For each example and way: "same", or the difference."""
     report: dict[str, dict[str, str]] = {}
     for name, row in found[GRPC].items():
         for way in found.keys() - {GRPC}:

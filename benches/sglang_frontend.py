@@ -31,7 +31,7 @@ SCHEMA = json.dumps(
         "required": ["name", "age"],
     }
 )
-# SGLang leaves in the text what a stop pattern matched; sgc does not.
+# SGLang does not remove the match of a stop pattern from the text; sgc does.
 DIFFERS = {"stop_regex"}
 Program = Callable[..., Any]
 
@@ -117,7 +117,7 @@ def programs(lm: Any) -> dict[str, Program]:
     @program
     def expand(s, x):
         s += f"Please expand the following tip into a detailed paragraph: {x}\n"
-        s += lm.gen("paragraph", max_tokens=24, temperature=0)  # SGLang does not hand it down
+        s += lm.gen("paragraph", max_tokens=24, temperature=0)  # SGLang does not pass the run's
 
     @program
     def nested(s, x):
@@ -136,7 +136,7 @@ def programs(lm: Any) -> dict[str, Program]:
 
 
 def client(front_end: str, url: str) -> Iterator[dict[str, Any]]:
-    """Runs every program on every subject, one by one, as a stream, and all at once."""
+    """Runs every program on every subject one by one, and as a batch, and once as a stream."""
     if front_end.startswith("sglang"):
         import sglang as lm
 
@@ -176,7 +176,7 @@ def _variables(state: Any) -> dict[str, Any]:
 
 
 def results(front_end: str, python: str, url: str) -> dict[str, Any]:
-    """What one front end came to, in a process of its own."""
+    """The results of one front end, from a process of its own."""
     command = [python, __file__, "--as", front_end, "--url", url]
     cwd = None if front_end.startswith("sglang") else ROOT
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=600)

@@ -2,10 +2,10 @@
 
     python benches/sharing.py [-n 3000] [--out benches/results/sharing.json]
 
-Rows of one greedy generation on a backend that answers at once, so that what is measured is ours:
-seconds of CPU at -O0, which asks each time, at -O1 with all rows equal and with none, and with a
-result cache that is empty and then full. Then the shipped model: rows of which ten are equal each,
-with the texts compared.
+Rows have one greedy generation each, on a backend that replies at once, so that it measures our own
+cost: CPU seconds at -O0, which makes every request, and at -O1, with equal and with distinct rows,
+and with a result cache that is empty and then full. Then it runs the shipped model on rows that are
+equal in groups of ten, and compares the texts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def one(s: Any, q: str) -> None:
 
 
 def run(level: int, rows: list[dict[str, str]], endpoint: Endpoint) -> dict[str, Any]:
-    """A batch: its seconds, and its requests by where their replies came from."""
+    """Runs a batch; returns its seconds, its texts, and its requests by the source of the reply."""
     program = one.compile(opt_level=level)
     start_s, cpu_s = time.perf_counter(), time.process_time()
     states = program.run_batch(rows, backend=endpoint)
@@ -48,7 +48,7 @@ def run(level: int, rows: list[dict[str, str]], endpoint: Endpoint) -> dict[str,
 
 
 def best(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The try that took the least CPU, without its texts."""
+    """The run that took the least CPU, without its texts."""
     found = min((work() for _ in range(N_TRIES)), key=lambda row: row["cpu_s"])
     return {name: value for name, value in found.items() if name != "texts"}
 

@@ -46,7 +46,7 @@ def extract(s: Any, prompt: str, second: str, third: str) -> None:
 
 
 def rows(n: int, seed: int) -> list[dict[str, str]]:
-    """Prompts, with the keys that the program appends."""
+    """Prompts, each with the keys that the program appends."""
     found = []
     for i in range(n):
         text = three_fields(Random(f"speculation {seed}/{i}"), World("test", stage=LAST_STAGE))
@@ -58,7 +58,7 @@ def rows(n: int, seed: int) -> list[dict[str, str]]:
 
 
 def serve() -> tuple[subprocess.Popen[str], str]:
-    """A server of the default model on a port of its own; its address."""
+    """Starts a server of the default model on a free port; returns it and its address."""
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "sgc", "serve", "--http", "127.0.0.1:0", "--listen",
          "127.0.0.1:0"],

@@ -1,6 +1,5 @@
-"""A small Python module as data: its text is parsed and checked here, and run by
-`runtime/executor/code`, which walks the tree. What is not in the tables of `code_names.py` is an
-error.
+"""A small Python module as data: its text is parsed and checked here. `runtime/executor/code` runs
+its tree. Names that are not in the tables of `code_names.py` are errors.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def _check_depth(tree: ast.Module) -> None:
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes inside a node; an elif is beside its if."""
+    """The nodes nested in a node; an elif counts as nested no deeper than its if."""
     beside = [node]
     while beside:
         of = beside.pop()

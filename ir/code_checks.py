@@ -1,4 +1,4 @@
-"""Whether each node of a graph's code is in the subset of Python that it is written in."""
+"""Checks that a graph's code stays within its subset of Python."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MODULES = frozenset(LIBRARY)
 
 
 class CodeError(SgcError, ValueError):
-    """A graph's code is no Python, or goes beyond the subset."""
+    """A graph's code is not valid Python, or not in the subset."""
 
     __str__ = SgcError.__str__
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A name of the code: a module, or a name of one."""
+    """An imported name: a module, or an item of it."""
 
     module: str
     item: str | None = None
@@ -91,7 +91,7 @@ class Checker:
             self._see(child, may_yield, outer if is_after else in_loop)
 
     def path(self, node: ast.expr) -> Import | None:
-        """The name of a module that a chain of attributes is."""
+        """The item of a module that a chain of attributes names, if it does."""
         names: list[str] = []
         inner = node
         while isinstance(inner, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The names that a graph's code may use: builtins, and names of modules."""
+"""The names that a graph's code may use: builtins, and items of modules."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _TABLE = {
     "typing": "",
     "urllib": "",
 }
-# Names by module. Of typing nothing is a value: annotations are not evaluated.
+# Names by module. typing has none, since annotations are not evaluated.
 LIBRARY: dict[str, frozenset[str]] = {
     module: frozenset(names.split()) for module, names in _TABLE.items()
 }

@@ -1,8 +1,8 @@
-"""The table of pure functions: what `compute` may name, what each takes and gives.
+"""The table of pure functions that `compute` may name: their arguments, results and errors.
 
-Each does what Python's operation of that name does on run-time values. One that can fail raises
-its exception in Python; a program first asks `attempt`, and branches. Evaluated by
-`runtime/executor/ops/functions.py`; this table is all that the IR knows of them.
+Each does what Python's operation of that name does on run-time values. If it can fail as in Python,
+a program calls `attempt` first, and branches on its result. `runtime/executor/ops/functions.py`
+evaluates them; the IR knows only this table.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ INTS = frozenset({Kind.INT, Kind.BOOL})
 NUMBERS = NUMERIC | BOOLS
 JSONS = frozenset({Kind.JSON})
 LISTS = frozenset({Kind.LIST})
-# A literal None is of kind json; it stands for an argument that Python takes None for.
+# A literal None is of kind json: it is for arguments that may be None in Python.
 TEXT_OR_NONE = TEXTUAL | JSONS
 INT_OR_NONE = INTS | JSONS
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """takes: the kinds of each argument; gives: the kind of the result, None for what its
-    arguments or the program decide; error: the names of the exceptions it may raise, with spaces
-    between, empty if none; n_optional: how many of the last arguments may be left out;
-    is_variadic: the last may repeat.
+    """takes: the kinds of each argument; gives: the kind of the result, None if the arguments or
+    the program decide it; error: the names of the exceptions that it may raise, separated by
+    spaces; n_optional: how many of the last arguments are optional; is_variadic: the last argument
+    may repeat.
     """
 
     name: str
@@ -44,7 +44,7 @@ class FunctionSpec:
 
 
 def _text(name: str, *takes: frozenset[Kind], n_optional: int = 0) -> FunctionSpec:
-    """A method of a text that gives a text."""
+    """A method of a text that returns a text."""
     return _method(name, takes, Kind.TEXT, n_optional)
 
 
@@ -239,7 +239,7 @@ VALUE_FUNCTIONS: tuple[FunctionSpec, ...] = (
     ),
 )
 
-# Each gives a new list: a program that changes one goes on with what it has become.
+# Each returns a new list: a program that mutates a list continues with the new one.
 LIST_FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("plus", "a + b, two lists", (LISTS, LISTS), Kind.LIST),
     FunctionSpec("times", "a * b, a a list", (LISTS, INTS), Kind.LIST),

@@ -1,7 +1,7 @@
 """Programs as frozen data: graphs of blocks of nodes over SSA values.
 
-What is locally illegal cannot be built; global rules (linear streams, dominance, types)
-belong to `verify.py`. Source lines are facts about a node, not part of its identity.
+Constructors check what is local to a node; `verify.py` checks the global rules (linear streams,
+dominance, types). Source lines are not part of a node's identity.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """A literal. Equal when of one type and printed alike: Python's `1 == 1.0 == True` and
-    `0.0 == -0.0` must not make literals equal, and `nan != nan` not different.
+    """A literal.
+
+    Literals are equal if they have the same type and print alike: in Python `1 == 1.0 == True` and
+    `0.0 == -0.0`, which are different literals, and `nan != nan`, which are equal ones.
     """
 
     value: Scalar
@@ -69,7 +71,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation. `fields` holds what was given, in the order of the op's row."""
+    """One operation. `fields` holds the fields that are set, in the order of the op's row."""
 
     op: str
     results: tuple[Value, ...] = ()
@@ -89,7 +91,7 @@ class Node:
         return OPS[self.op].flags
 
     def get(self, name: str) -> Operand:
-        """The operand of a field, its default where it was not given."""
+        """The operand of a field, or its default if it is not set."""
         for key, operand in self.fields:
             if key == name:
                 return operand
@@ -103,12 +105,12 @@ class Node:
         return operand.value
 
     def refs(self) -> Iterator[str]:
-        """Names of the values it uses, in order, repeated when used repeatedly."""
+        """The names of the values that it uses, in order, once for each use."""
         for _, operand in self.fields:
             yield from operand_refs(operand)
 
     def with_fields(self, **changes: Operand) -> Node:
-        """A copy with some fields set; those left out keep their operands."""
+        """A copy with some fields set; other fields keep their operands."""
         merged = dict(self.fields) | changes
         return replace(self, fields=order_fields(self.op, merged))
 
@@ -119,7 +121,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Nodes that run in order of their data, ended by a terminator."""
+    """Nodes that run in an order that respects their data dependencies, ended by a terminator."""
 
     name: str
     params: tuple[Value, ...]
@@ -136,7 +138,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What must still hold for the graph to stand for its source: e.g. ("source", "tips", sha)."""
+    """A condition under which the graph still matches its source, e.g. ("source", "tips", sha)."""
 
     kind: str
     name: str
@@ -145,7 +147,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a pass did to this graph. details: where, and what there, a line each."""
+    """A record of what a pass changed in this graph. details: one line for each change."""
 
     pass_name: str
     preserves: str
@@ -159,7 +161,7 @@ class Receipt:
 class Graph:
     """A program. The first block is its entry; its arguments are visible in every block.
 
-    called: programs that `map` nodes run, by number; each may run those before it.
+    called: the programs that `map` nodes run, by number; each may run earlier ones.
     """
 
     name: str
@@ -181,12 +183,12 @@ class Graph:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are, those of called programs among them."""
+        """The number of nodes, those of called programs included."""
         own = sum(len(block.nodes) for block in self.blocks)
         return own + sum(each.n_nodes for each in self.called)
 
 
-@lru_cache(typed=True)  # of few values, for each field that is read
+@lru_cache(typed=True)  # few values, but called for each field that is read
 def _literal(value: Any) -> Operand:
     return tuple(map(Lit, value)) if isinstance(value, tuple) else Lit(value)
 

@@ -1,31 +1,30 @@
 """Bounds on programs, shared by the parser, the verifier and the file form.
 
-They are far above what programs need and keep a hostile file from costing much.
+They are far above what programs need; they bound the cost of a hostile file.
 """
 
-# Lists of literals and of types nest no deeper.
+# The nesting depth of lists of literals, and of list types.
 MAX_DEPTH = 32
 # A file's header and payload together.
 MAX_FILE_BYTES = 16 * 2**20
 # Entries of one table of a file.
 MAX_ENTRIES = 2_000_000
-# Of one program: what runs after what is kept as a bit for each two of them.
+# Blocks of one program; the reachability of blocks takes a bit for each pair.
 MAX_BLOCKS = 20_000
-# Characters of a file's strings, counted wherever they are used: a file holds each once, and what
-# prints or runs a program meets it everywhere. Beside these, as many as some times its bytes.
+# A file may expand to so many characters, plus so many per byte of it. Strings count once for each
+# use, as in a printed program, although the file holds each only once.
 MAX_SHARED_CHARS = 4 * 2**20
 MAX_CHARS_PER_BYTE = 4
-# Programs that others call for each item of a list, how deep such calls nest, and how many of one
-# list run at a time.
+# The called programs of maps, how deep their calls nest, and how many calls of a map run at a time.
 MAX_CALLED = 256
 MAX_NESTING = 8
 MAX_WIDTH = 1024
-# Lines of a receipt, and their characters.
+# Lines of a receipt, and characters of each.
 MAX_DETAILS = 64
 MAX_DETAIL_CHARS = 400
 MIN_INT, MAX_INT = -(2**63), 2**63 - 1
 
 
 def max_chars(n_bytes: int) -> int:
-    """How many characters a program of so many bytes may stand for."""
+    """The most characters that a program of so many bytes may expand to."""
     return MAX_SHARED_CHARS + MAX_CHARS_PER_BYTE * n_bytes

@@ -1,4 +1,4 @@
-"""What a row of the table of ops says: `OpSpec`, its fields and its flags."""
+"""The row of the table of ops: `OpSpec`, its fields and its flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANYTHING = frozenset(Kind)
 
 
 class Flag(StrEnum):
-    """What is true of an op. `docs/ops.md` shows each with its doc."""
+    """A property of an op. `docs/ops.md` shows each with its doc."""
 
     doc: str
 
@@ -56,9 +56,9 @@ class Flag(StrEnum):
 class FieldSpec:
     """One field of an op.
 
-    kinds: what an operand may be. is_list: the operand is a tuple of such. static: literals
-    only. consumes: uses up a stream state. positional: printed without its name. is_label: no part
-    of what is asked or computed.
+    kinds: the kinds that an operand may have. is_list: the operand is a tuple of them. static: only
+    literals. consumes: it consumes a stream state. positional: printed without its name. is_label:
+    it affects neither requests nor values.
     """
 
     name: str
@@ -79,9 +79,10 @@ class FieldSpec:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """A row. results: kinds of the results in order, None for one of any kind but a stream;
-    `variadic`: the last one may repeat. span: the fields with the first and the last state of a
-    piece of one stream.
+    """A row of the table of ops.
+
+    results: the kinds of the results in order, None for any kind but a stream; variadic_results:
+    the last one may repeat. span: the fields with the first and last state of a part of a stream.
     """
 
     name: str
@@ -93,14 +94,14 @@ class OpSpec:
     variadic_results: bool = False
     span: tuple[str, str] | None = None
 
-    # Passes ask these of every node, many times.
+    # Cached, since passes read them of every node, many times.
     @cached_property
     def by_name(self) -> dict[str, FieldSpec]:
         return {row.name: row for row in self.fields}
 
     @cached_property
     def consuming(self) -> frozenset[str]:
-        """The fields that use up stream states."""
+        """The fields that consume stream states."""
         return frozenset(row.name for row in self.fields if row.consumes)
 
     @cached_property

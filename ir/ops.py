@@ -1,4 +1,4 @@
-"""The table of ops: what there is, what each takes and gives, and its flags.
+"""The table of ops: the fields, results and flags of each op.
 
 Printer, parser, verifier, file form, `docs/ops.md` and many tests are loops over `OPS`.
 A new op touches four places: its row here, its handler in the executor, its word in the
@@ -60,7 +60,7 @@ def _flags(*flags: Flag) -> frozenset[Flag]:
     return frozenset(flags)
 
 
-# A hint on what samples, for engines that keep prompts.
+# A hint on sampling ops, for engines that cache prompts.
 _LAST = _label("last", Kind.BOOL, "nothing goes on from here: what it alone needs may go first",
                default=False)  # fmt: skip
 
@@ -637,5 +637,5 @@ OPS: dict[str, OpSpec] = {row.name: row for row in TABLE}
 
 
 def ops_with(flag: Flag) -> frozenset[str]:
-    """The names of the ops that a flag is true of."""
+    """The names of the ops with a flag."""
     return frozenset(row.name for row in OPS.values() if flag in row.flags)

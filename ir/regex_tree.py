@@ -1,6 +1,6 @@
-"""The tree that Python's own parser makes of a pattern of `re`: what stands inside what.
+"""The children of a node in the tree that Python's own parser makes of a pattern of `re`.
 
-The parser is a private module of Python's, unchanged in shape since 3.11.
+The parser is a private module of Python; the form of its trees has not changed since 3.11.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
 def bodies(op: Any, value: Any, flags: int = 0) -> list[tuple[Any, int]]:
-    """The sequences that a node holds, each with the flags that apply in it: the arms of a
-    branch, else one; none for a character, a set, a place or a reference."""
+    """The sequences in a node, each with the flags that apply in it: the arms of a branch, the body
+    of a repeat or group; none for a character, set, position or reference."""
     if op is sre.BRANCH:
         return [(arm, flags) for arm in value[1]]
     if op in REPEATS:

@@ -1,4 +1,4 @@
-"""The sampling parameters: fields that every op has that asks a model for text."""
+"""The sampling parameters: fields of every op that generates text."""
 
 from __future__ import annotations
 

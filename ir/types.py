@@ -1,4 +1,4 @@
-"""The types of values in a program. What they do not hold: Python objects, tensors, code."""
+"""The types of values in a program. There are none for Python objects, tensors or code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Type:
 
     @property
     def n_chars(self) -> int:
-        """How long it is where it is written out, about."""
+        """The approximate length of its text."""
         own = len(self.kind) + sum(len(option) + 1 for option in self.options)
         return own + (self.item.n_chars if self.item is not None else 0)
 
@@ -62,5 +62,5 @@ def list_of(item: Type) -> Type:
 
 
 def choice_of(options: tuple[str, ...] = ()) -> Type:
-    """A text that is one of `options`; without options, of a set known only at run time."""
+    """A text that is one of `options`; without options, they are known only at run time."""
     return Type(Kind.CHOICE, options=options)

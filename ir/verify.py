@@ -1,32 +1,32 @@
-"""The rules every graph keeps. A graph that passes can be printed, saved, rewritten and run.
+"""The rules of valid graphs. A graph that passes can be printed, saved, rewritten and run.
 
-Checked, in linear time, all breaches at once:
+The verifier runs in linear time, and reports all breaches at once:
 
     R1 fields         required fields are there, unknown ones are not, each once and in the
-                      order of the op's row; static ones are literals; operands are of the
-                      kinds, and lists where, the row says
-    R2 results        as many, and of the kinds, as the row says (fork: the trunk and n)
-    R3 names          values and blocks have names of their own
-    R4 linear-stream  a stream state is used up at most once on any path
-    R5 dominance      every value that is used is defined before, on every path
-    R6 blocks         there is one, and not too many; each ends with its only terminator; the
-                      entry takes nothing
-    R7 params         no argument is a stream; defaults are of their parameters' types
+                      order of the op's row; static ones are literals; operands have the kinds
+                      of the row, and are lists where the row says so
+    R2 results        their number and kinds are those of the row (fork: the trunk and n children)
+    R3 names          names of values are unique, and so are those of blocks
+    R4 linear-stream  a stream state is consumed at most once on any path
+    R5 dominance      the definition of a value dominates its uses
+    R6 blocks         there is at least one, and not too many; each ends with its only terminator;
+                      the entry block has no parameters
+    R7 params         no argument is a stream; defaults have their parameters' types
     R8 keys           record and publish have a key for every item, prefetch a kind for every piece
     R9 span           the end of a span continues its start
-    R10 choices       a select has some, and its result's options include them all
-    R11 depth         lists of literals and of types do not nest without bound
-    R12 flow          a terminator names blocks that exist, and gives them what they take
-    R13 functions     compute and attempt name a function and give it what it takes
-    R14 tools         a tool has an effect that is known, and a key for each named argument
+    R10 choices       a select has choices, and its result's options include them all
+    R11 depth         the nesting of lists of literals and of types is bounded
+    R12 flow          a terminator names blocks that exist, with arguments for their parameters
+    R13 functions     compute and attempt name a function, with arguments that it takes
+    R14 tools         a tool has a known effect, and a key for each named argument
     R15 joins         a join takes no more children than there are; each item has an owner
-    R16 calls         a map runs a program called before it and gives it all that it takes; called
-                      programs keep every rule, hold no programs, and nest within bounds
-    R17 code          what is evaluated is of the subset of `ir/code.py`, and is given what it takes
+    R16 calls         a map runs an earlier called program, with arguments for all its parameters;
+                      called programs keep every rule, hold no programs, and nest within bounds
+    R17 code          code is in the subset of `ir/code.py`, with arguments for its parameters
 
-Not yet: that a list's items are of its item type; that method, role and sampling values are
-ones the executor knows (it says so when it runs); that a stream's name and path are those
-of the call it stands for.
+It does not check that a list's items have its item type; that method, role and sampling values are
+known to the executor (which reports them at run time); that a stream's name and path are those of
+its call.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SIZE_RULES: tuple[tuple[str, Rule], ...] = (
 def verify(graph: Graph, source_line: SourceLine | None = None) -> None:
     """Raises one VerifyError that lists every breach; does nothing if there is none.
 
-    source_line: gives the text of a user's line, to be shown with a breach.
+    source_line: returns the text of a user's line, to be shown with a breach.
     """
     breaches = find_breaches(graph)
     if breaches:
@@ -85,7 +85,7 @@ def find_breaches(graph: Graph) -> list[Breach]:
 
 
 def iter_breaches(graph: Graph) -> Iterator[Breach]:
-    """The same one by one, for callers that do not want them all."""
+    """Every breach, computed lazily, for callers that need only some."""
     yield from _breaches(graph, graph.called)
     for number, each in enumerate(graph.called):
         for breach in _breaches(each, graph.called[:number]):
@@ -94,8 +94,8 @@ def iter_breaches(graph: Graph) -> Iterator[Breach]:
 
 
 def _breaches(graph: Graph, called: tuple[Graph, ...]) -> Iterator[Breach]:
-    """Those of one program. called: the programs that it may run."""
-    # The other rules recurse into operands and types, and compare blocks: their limits come first.
+    """The breaches of one program. called: the programs that it may run."""
+    # The other rules recurse into operands and types, and compare blocks: sizes are checked first.
     is_large = False
     for breach in _run(graph, SIZE_RULES, called):
         is_large = True

@@ -18,7 +18,7 @@ START_S = 120.0
 
 
 def sgc(arguments: str, folder: Path) -> None:
-    """Shows a command and runs it in `folder`; ends the demo with its code if it fails."""
+    """Prints a command and runs it in `folder`; if it fails, ends the demo with its exit code."""
     print(f"\n$ sgc {arguments}", flush=True)
     code = subprocess.run([*SGC, *shlex.split(arguments)], cwd=folder, check=False).returncode
     if code != 0:

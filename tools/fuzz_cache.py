@@ -2,9 +2,9 @@
 
     .venv/bin/python -P tools/fuzz_cache.py --operations 1000000 --seeds 10
 
-Random operations on tree and pool, each held against a naive cache, `--operations` for each
-seed; then `--engines` random engines for each seed, held against the naive model. Stops at the
-first difference and says how to see it again.
+For each seed it makes `--operations` random operations on tree and pool, and compares each with a
+naive cache; then it compares `--engines` random engines with the naive model. It stops at the first
+difference and prints how to reproduce it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.core.fuzz import engine_fuzz
 
 
 def run(seed: int, n_operations: int, n_engines: int, kind: str) -> float:
-    """Seconds of the processor that it took."""
+    """Runs one seed; returns the CPU time in seconds."""
     start = time.process_time()
     cache_fuzz.run(seed, n_operations, kind)
     for i in range(n_engines):

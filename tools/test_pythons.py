@@ -1,8 +1,8 @@
 """Runs what needs no torch on every Python that is listed, and compares what they compile.
 
 Run from the repository's root: `make test-pythons`. A Python is found by its name on PATH or under
-pyenv; one that is not found is named, and is an error only with `--all`. Each gets an environment
-of its own under `.venv-pythons`, with the versions of constraints.txt.
+pyenv; a missing one is reported, and is an error only with `--all`. Each has its own environment
+under `.venv-pythons`, with the versions of constraints.txt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venv-pythons"
 EXTRAS = ("grpc", "http", "types")
 TOOLS = ("hypothesis", "pytest", "pytest-timeout")
-# The compiler and the executor on scripted replies; what repeats itself on another Python is left.
+# The compiler and the executor on scripted replies; other tests do not depend on the Python.
 TESTS = (
     "tests/golden", "tests/ir/test_golden.py", "tests/tracing/control_flow", "tests/tracing/pieces",
     "tests/tracing/test_same_bytes.py", "tests/tracing/test_bytecode.py",
@@ -41,14 +41,14 @@ def project() -> dict[str, Any]:
 
 
 def listed() -> list[str]:
-    """`3.11` and so on, as pyproject.toml says."""
+    """The versions that pyproject.toml lists, such as `3.11`, in order."""
     names = project()["classifiers"]
     versions = [name.rpartition(" ")[2] for name in names if "Python :: 3." in name]
     return sorted(versions, key=lambda version: int(version.split(".")[1]))
 
 
 def find(version: str) -> str | None:
-    """A Python of that version which starts."""
+    """The path of a Python of that version that starts; None if there is none."""
     roots = [os.environ.get("PYENV_ROOT", ""), str(Path.home() / ".pyenv")]
     patterns = [f"{root}/versions/{version}.*/bin/python" for root in roots if root]
     under_pyenv = [path for pattern in patterns for path in glob.glob(pattern)]
@@ -65,7 +65,7 @@ def says(python: str) -> str:
 
 
 def environment(version: str, python: str) -> Path:
-    """Its own environment, made anew when what it is made from has changed."""
+    """The environment of a version, made again if its requirements have changed."""
     folder = VENVS / version
     made_from = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
     stamp = hashlib.sha256(b"".join([*made_from, repr((EXTRAS, TOOLS)).encode()])).hexdigest()
@@ -97,7 +97,7 @@ def run(version: str, python: str, tests: list[str]) -> tuple[bool, str]:
 
 
 def same_bytes(pythons: list[str]) -> bool:
-    """Whether the same programs compile to the same files on all of them."""
+    """Whether the same programs compile to the same files on all Pythons."""
     sys.path.insert(0, str(ROOT / "tests"))
     from tracing.same_bytes import digests_elsewhere
 

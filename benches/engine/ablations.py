@@ -3,9 +3,9 @@
     python -P benches/engine/ablations.py [--model S] [--programs 24] [--rounds 3] [--out FILE.json]
 
 Variants run in turn in every round, on an empty cache, with the same programs (`workloads.py`);
-ratios to the whole engine are of the same round. Seconds of the whole, positions run, hit rate,
-and the gap between two tokens of a request (median and 99th percentile), which is what chunked
-prefill is for.
+ratios to the whole engine are within a round. It reports total seconds, positions run, hit rate,
+and the gap between two tokens of a request (median and 99th percentile), which chunked prefill
+improves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sgc.runtime.engine.model.runner import ModelRunner
 from sgc.runtime.engine.step.core import EngineCore
 
 SHAPES = ("few_shot_select", "multi_level", "tree_of_thought", "judge", "react")
-# The pool holds a part of what the programs touch, so that what is kept matters.
+# The pool holds a part of what the programs use, so that eviction matters.
 POOL_SHARE = 0.4
 WITHOUT: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -51,7 +51,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
 
 
 class Timed(Drive):
-    """Notes when each request's tokens come."""
+    """Measures the time between the tokens of each request."""
 
     def __init__(self, core: EngineCore, programs: list[Program], width: int) -> None:
         super().__init__(core, programs, width)
@@ -74,7 +74,7 @@ class Timed(Drive):
 
 
 def without_commits(program: Program) -> Program:
-    """The program as it would be if nothing committed a fork's trunk."""
+    """The program without its commits of a fork's trunk."""
     outputs: Any = None
     while True:
         try:
@@ -122,13 +122,13 @@ def run_once(
 
 
 def pool_of(shape: str, options: argparse.Namespace, runner: ModelRunner) -> int:
-    """A part of what one-shot prompts hold, and room for four of the longest."""
+    """A share of the longest prompts of all programs, but room for four of the longest."""
     lengths = [n for program in _peek(shape, options, runner) for n in program]
     return min(runner.pool_tokens, max(4 * max(lengths) + 512, int(POOL_SHARE * sum(lengths))))
 
 
 def _peek(shape: str, options: argparse.Namespace, runner: ModelRunner) -> Iterator[list[int]]:
-    """The lengths of each program's calls, as if every output were zeros."""
+    """The length of each program's longest call, if all outputs were zeros."""
     for program in programs_of(shape, options.programs, 0, runner.vocab_size, options.scale):
         lengths, calls = list[int](), next(program, None)
         while calls:
@@ -148,7 +148,7 @@ def table(runner: ModelRunner, options: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for shape in options.shapes.split(","):
         rounds: dict[str, list[dict[str, float]]] = {name: [] for name in WITHOUT}
-        for seed in range(options.rounds + 1):  # the first warms up
+        for seed in range(options.rounds + 1):  # the first is a warm-up
             for name, variant in WITHOUT.items():
                 rounds[name].append(run_once(runner, shape, seed, options, variant))
         found[shape] = {

@@ -1,7 +1,7 @@
-"""The attacks of `hostile_clients.py`, and a port that discards whatever is sent to it.
+"""The attacks of `hostile_clients.py`, and a port that discards all that is sent to it.
 
-Each attack runs in a process of its own until it is ended, at a rate that does not depend on what
-is answered, so that a server and the port which discards get the same.
+Each attack runs in a process of its own until it is stopped, at a rate that does not depend on
+replies, so that the server and the discarding port receive the same.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import grpc.aio
 from sgc.proto import engine_pb2 as pb
 
 SESSION = "/sgc.engine.v1.Engine/Session"
-HOLD_S = 5.0  # an attacker waits so long for an answer it does not read
+HOLD_S = 5.0  # that an attacker waits for a reply
 MB = 1_000_000
-SIZES = (15 * MB, 3 * MB, 3 * MB, 400_000, 400_000)  # the last would fit, by their bytes
+SIZES = (15 * MB, 3 * MB, 3 * MB, 400_000, 400_000)  # by bytes, the last two could fit the context
 ODD: list[dict[str, Any]] = [
     {"repetition_penalty": 1e-320},
     {"repetition_penalty": 1e-30, "frequency_penalty": -2, "presence_penalty": -2},
@@ -46,7 +46,7 @@ Attack = Callable[[Target], Awaitable[None]]
 
 
 def attack(pipe: Connection, name: str, target: Target) -> None:
-    """A process' work: says that it begins, and attacks."""
+    """The main function of a process that attacks: sends its name when it begins."""
     pipe.send(name)
     asyncio.run(_forever(ATTACKS[name], target))
 
@@ -56,7 +56,7 @@ async def _forever(work: Attack, target: Target) -> None:
 
 
 def discard(pipe: Connection) -> None:
-    """A process' work: ports that read whatever comes and answer nothing."""
+    """The main function of a process with ports that read all data and never reply."""
     asyncio.run(_discarding(pipe))
 
 
@@ -92,7 +92,7 @@ def request(body: bytes, n_bytes: int | None = None) -> bytes:
 
 
 async def send(target: Target, data: bytes, hold_s: float = HOLD_S) -> None:
-    """Sends it over a connection of its own, and hangs up after a while."""
+    """Sends data over a new connection, and closes it after `hold_s` at the latest."""
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(hold_s):
             reader, writer = await asyncio.open_connection("127.0.0.1", target.http)
@@ -106,7 +106,7 @@ async def send(target: Target, data: bytes, hold_s: float = HOLD_S) -> None:
 
 
 async def at_rate(rate: float, work: Callable[[int], Awaitable[None]]) -> None:
-    """Begins so many a second, for ever; those that it cannot keep up with are left out."""
+    """Starts `rate` tasks a second, forever; skips some while too many are running."""
     loop, tasks, n = asyncio.get_running_loop(), set(), 0
     start = loop.time()
     while True:
@@ -183,7 +183,7 @@ async def large_frames(target: Target) -> None:
 
 
 async def silent_sessions(target: Target) -> None:
-    """300 at once, and 30 more a second over connections of 30 each."""
+    """Opens 300 sessions at once, and 30 more a second, 30 on each connection."""
     options = [("grpc.use_local_subchannel_pool", 1)]
 
     async def hold(n_streams: int) -> None:

@@ -1,4 +1,4 @@
-"""Grouped bars: one picture of a table, for the benches beside this file."""
+"""Draws a table as a grouped bar chart, for benches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 def draw(
     path: Path, title: str, groups: Sequence[str], series: Mapping[str, Sequence[float]], unit: str
 ) -> None:
-    """series: name -> a value for each group. unit: of the values, under the axis."""
+    """series: for each name, a value for each group; unit: of the values, as the axis label."""
     import matplotlib
 
     matplotlib.use("Agg")

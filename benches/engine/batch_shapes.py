@@ -1,6 +1,6 @@
-"""Rows of texts for `batch_plan.py`: the papers' workload shapes, and tables, from a seed.
+"""Rows of texts for `batch_plan.py`: the papers' workload shapes, and a table, from a seed.
 
-The words mean nothing; what rows share is what counts. Rows arrive shuffled.
+The words mean nothing; only what rows share matters. Rows are shuffled.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def tree_of_thought_rows(draw: random.Random, n: int) -> Rows:
 
 
 def document_rows(draw: random.Random, n: int) -> Rows:
-    """Two documents each, in the order of their names; some are asked for far more often."""
+    """Rows with two documents each, in the order of their numbers; some are far more frequent."""
     pages = [words(draw, 90) for _ in range(max(4, n // 6))]
     weights = [1 / (i + 1) for i in range(len(pages))]
     rows = []
@@ -120,7 +120,7 @@ def chat_rows(draw: random.Random, n: int) -> Rows:
 
 
 def review_rows(draw: random.Random, n: int) -> Rows:
-    """Products of a few brands, rated; most texts are of their own, some are the shop's."""
+    """Rated products of a few brands; most texts are unique, and a quarter are from a few."""
     products = [(words(draw, 6), words(draw, 25)) for _ in range(max(4, n // 12))]
     brands = [words(draw, 4) for _ in range(5)]
     stock = [words(draw, 30) for _ in range(4)]
@@ -138,7 +138,7 @@ def review_rows(draw: random.Random, n: int) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A program and what makes rows for it."""
+    """A program, and a function that makes rows for it."""
 
     program: sgc.Function
     make: Callable[[random.Random, int], Rows]

@@ -1,7 +1,4 @@
-"""Who is measured, and on what: the peers, the tasks of a repetition, the ways to ask one.
-
-Used by `peers.py`.
-"""
+"""The peers that `peers.py` measures, the tasks of a repetition, and the cases of a task."""
 
 from __future__ import annotations
 
@@ -24,7 +21,9 @@ PROBE = Shape(n_chats=1, n_turns=1, n_shared=0, n_own=32, n_out=1)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """variable: names its Python; None: this one. ways_to_select: None if it runs no programs."""
+    """variable: the environment variable that names its Python, None for this one; ways_to_select:
+    None if it runs no programs.
+    """
 
     name: str
     driver: str
@@ -47,10 +46,10 @@ PEERS = [
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A workload of one repetition. amount: how many of the unit it is.
+    """A workload of one repetition. amount: its size in the unit.
 
-    command: makes what is sent. A peer that is asked twice gets prompts of another variant the
-    second time, as it holds those of the first in its cache.
+    command: makes the command for a driver. A peer with two cases gets another variant of the
+    prompts in the second, since its cache holds those of the first.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A peer and how it is asked; the name is the one that is reported."""
+    """A peer, with the options of a command; the name is for the report."""
 
     name: str
     peer: str
@@ -74,7 +73,7 @@ def tasks(
     workloads: Sequence[str], programs: Sequence[str], model: str, rep: int,
     n_rows: int, divisor: int,
 ) -> list[Task]:  # fmt: skip
-    """What a repetition asks; its seed is in every prompt."""
+    """The tasks of a repetition, whose prompts depend on its number."""
     found = []
     for index, workload in enumerate(workloads):
         if workload == "W5":
@@ -101,7 +100,7 @@ def _program(name: str, seed: int, n_rows: int) -> Task:
 
 
 def cases(task: Task, running: Sequence[str]) -> list[Case]:
-    """Every way in which the running peers are asked a task."""
+    """The cases of a task for the running peers."""
     found = []
     for peer in PEERS:
         if peer.name not in running:

@@ -1,4 +1,4 @@
-"""Runs the workloads' programs on an engine core, and keeps what was asked for counting."""
+"""Runs the workloads' programs on an engine core, and records their calls for counting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sgc.runtime.engine.step.core import EngineCore
 
 
 def be_tuned() -> None:
-    """Starts this program again in the environment that a step process has."""
+    """Restarts this program in the environment of a step process."""
     added = tuning.environment(os.environ)
     if added:
         os.execve(sys.executable, sys.orig_argv, {**os.environ, **added})
@@ -25,7 +25,7 @@ def be_tuned() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call and the tokens that it gave."""
+    """A call, and the tokens that it generated."""
 
     call: Call
     output: tuple[int, ...]
@@ -39,7 +39,7 @@ class _Running:
 
 
 class Drive:
-    """width: programs in flight at once; None: all."""
+    """Runs programs on a core. width: the number of programs in flight, None for all."""
 
     def __init__(self, core: EngineCore, programs: Sequence[Program], width: int | None = None):
         self._core = core
@@ -51,7 +51,7 @@ class Drive:
         self.asked: list[Asked] = []
 
     def run(self) -> list[Asked]:
-        """To the end of all; raises if the engine refuses a call."""
+        """Runs all programs to their end; raises if the engine refuses a call."""
         while True:
             while self._todo and self._n_running < self._width:
                 self._n_running += 1

@@ -2,9 +2,9 @@
 
     python -P benches/engine/fairness.py [--model S] [--folder FOLDER] [--seeds 5] [--out FILE.json]
 
-First on a virtual clock (`tests/support/virtual_clock.py`), where the figures are the same on every
-machine; then once for real, on a model, with arrivals at 1.2 times what it takes. Policies:
-lpm with the bound on waiting, lpm without it, first come first served.
+First it runs on a virtual clock (`tests/support/virtual_clock.py`), with the same figures on every
+machine; then once on a real model, with 1.2 times the arrivals that it can serve. Policies: lpm
+with the bound on waiting, lpm without it, first come first served.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def real(name: str, folder: Path) -> dict[str, Any]:
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=16384)
     at_once = clock.flood(7, n=400, rate=1e6)
-    _flood_run(runner, "fcfs", at_once)  # warms up
+    _flood_run(runner, "fcfs", at_once)  # warm-up
     rate = OVERLOAD * 400 / _flood_run(runner, "fcfs", at_once).seconds
     arrivals = clock.flood(8, n=2000, rate=rate)
     found = {policy: _summary([_flood_run(runner, policy, arrivals)]) for policy in POLICIES}
@@ -125,7 +125,7 @@ def _flood_run(runner: Any, policy: str, arrivals: Sequence[clock.Arrival]) -> c
     run.seconds = time.perf_counter() - begin
     counters = core.stats().counters
     run.hit_rate = counters.cached_tokens / counters.prompt_tokens
-    run.passed = [(0, 1)]  # counted on the virtual clock only
+    run.passed = [(0, 1)]  # only counted on the virtual clock
     return run
 
 

@@ -2,10 +2,10 @@
 
     python -P benches/engine/hit_rate.py [--programs 60] [--seeds 3] [--out FILE.json]
 
-The fake model, so it is quick; real tree, pool and scheduler. *known*: all programs are there at
-the start. *online*: 32 programs in flight, the next one starts when one ends. The pool is a part
-of all distinct positions (but holds eight of the longest sequences). Hit rates are shares of the
-offline optimum (`offline.py`), and are counted from the requests, not only by the engine.
+It uses the fake model, which is quick, and the real tree, pool and scheduler. *known*: all programs
+start at once. *online*: 32 programs are in flight, and the next one starts when one ends. The pool
+is a share of all distinct positions (but holds eight of the longest sequences). Hit rates are
+shares of the offline optimum (`offline.py`), which is counted from the requests alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WIDTHS = {"known": None, "online": 32}
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """cached_tokens: as the engine counts. optimum: of the same requests."""
+    """cached_tokens: by the engine's count; best: the optimum for the same requests."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -46,7 +46,7 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """Of the optimum."""
+        """The cached tokens, as a share of the optimum."""
         return self.cached_tokens / max(1, self.best.cached_tokens)
 
 
@@ -61,7 +61,7 @@ def measure(
     scale: float = 1,
     least: int = 8,
 ) -> Rate:
-    """One run on an empty cache. least: how many of the longest sequences the pool holds."""
+    """Measures a run on an empty cache. least: how many of the longest sequences the pool holds."""
     everything = _run(shape, seed, n, scale, pool_tokens=4_000_000, policy="fcfs", width=None)[1]
     longest = max(len(a.call.prompt) + len(a.output) + _n_choices(a) for a in everything)
     n_distinct = best_of(everything).prompt_tokens - best_of(everything).cached_tokens

@@ -39,7 +39,7 @@ from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
 TIMEOUT_S = 10.0
-SETTLE_S = 2.0  # what an attack begins with comes before what is measured
+SETTLE_S = 2.0  # between the start of an attack and the measurement
 MAX_CONTEXT = 32768
 SMALL = Sampling(max_tokens=4, temperature=0.0)
 PROCESSES = multiprocessing.get_context("spawn")
@@ -67,14 +67,14 @@ Ask = Callable[[int], Awaitable[None]]
 
 
 async def steadily(ask: Ask, rate: float, seconds: float) -> Latencies:
-    """Asks at that rate whatever becomes of the requests."""
+    """Makes requests at a fixed rate, whether or not earlier ones have ended."""
     found, start = Latencies(), time.perf_counter()
 
     async def one(n: int, due: float) -> None:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 await ask(n)
-        except Exception as error:  # whatever it was, the innocent was not served
+        except Exception as error:  # any error means that the innocent was not served
             found.failures.append(f"{type(error).__name__}: {error}"[:120])
         found.seconds.append(time.perf_counter() - due)
 
@@ -111,7 +111,7 @@ async def innocents(http_url: str, uri: str, rate: float, seconds: float) -> dic
 
 @contextmanager
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[Any]:
-    """A process of ours, ended at the end; gives what it says first."""
+    """Runs a function in a process, which it stops at the end; yields its first message."""
     ours, theirs = PROCESSES.Pipe()
     process = PROCESSES.Process(target=work, args=(theirs, *arguments), daemon=True)
     process.start()
@@ -151,7 +151,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         def ask(seconds: float) -> dict[str, Any]:
             return runner.run(innocents(http_url, uri, options.rate, seconds))
 
-        ask(1.0)  # warms up
+        ask(1.0)  # warm-up
         alone = ask(seconds)
         for name in options.attacks or ATTACKS:
             row = {

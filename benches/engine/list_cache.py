@@ -1,9 +1,9 @@
-"""A table of whole sequences in the place of the radix tree: what the tree is measured against.
+"""A list of whole sequences in place of the radix tree, as its baseline.
 
-`RadixTree`'s interface with no tree: every node is a whole sequence just below its namespace's
-root, and the longest common prefix with a prompt is found by looking at all of them. Sequences
-that begin alike hold the same pages, which are counted; a sequence is evicted whole, the least
-recently used first. For the ablation "no tree structure" of the paper, and an oracle for tests.
+It has `RadixTree`'s interface but no tree: every node is a whole sequence just below its
+namespace's root, and a linear search finds the longest common prefix with a prompt. Sequences with
+a common prefix share its pages, which have reference counts; whole sequences are evicted, the least
+recently used first. It is the paper's ablation "no tree structure", and an oracle for tests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sgc.runtime.engine.ints import NO_INTS, Ints, common_prefix
 
 
 class _Holders:
-    """How many sequences hold each page, and how many pages are held at all."""
+    """The number of sequences that hold each page, and the number of pages that are held."""
 
     def __init__(self, n_pages: int) -> None:
         self.counts: Ints = np.zeros(n_pages, np.int64)
@@ -29,7 +29,7 @@ class _Holders:
         self.n_held += int(np.count_nonzero(self.counts[pages] == 1))
 
     def remove(self, pages: Ints) -> Ints:
-        """Gives the pages that nobody holds any more."""
+        """Removes a holder of pages; returns the pages that no sequence holds any more."""
         self.counts[pages] -= 1
         free: Ints = pages[self.counts[pages] == 0]
         self.n_held -= len(free)
@@ -37,9 +37,9 @@ class _Holders:
 
 
 class ListCache:
-    """n_pages: page ids are below it. A node's tokens and pages are those of its whole path.
+    """The cache. n_pages: page ids are below it. A node has the tokens and pages of its whole path.
 
-    A lock is counted at the sequence and at its root.
+    A lock counts at the sequence and at its root.
     """
 
     def __init__(self, n_pages: int) -> None:
@@ -64,7 +64,7 @@ class ListCache:
         return root
 
     def match(self, tokens: Ints, under: Node) -> Match:
-        """The longest prefix of `tokens` below `under`; where a sequence ends if one ends there."""
+        """The longest prefix of `tokens` below `under`; prefers a sequence that ends there."""
         root, whole = _root_of(under), np.concatenate([under.tokens, tokens])
         best, used = root, 0
         for node in self._table:
@@ -75,7 +75,7 @@ class ListCache:
         return Match(best, used, used - len(under))
 
     def lock(self, match: Match) -> Node:
-        """Protects a match from eviction; it becomes a sequence of its own if it was none."""
+        """Protects a match from eviction; it becomes a sequence of its own if it is not one."""
         node = match.node
         if not match.at_end:
             node = self._add(_root_of(node), node.tokens[: match.used], node.pages[: match.used])
@@ -83,7 +83,7 @@ class ListCache:
         return node
 
     def move_lock(self, node: Node, below: Node) -> None:
-        """Moves one lock to a longer sequence; the shorter one is not kept for itself."""
+        """Moves a lock to a longer sequence; drops the shorter one if it has no other lock."""
         self._lock(below)
         self.unlock(node)
         if node.locks == 0 and node.parent is not None:
@@ -99,9 +99,9 @@ class ListCache:
         self._touch(node)
 
     def insert(self, tokens: Ints, pages: Ints, under: Node) -> Inserted:
-        """Adds `under` and a run after it as one sequence, in the place of those it continues.
+        """Adds `under` and the tokens after it as one sequence, in place of those it continues.
 
-        Pages of tokens that were there already stay the caller's; `Inserted.pages` tells which.
+        Pages of tokens that were cached already stay the caller's: `Inserted.pages` differs there.
         """
         assert len(tokens) == len(pages)
         known = self.match(tokens, under)
@@ -116,19 +116,19 @@ class ListCache:
         return Inserted(node, held[len(under) :])
 
     def demote(self, node: Node, n_kept: int) -> None:
-        """Of a last use this table makes nothing."""
+        """Does nothing: this cache ignores last uses."""
 
     def path_pages(self, node: Node) -> Ints:
         return node.pages
 
     @property
     def clock(self) -> int:
-        """Grows with every use."""
+        """A counter that grows with every use."""
         return self._clock
 
     def evict(self, n: int, until: int | None = None) -> Ints:
-        """Removes unlocked sequences until `n` pages are free, or more, since a sequence goes
-        whole. Gives the pages that no other sequence holds. until: as in `RadixTree.evict`."""
+        """Removes whole unlocked sequences until `n` or more pages are free; returns those pages.
+        until: as in `RadixTree.evict`."""
         taken = [NO_INTS]
         unlocked = (node for node in self._table if node.locks == 0)
         for node in sorted(unlocked, key=lambda node: node.stamp):
@@ -147,7 +147,7 @@ class ListCache:
         return pages
 
     def check(self) -> None:
-        """Verifies that what begins alike has the same pages, nothing else does, and all counts."""
+        """Checks that only common prefixes share pages, and that all counts are right."""
         ordered = sorted(self._table, key=lambda node: (id(node.parent), node.data))
         n_distinct = len(ordered[0]) if ordered else 0
         for a, b in pairwise(ordered):
@@ -190,7 +190,7 @@ def _root_of(node: Node) -> Node:
 
 
 def _continues(node: Node, other: Node) -> bool:
-    """Whether `node` begins with all of `other`, which nobody uses."""
+    """Whether `node` begins with all of `other`, which has no lock."""
     return (
         other is not node
         and other.locks == 0

@@ -24,7 +24,7 @@ from texts import TEMPLATES, Prose, words
 
 SEED = 20
 END = "<|end|>"
-N_QUIET = 257  # the end token and the 256 bytes: no answer is made of these
+N_QUIET = 257  # the end token and the 256 bytes, which are unlikely in replies
 SPEC_FILE = "bench_spec.json"
 MAX_POSITIONS = 8192
 
@@ -43,7 +43,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def make(name: str, folder: Path) -> Path:
-    """The folder of a model, made if it is not there."""
+    """The folder of a model, which is made if it does not exist."""
     learned_from = hashlib.sha256(json.dumps(TEMPLATES).encode()).hexdigest()[:12]
     target, spec = folder / name, {**SPECS[name], "seed": SEED, "templates": learned_from}
     spec_file = target / SPEC_FILE
@@ -80,7 +80,7 @@ def save_weights(spec: dict[str, Any], target: Path) -> None:
 
 
 def initial(key: str, shape: Any, draw: Any) -> Any:
-    """Weights that keep the size of what goes through, so that answers depend on the prompt."""
+    """Weights that preserve the scale of activations, so that replies depend on the prompt."""
     import torch
 
     if key.endswith("norm.weight"):

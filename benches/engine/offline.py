@@ -1,9 +1,9 @@
-"""The best hit rate that any order and any memory could give, from the requests alone.
+"""The best hit rate that any order and any pool size could reach, from the requests alone.
 
-Independent of the engine: it knows prompts and what was generated, and counts distinct prefixes
-by their hashes. Each distinct prompt position is computed once, unless it was generated (then it
-is in the cache already); a request that wants logits runs its last position itself. SGLang
-paper, theorem 3.1: a depth-first order over the prompts' tree reaches it.
+It is independent of the engine: it knows the prompts and the generated tokens, and counts distinct
+prefixes by hash. Each distinct prompt position is computed once, unless it was generated (then it
+is cached already); a request that needs logits runs its last position itself. SGLang paper,
+theorem 3.1: a depth-first order over the prompts' tree reaches it.
 
     python -P benches/engine/offline.py requests.jsonl     # {"prompt": [...], "output": [...]}
 """
@@ -23,7 +23,7 @@ _BASE = 0x5DEECE66D1234567 % _MODULUS
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """Tokens of prompts, a score's choices left out."""
+    """Tokens of prompts, without the choices of scores."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -34,7 +34,7 @@ class Optimum:
 
 
 def optimum(requests: Sequence[tuple[Sequence[int], Sequence[int], bool]]) -> Optimum:
-    """requests: prompt, output, whether it needs the logits of the prompt's last position."""
+    """requests: prompt, output, and whether they need the logits of the prompt's last position."""
     generated: set[int] = set()
     prompts: set[int] = set()
     ends: Counter[int] = Counter()
@@ -51,7 +51,7 @@ def optimum(requests: Sequence[tuple[Sequence[int], Sequence[int], bool]]) -> Op
 
 
 def prefix_hashes(tokens: Sequence[int]) -> list[int]:
-    """One for each prefix."""
+    """A hash for each prefix."""
     hashes, value = [], 1
     for token in tokens:
         value = (value * _BASE + token + 1) % _MODULUS

@@ -1,4 +1,4 @@
-"""What the engine's radix tree is measured against, and held to in tests: settings of an
+"""Caches with which benches and tests compare the engine's radix tree: settings of an
 `EngineCore`, by name."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sgc.runtime.engine.ints import NO_INTS, Ints
 
 
 class _Apart(RadixTree):
-    """Roots that nobody finds again."""
+    """A tree whose roots have unique names, so that no request finds them again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Apart(RadixTree):
 
 
 class NoCache(PrefixCache):
-    """Nothing that was computed is used again: each request has a root of its own."""
+    """A cache that reuses nothing: each request has a root of its own."""
 
     def __init__(self, pool_tokens: int) -> None:
         super().__init__(pool_tokens, _Apart())
@@ -42,7 +42,7 @@ def list_cache(pool_tokens: int) -> PrefixCache:
 
 CACHES: dict[str, dict[str, Any]] = {
     "radix": {},
-    # Requests wait for others' prefixes at nodes of the tree.
+    # Sharing in the batch needs the nodes of a tree.
     "list": {"make_cache": list_cache, "shares_in_batch": False},
     "none": {"make_cache": NoCache},
 }

@@ -3,9 +3,9 @@
     python -P benches/engine/overhead.py [--model M] [--folder FOLDER] [--out FILE.json]
 
 *Steps*: decode steps with a model that does nothing, at some numbers of running requests and
-context lengths. *Share*: requests that share nothing, on a real model; the time inside the
-scheduler's calls (the tree's included) over the time of the whole. The SGLang paper reports
-0.2 s of 74.3 s, 0.27%, for its tree.
+context lengths. *Share*: requests that share nothing, on a real model; the time in calls of the
+scheduler (the tree included) over the total time. The SGLang paper reports 0.2 s of 74.3 s, 0.27%,
+for its tree.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Nothing:
 
 
 class Stopwatch:
-    """Seconds inside the scheduler, calls of itself counted once."""
+    """Seconds in calls of the scheduler; nested calls count once."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.seconds, self._depth = 0.0, 0
@@ -96,7 +96,7 @@ def _steps(n: int, context: int) -> dict[str, Any]:
 
 
 def share(name: str, folder: Path) -> dict[str, Any]:
-    """100 requests without anything in common, as the paper's 100 of ShareGPT."""
+    """The share for 100 requests with nothing in common, as the paper's 100 of ShareGPT."""
     from sgc.runtime.engine.model.loading import load_model
 
     runner = load_model(str(models.make(name, folder)), pool_tokens=65536)

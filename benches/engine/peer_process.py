@@ -1,7 +1,7 @@
-"""A driver of a peer as a process: started, asked, watched and stopped.
+"""Starts a peer's driver as a process, sends it commands, measures it, and stops it.
 
-Between its commands a peer that still uses the CPU is halted by SIGSTOP, so that those that are
-measured have the cores. Used by `peers.py`; what is said to a driver is in `peers/protocol.py`.
+A peer that uses the CPU between its commands is halted by SIGSTOP, so that the measured peer has
+the cores. `peers.py` calls it; the protocol of drivers is in `peers/protocol.py`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class PeerFailed(Exception):
-    """A peer ended or took too long: it is of no use any more."""
+    """A peer ended or took too long, and cannot be used any more."""
 
 
 class PeerRefused(Exception):
-    """A peer answered a command with an error; it may answer another."""
+    """A peer replied to a command with an error; it accepts other commands."""
 
 
 class PeerProcess:
-    """One driver and its descendants; `ask` gives the answer and what was watched meanwhile."""
+    """One driver and its descendants; `ask` returns the reply, with measurements."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self._log = log.open("ab")
@@ -48,7 +48,7 @@ class PeerProcess:
         self._halts = self._is_halted = False
 
     def start(self, command: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Loads and gives one token; the facts of the driver with the time that it all took."""
+        """Waits until the driver has loaded and made one token; returns its facts and times."""
         with _Watch(self._process.pid) as watch:
             self._send(command)
             facts = self._receive(timeout_s)
@@ -72,7 +72,7 @@ class PeerProcess:
         return answer | watch.found()
 
     def stop(self) -> None:
-        """Ends it: by the end of its stdin, else by force; its descendants too."""
+        """Stops the driver by closing its stdin, else by SIGKILL, and its descendants too."""
         self._resume()
         pids = tree(self._process.pid)
         with contextlib.suppress(OSError):
@@ -130,7 +130,7 @@ class PeerProcess:
 
 
 class _Watch:
-    """Peak memory of a process tree, its CPU time, and that of the rest of the machine."""
+    """Measures the peak memory and CPU time of a process tree, and the CPU time of all others."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self.peak_mb = pid, 0.0
@@ -151,7 +151,7 @@ class _Watch:
         self._busy_s = _busy_s() - self._busy_s
 
     def found(self) -> dict[str, float]:
-        """others_cores: what else ran on the machine, or was taken from it by its host."""
+        """The measurements. others_cores: used by other processes, or stolen by the host."""
         others_s = max(0.0, self._busy_s - self._cpu_s)
         return {
             "peak_rss_mb": self.peak_mb,
@@ -196,7 +196,7 @@ def rss_mb(pids: Sequence[int]) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on, after a name that may hold anything."""
+    """The fields of /proc/PID/stat after the name, which may contain anything."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -205,6 +205,6 @@ def _is_of_session(pid: int, session: int) -> bool:
 
 
 def _busy_s() -> float:
-    """CPU seconds of all cores that were not idle: of processes, of interrupts, stolen."""
+    """CPU seconds of all cores that were not idle: processes, interrupts, stolen time."""
     fields = [int(each) for each in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / TICKS

@@ -40,7 +40,7 @@ LEFT_OUT = "W5 on transformers: no 64 programs in flight, no regular expressions
 
 @dataclass
 class Run:
-    """Everything of one call of this script."""
+    """The state of one call of this script."""
 
     arguments: argparse.Namespace
     missing: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Run:
 
 
 def run_model(run: Run, model: str) -> None:
-    """Starts the peers on a model, lets them answer in turn, stops them."""
+    """Starts the peers on a model, measures them in turn, and stops them."""
     folder = models.make(model, run.arguments.folder)
     run.results[model] = []
     processes: dict[str, PeerProcess] = {}
@@ -116,7 +116,7 @@ def start(run: Run, model: str, peer: Peer, folder: Path) -> PeerProcess | None:
 
 
 def repeat(run: Run, model: str, processes: dict[str, PeerProcess], rep: int) -> None:
-    """One repetition of every workload; the peer that begins is another each time."""
+    """Makes one repetition of every workload; the first peer rotates."""
     asked = run.arguments
     made = tasks(asked.workloads, asked.programs, model, rep, asked.rows, asked.divisor)
     for index, task in enumerate(made):
@@ -130,7 +130,7 @@ def repeat(run: Run, model: str, processes: dict[str, PeerProcess], rep: int) ->
 def measure(
     run: Run, model: str, processes: dict[str, PeerProcess], rep: int, task: Task, case: Case
 ) -> None:
-    """One answer, kept unless it only warms up; a peer that has failed is stopped."""
+    """Measures one reply, which is kept unless it is a warm-up; stops a peer that failed."""
     try:
         command = {**task.command(case.variant), **case.extra}
         answer = processes[case.peer].ask(command, run.arguments.timeout)

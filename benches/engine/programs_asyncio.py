@@ -1,8 +1,8 @@
-"""The programs of workload W5 as a competent person writes them for an engine with asyncio.
+"""The programs of workload W5, written competently for an engine with asyncio.
 
-Branches of one program run at once, and all rows do, up to 64. Prompts are token ids, text
-pieces tokenized once and generated ids kept, so that a prefix cache finds all it can. Shared by
-the drivers of the peers, so it imports nothing of theirs but `tokenizers`.
+Branches of a program run concurrently, and so do rows, up to 64. Prompts are token ids: text pieces
+are tokenized once and generated ids kept, so that a prefix cache finds all it can. The drivers of
+the peers share it, so it imports only `tokenizers`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MAX_IN_FLIGHT = 64
 
 
 class Engine(Protocol):
-    """What a peer's driver gives, greedy. generate: exactly n_out ids. match: until they are a
-    text of the regular expression, at most n_max; may end in an end token."""
+    """A peer's driver; generation is greedy. generate: makes exactly n_out ids. match: makes a text
+    that matches the regular expression, of at most n_max ids; an end token may follow."""
 
     async def generate(self, ids: list[int], n_out: int, tally: Any) -> list[int]: ...
 
@@ -31,7 +31,7 @@ class Engine(Protocol):
 
 
 class Client:
-    """An engine, a tokenizer and the sums of one run."""
+    """An engine, with a tokenizer and the tally of a run."""
 
     def __init__(self, engine: Engine, folder: str, tally: Any) -> None:
         tokenizer = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
@@ -39,7 +39,7 @@ class Client:
         self._encode = lru_cache(4096)(lambda text: tuple(tokenizer.encode(text).ids))
 
     def ids(self, *pieces: str | list[int]) -> list[int]:
-        """Text pieces tokenized, ids as they are."""
+        """Concatenates pieces: texts are tokenized, ids are kept."""
         joined: list[int] = []
         for piece in pieces:
             joined += self._encode(piece) if isinstance(piece, str) else piece
@@ -121,7 +121,7 @@ PROGRAMS: dict[str, Callable[[Client, str], Awaitable[Any]]] = {
 async def run_rows(
     engine: Engine, folder: str, program: str, texts: list[str], tally: Any
 ) -> list[Any]:
-    """The rows' answers, in their order."""
+    """The answers of the rows, in order."""
     client, room = Client(engine, folder, tally), asyncio.Semaphore(MAX_IN_FLIGHT)
 
     async def row(text: str) -> Any:

@@ -1,6 +1,6 @@
-"""The programs of workload W5 in sgc's language; the same for others in `programs_asyncio.py`.
+"""The programs of workload W5 in sgc's language; `programs_asyncio.py` has them for peers.
 
-Each takes a row's text and ends with its answer. The texts and lengths are of `texts.py`.
+Each takes a row's text and ends with its answer. The texts and lengths are in `texts.py`.
 """
 
 from __future__ import annotations

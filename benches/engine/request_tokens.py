@@ -1,4 +1,4 @@
-"""The tokens of what a run asked, so that `offline.py` can count them."""
+"""The tokens of a run's requests, which `offline.py` counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sgc.runtime.executor.run.record import Request
 
 
 def segments(prompt: Prompt) -> list[Text | Ids]:
-    """A prompt as the engine's tokenizer takes it."""
+    """A prompt in the form of the engine's tokenizer."""
     found: list[Text | Ids] = []
     for run in prompt:
         if isinstance(run, TextRun):
@@ -24,7 +24,7 @@ def segments(prompt: Prompt) -> list[Text | Ids]:
 
 
 def tokens_of(request: Request, tokenizer: Tokenizer) -> tuple[Sequence[int], Sequence[int], bool]:
-    """What a request asked: prompt, output, whether it needs logits."""
+    """A request's prompt and output, and whether it needs logits."""
     parts = segments(request.prompt)
     if request.kind == "score":
         return tokenizer.encode_choices(parts, request.choices)[0], [], True

@@ -1,8 +1,8 @@
 """The token workloads W1 to W4: chats whose turns are token ids.
 
-A workload is a list of chats; a chat is a list of turns, each with new prompt ids and how many
-ids to generate. A turn's prompt is all that the chat had before, the generated ids included.
-Made anew for each repetition, from a seed, so that no cache holds one from the last.
+A workload is a list of chats; a chat is a list of turns, each with new prompt ids and the number of
+ids to generate. A turn's prompt is the whole history of the chat, generated ids included. Each
+repetition has new chats, from a seed, so that no cache holds them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-FIRST_ID = 300  # below are the end token and single bytes; see models.py
+FIRST_ID = 300  # smaller ids are the end token and single bytes; see models.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Shape:
         return self.n_chats * self.n_turns * self.n_out
 
     def made_smaller(self, divisor: int) -> Shape:
-        """Fewer chats of the same lengths, to try a driver."""
+        """The shape with fewer chats, to try a driver."""
         chats = max(1, self.n_chats // divisor)
         return Shape(chats, self.n_turns, self.n_shared, self.n_own, self.n_out)
 
@@ -42,7 +42,7 @@ SHAPES = {
 
 
 def chats(shape: Shape, vocab_size: int, seed: list[int]) -> list[list[dict[str, Any]]]:
-    """[{"ids": new prompt ids, "n_out": how many to generate}] for each chat."""
+    """Chats as lists of {"ids": new prompt ids, "n_out": the number of ids to generate}."""
     draw = np.random.default_rng(seed)
     shared = draw.integers(FIRST_ID, vocab_size, shape.n_shared).tolist()
     own = draw.integers(FIRST_ID, vocab_size, (shape.n_chats, shape.n_turns, shape.n_own)).tolist()

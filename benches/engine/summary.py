@@ -1,6 +1,6 @@
-"""What repetitions amount to: medians, paired ratios with their confidence intervals, a plot.
+"""Summarizes repetitions: medians, paired ratios with confidence intervals, a plot.
 
-A result is one answer of a driver with its "workload", "peer" and "rep". Used by `peers.py`.
+A result is one reply of a driver with its "workload", "peer" and "rep". `peers.py` calls it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Result = dict[str, Any]
 
 
 def summary(results: list[Result], ours: str) -> dict[str, dict[str, Any]]:
-    """{workload: {peer: figures}}; "times" is ours over that peer, above 1 if ours is faster."""
+    """{workload: {peer: figures}}; "times": our value over the peer's, above 1 if we are faster."""
     found: dict[str, dict[str, Any]] = {}
     for workload in dict.fromkeys(each["workload"] for each in results):
         of = [each for each in results if each["workload"] == workload]
@@ -51,7 +51,7 @@ def _figures(rows: list[Result], ours: dict[int, Result], is_ours: bool) -> dict
 
 
 def paired_ratio(ratios: np.ndarray) -> tuple[float, list[float]]:
-    """The geometric mean of ratios of the same repetitions; its 95 % bootstrap interval."""
+    """The geometric mean of ratios within repetitions, and its 95 % bootstrap interval."""
     logs = np.log(ratios)
     draw = np.random.default_rng(0).integers(0, len(logs), (N_BOOTSTRAP, len(logs)))
     low, high = np.quantile(np.exp(logs[draw].mean(1)), [0.025, 0.975])
@@ -59,7 +59,7 @@ def paired_ratio(ratios: np.ndarray) -> tuple[float, list[float]]:
 
 
 def _agreement(pairs: list[tuple[Result, Result]]) -> float | None:
-    """Of the answers' first ids, how many are ours: the peers run the same model."""
+    """The share of first ids that equal ours: the peers run the same model."""
     same = [
         a == b
         for ours, peer in pairs
@@ -76,7 +76,7 @@ def _cached_share(rows: list[Result]) -> float | None:
 
 
 def _answers(rows: list[Result]) -> dict[str, float]:
-    """Of answers that have to be of a form: how many are, and what each took of tokens."""
+    """For answers under a constraint: the share of valid ones, and the mean tokens of each."""
     if "n_valid" not in rows[0]:
         return {}
     n_answers = sum(row["n_answers"] for row in rows)
@@ -96,7 +96,7 @@ def _short(value: Any) -> float:
 
 
 def table(rows: dict[str, dict[str, Any]]) -> str:
-    """The summary of a model as lines to read."""
+    """The summary of a model as text."""
     lines = []
     for workload, peers in rows.items():
         for peer, figures in peers.items():
@@ -113,7 +113,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
 
 
 def plot(models: dict[str, dict[str, dict[str, Any]]], ours: str, path: Path) -> None:
-    """A panel a workload of a model, a bar a peer; the line spans the repetitions."""
+    """Plots a panel per workload and model, with a bar per peer; lines span the repetitions."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,7 +1,7 @@
-"""Seeded texts: pseudo-words, and what the programs of workload W5 are made of.
+"""Seeded texts: pseudo-words, and the texts of the programs of workload W5.
 
-Imports nothing but the standard library, so that the interpreter of any peer can read it.
-Used by `models.py` (what the tokenizer learns from), `programs_w5.py` and `programs_asyncio.py`.
+It imports only the standard library, so that any peer's Python can import it. `models.py` (for the
+tokenizer's training), `programs_w5.py` and `programs_asyncio.py` use it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ N_WORDS = 40_000
 
 
 def words(seed: int = 0, n_words: int = N_WORDS) -> list[str]:
-    """Distinct pronounceable words, of one to four syllables."""
+    """Distinct pronounceable words of one to four syllables."""
     draw = random.Random(seed)
     found: dict[str, None] = {}
     while len(found) < n_words:
@@ -33,7 +33,7 @@ def words(seed: int = 0, n_words: int = N_WORDS) -> list[str]:
 
 
 class Prose:
-    """Sentences of those words, the early ones more frequent, as in Zipf's law."""
+    """Sentences of these words, of which the first are more frequent, as in Zipf's law."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(f"prose {seed}")
@@ -47,7 +47,7 @@ class Prose:
         return " ".join(" ".join(part).capitalize() + "." for part in parts)
 
 
-# What the programs say. Lengths are in tokens.
+# The texts of the programs. Lengths are in tokens.
 DIMENSIONS = ("Clarity", "Originality", "Evidence", "Structure", "Style", "Persuasion")
 JUDGE_HEAD = "Please evaluate the following essay.\n"
 JUDGE_ASK = "Evaluate it by this metric: {}. Be short and say what could be better.\nJudgment:"
@@ -75,11 +75,11 @@ CHARACTER_ASK = (
     "{} is a character in Harry Potter. Please fill in the following information about this"
     " character.\n"
 )
-N_CHARACTER = 512  # more than any answer takes
+N_CHARACTER = 512  # more than any answer needs
 
 
 def _object(fields: dict[str, str]) -> str:
-    """A regular expression of a JSON object, from those of its values."""
+    """A regular expression for a JSON object, from those for its values."""
     return r"\{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + r"\}"
 
 
@@ -88,8 +88,8 @@ def _one_of(*texts: str) -> str:
 
 
 _NAME = '"[A-Z][a-z]{2,8}"'
-# The character of the SGLang paper's JSON benchmark; on one line, as the tokenizers here have no
-# tokens for indentation and would make more of what is forced than real ones do.
+# The character of the SGLang paper's JSON benchmark, but on one line: the tokenizers here have no
+# tokens for indentation, so indentation would have more forced tokens than with real tokenizers.
 CHARACTER = _object(
     {
         "name": _NAME,
@@ -106,14 +106,14 @@ CHARACTER = _object(
     }
 )  # fmt: skip
 
-TEMPLATES = [  # learned by the tokenizers; another one would be another model
+TEMPLATES = [  # the tokenizers are trained on them, so a change makes other models
     JUDGE_HEAD, JUDGE_ASK, JUDGE_END, TREE_HEAD, TREE_PLAN, TREE_SOLVE, TREE_RATE, TREE_END,
     CHAIN_HEAD, CHAIN_ASK, CHAIN_END, SHOT_HEAD, SHOT_ASK, *CHOICES, *DIMENSIONS,
 ]  # fmt: skip
 
 
 def few_shots(seed: int) -> str:
-    """The examples that every row of the few-shot program begins with."""
+    """The examples with which every row of the few-shot program begins."""
     prose, draw = Prose(seed), random.Random(seed)
     asked = (SHOT_ASK.format(prose.text(36)) + draw.choice(CHOICES) for _ in range(N_SHOTS))
     return SHOT_HEAD + "\n".join(asked) + "\n"
@@ -129,7 +129,7 @@ N_WORDS_OF = {
 
 
 def rows(program: str, seed: int, n_rows: int) -> list[str]:
-    """One text a row: an essay, a question, few shots and a text to choose for, or a name."""
+    """A text for each row: an essay, a question, few shots and a text to classify, or a name."""
     prose = Prose(seed)
     texts = [prose.text(N_WORDS_OF[program]) for _ in range(n_rows)]
     if program == "few_shot_select":
@@ -141,7 +141,7 @@ def rows(program: str, seed: int, n_rows: int) -> list[str]:
 
 
 def judged(program: str, answers: Sequence[str]) -> dict[str, int]:
-    """Of a program whose answers have a form: how many have it, and how long they all are."""
+    """For a program with a constraint: the number of valid answers, of answers, of characters."""
     if program != "json_by_regex":
         return {}
     n_valid = sum(re.fullmatch(CHARACTER, answer) is not None for answer in answers)

@@ -1,9 +1,8 @@
 """The papers' workloads as shapes: programs of calls over token ids, from a seed.
 
-A program is a generator: it yields the calls that it wants next, together, and is sent what
-each gave. Lengths follow the SGLang paper's benchmarks (section 6.1, appendix), shortened by
-`scale` so that a CPU gets through them. The tokens mean nothing; what is shared, and when, is
-what counts.
+A program is a generator: it yields its next concurrent calls, and is sent their outputs. Lengths
+follow the SGLang paper's benchmarks (section 6.1, appendix), shortened by `scale` for a CPU. The
+tokens mean nothing; only what is shared, and when, matters.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ Program = Generator[list["Call"], list[Sequence[int]], None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """n_out: tokens to generate; with choices, those are scored instead; 0: the prompt alone."""
+    """n_out: the number of tokens to generate, 0 to compute only the prompt; choices: scored
+    instead, if any.
+    """
 
     prompt: Tokens
     n_out: int
@@ -27,14 +28,14 @@ class Call:
 
 
 class Words:
-    """Random token runs. scale: of all lengths, at least 1 token."""
+    """Random runs of tokens. scale: the factor of all lengths, which are at least 1."""
 
     def __init__(self, seed: int, vocab: int, scale: float) -> None:
         self.rng = np.random.default_rng(seed)
         self._vocab, self._scale = vocab, scale
 
     def own(self) -> Words:
-        """For one program: what it draws does not depend on when others run."""
+        """A source for one program, whose draws do not depend on when other programs run."""
         return Words(int(self.rng.integers(2**60)), self._vocab, self._scale)
 
     def length(self, low: int, high: int | None = None) -> int:
@@ -46,13 +47,13 @@ class Words:
 
 
 def few_shot(w: Words, n: int) -> list[Program]:
-    """MMLU: five examples for all, a question each, one of four letters."""
+    """MMLU: five shared examples, a question each, four letters to choose from."""
     shots, letters = w.run(1200), tuple((3 + i,) for i in range(4))
     return [_ask(shots + w.run(60, 120), 0, letters) for _ in range(n)]
 
 
 def few_shot_select(w: Words, n: int) -> list[Program]:
-    """HellaSwag: twenty examples for all, a question each, four endings of it to compare."""
+    """HellaSwag: twenty shared examples, a question each, four endings to choose from."""
     shots = w.run(1600)
     return [
         _ask(shots + w.run(40, 80), 0, tuple(w.run(12, 30) for _ in range(4))) for _ in range(n)
@@ -60,7 +61,7 @@ def few_shot_select(w: Words, n: int) -> list[Program]:
 
 
 def multi_level(w: Words, n: int) -> list[Program]:
-    """A system prompt for all, a task for ten, a document for three, a question each."""
+    """A shared system prompt, a task for about thirty, a document for three, a question each."""
     system, programs = w.run(300), list[Program]()
     tasks = [system + w.run(200) for _ in range(max(1, n // 30))]
     documents = [tasks[i % len(tasks)] + w.run(300, 500) for i in range(max(1, n // 3))]
@@ -70,7 +71,7 @@ def multi_level(w: Words, n: int) -> list[Program]:
 
 
 def tree_of_thought(w: Words, n: int) -> list[Program]:
-    """GSM-8K: three proposals, each tried out in three ways, each way judged."""
+    """GSM-8K: three proposals, three executions of each, a reflection on each execution."""
     shots = w.run(400)
     return [_tree(shots + w.run(60, 100), w.own()) for _ in range(n)]
 
@@ -104,7 +105,7 @@ def _chat(w: Words, n_out: int) -> Program:
 
 
 def react(w: Words, n: int) -> list[Program]:
-    """HotpotQA agents: examples for all, then thought, action and observation five times."""
+    """HotpotQA agents: shared examples, then thought, action and observation five times."""
     shots = w.run(900)
     return [_react(w.own(), shots + w.run(30, 60)) for _ in range(n)]
 
@@ -116,7 +117,7 @@ def _react(w: Words, history: Tokens) -> Program:
 
 
 def judge(w: Words, n: int) -> list[Program]:
-    """Branch-solve-merge: an essay judged in six dimensions, then in all."""
+    """Branch-solve-merge: an essay judged in six dimensions, then as a whole."""
     system = w.run(120)
     return [_judge(w.own(), system + w.run(300, 600)) for _ in range(n)]
 
@@ -131,7 +132,7 @@ def _judge(w: Words, essay: Tokens) -> Program:
 
 
 def json(w: Words, n: int) -> list[Program]:
-    """The schema and an example for all, a document each, its fields one after the other."""
+    """A shared schema and example, a document each, its fields one after the other."""
     schema = w.run(250)
     return [_json(w.own(), schema + w.run(100, 300)) for _ in range(n)]
 
@@ -144,7 +145,7 @@ def _json(w: Words, text: Tokens) -> Program:
 
 
 def retrieval(w: Words, n: int) -> list[Program]:
-    """DSPy: instructions and examples for all, three passages by popularity, a question."""
+    """DSPy: shared instructions and examples, three passages by popularity, a question each."""
     system = w.run(400)
     passages = [w.run(100, 180) for _ in range(max(3, n // 4))]
     weights = 1 / np.arange(1, len(passages) + 1)

@@ -1,6 +1,6 @@
-"""What the benches of jumping share: a character in JSON, asked for by regex and by schema.
+"""Shared by the benches of jump-forward decoding: a character in JSON, as a regex and a schema.
 
-Used by `jump_forward.py`, `distributions.py` and `mask_cost.py`.
+`jump_forward.py`, `distributions.py` and `mask_cost.py` use it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Run:
 async def ask(
     backend: EngineBackend, prompts: Sequence[Prompt], samplings: Sequence[Sampling], batch: int
 ) -> Run:
-    """All of them, `batch` in flight."""
+    """Makes all requests, `batch` of them in flight."""
     room = asyncio.Semaphore(batch)
 
     async def one(prompt: Prompt, sampling: Sampling) -> Generated:
@@ -105,7 +105,7 @@ async def ask(
 
 
 def prompts_of(rep: int, n: int) -> list[Prompt]:
-    """New in each repetition."""
+    """The prompts of a repetition, which are new in each."""
     return [
         (TextRun(f"Character {rep * 100 + i} is in Harry Potter. Fill in what is known of it:\n"),)
         for i in range(n)
@@ -113,10 +113,10 @@ def prompts_of(rep: int, n: int) -> list[Prompt]:
 
 
 def unconstrained(n_tokens: int, seed: int, **asked: str) -> Sampling:
-    """Of exactly so many tokens."""
+    """A sampling of exactly `n_tokens` tokens."""
     return Sampling(n_tokens, n_tokens, seed=seed, ignore_eos=True, **asked)  # type: ignore[arg-type]
 
 
 def short(value: Any) -> float:
-    """Four digits."""
+    """A number with four digits."""
     return float(f"{float(value):.4g}")

@@ -2,10 +2,10 @@
 
     python -P benches/generation/choices.py [--model S] [--reps 15] [--out FILE.json]
 
-A prompt of 512 tokens, new in each repetition, then 4 choices, or 50 that begin alike as the
-branches of a tree do. The ways run in turn on a core of their own with an empty cache, another
-first each time; ratios are of the same repetition. Besides, how many steps a select takes.
-Python needs its -P, or imports this file where it wants its own module of that name.
+A prompt of 512 tokens, new in each repetition, is followed by 4 choices, or by 50 with common
+prefixes, as in a tree. The ways run in turn on new cores with empty caches, and the first one
+rotates; ratios are within a repetition. It also counts the steps of a select. Python needs -P: else
+the name of this file would hide another module.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ Choices = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How choices are asked for: in one request or in one each; those at once or in turn."""
+    """How choices are requested: in one request, or in one each, at once or in turn."""
 
     in_one_request: bool
     at_once: bool
     cache: str
 
     def waves(self, choices: Choices) -> list[list[Choices]]:
-        """The choices of each request; a wave is submitted when the one before is answered."""
+        """The choices of each request; a wave is submitted when the previous one has ended."""
         if self.in_one_request:
             return [[choices]]
         each: list[Choices] = [(choice,) for choice in choices]
         return [each] if self.at_once else [[one] for one in each]
 
 
-# "each": a request a choice.
+# "each": one request per choice.
 WAYS = {
     SELECT: Way(True, True, "radix"),
     "each, in turn": Way(False, False, "radix"),
@@ -79,7 +79,7 @@ WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """best: the choice of the largest mean log-probability."""
+    """One measurement. best: the choice with the largest mean log-probability."""
 
     seconds: float
     positions_run: int
@@ -92,7 +92,7 @@ class Measured:
 
 
 def choices_of(tokenizer: Tokenizer) -> dict[str, Choices]:
-    """The scenarios: their choices as the ids that follow a prompt."""
+    """The choices of each scenario, as the ids that follow a prompt."""
     texts = {"4 choices": CHOICES, "50 choices that begin alike": TREE}
     return {
         name: tuple(tuple(tokenizer.encode_continuation(text)) for text in of)
@@ -111,7 +111,7 @@ def make_core(runner: ModelRunner, cache: str = "radix") -> EngineCore:
 
 
 def answer(core: EngineCore, requests: Sequence[EngineRequest]) -> dict[int, Any]:
-    """Submits them all, and gives each one's choices."""
+    """Submits requests, and returns the scores of each."""
     for request in requests:
         core.submit(request)
     found: dict[int, Any] = {}
@@ -137,7 +137,7 @@ def measure(runner: ModelRunner, way: Way, prompt: np.ndarray, choices: Choices)
 def repeat(
     runner: ModelRunner, scenarios: dict[str, Choices], reps: int
 ) -> dict[str, dict[str, list[Measured]]]:
-    """{scenario: {way: one a repetition}}; one repetition more, the first, warms up."""
+    """{scenario: {way: measurements by repetition}}, after a warm-up repetition."""
     found: dict[str, dict[str, list[Measured]]] = {s: {w: [] for w in WAYS} for s in scenarios}
     for rep in range(-1, reps):
         draw = np.random.default_rng([rep + 1, 77])
@@ -152,7 +152,7 @@ def repeat(
 
 
 def figures(of_ways: dict[str, list[Measured]]) -> dict[str, dict[str, Any]]:
-    """Of a scenario. times: this way's seconds over the select's."""
+    """The figures of a scenario. times: this way's seconds over those of one select."""
     selects = of_ways[SELECT]
     rows: dict[str, dict[str, Any]] = {}
     for name, runs in of_ways.items():
@@ -173,7 +173,7 @@ def figures(of_ways: dict[str, list[Measured]]) -> dict[str, dict[str, Any]]:
 
 
 def agreement(runs: Sequence[Measured], selects: Sequence[Measured]) -> dict[str, float]:
-    """With the select's answers, which bfloat16 rounds otherwise in another batch."""
+    """The agreement with the select's results; bfloat16 rounds differently in another batch."""
     same = [a.best == b.best for a, b in zip(runs, selects, strict=True)]
     apart = [
         abs(x - y)
@@ -185,7 +185,7 @@ def agreement(runs: Sequence[Measured], selects: Sequence[Measured]) -> dict[str
 
 
 def steps_taken(runner: ModelRunner, scenarios: dict[str, Choices]) -> list[dict[str, Any]]:
-    """How many steps one select takes; a step runs at most as many positions as a chunk has."""
+    """The number of steps of one select; a step runs at most the positions of a chunk."""
     firsts = tuple((FIRST_ID + i,) for i in range(4))
     rows: list[dict[str, Any]] = []
     for name, choices in {"4 choices of one token": firsts, **scenarios}.items():
@@ -228,7 +228,7 @@ def save(path: Path, report: dict[str, Any]) -> None:
 
 
 def draw(path: Path, model: str, found: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Seconds, positions and steps of each way, times those of one select."""
+    """Plots seconds, positions and steps of each way, relative to one select."""
     kinds = {"time": "times", "positions run": "positions_run", "steps": "steps"}
     bars.draw(
         path,

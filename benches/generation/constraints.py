@@ -2,12 +2,12 @@
 
     python -P benches/generation/constraints.py [--model default] [--k 3] [--out FILE.json]
 
-Every regex and schema of `corpus/`, and what `corpus/refused.json` holds, through the real server:
-K generations each, of temperature 1, from seeds. Random weights hardly ever close what they open,
-so tokens of marks and spaces and the end token are given a bias, another one in each of the K.
-An output is complete if its finish reason is "stop"; the exit status is 1 if one of those is not
-what its constraint asks for. Counted by themselves are the documented limits (`corpus/README.md`):
-one key twice in an open object, and characters of a class that are newer than Python's Unicode.
+For every regex and schema of `corpus/`, and those in `corpus/refused.json`, the real server makes K
+generations at temperature 1, with seeds. A model with random weights hardly ever closes what it
+opens, so tokens of punctuation and spaces and the end token have a bias, another one in each of the
+K. An output is complete if its finish reason is "stop"; the exit status is 1 if a complete output
+breaks its constraint. The documented limits (`corpus/README.md`) are counted separately: duplicate
+keys in an open object, and characters of a class that are newer than Python's Unicode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sgc.runtime.executor.backends.engine.backend import EngineBackend
 from sgc.runtime.executor.interface.backend import FinishReason, Sampling, TextRun
 
 CLOSING = frozenset(string.punctuation.encode() + b" \n\t")
-BIASES = (4.0, 7.0, 1.0)  # of what closes, one for each of K in turn
+BIASES = (4.0, 7.0, 1.0)  # of closing tokens, one for each of the K in turn
 MAX_TOKENS = 300
 WIDTH = 16  # requests in flight
 PROMPT = (TextRun("Answer:\n"),)
@@ -44,7 +44,7 @@ PROMPT = (TextRun("Answer:\n"),)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One of the corpus. group: regexes, schemas or those that llguidance refuses as written."""
+    """An entry of the corpus. group: regexes, schemas, or refused by llguidance as written."""
 
     name: str
     group: str
@@ -53,13 +53,13 @@ class Entry:
 
     @property
     def asked(self) -> dict[str, str]:
-        """How the constraint is said in a `Sampling`."""
+        """The constraint as a field of `Sampling`."""
         if self.regex is not None:
             return {"regex": self.regex}
         return {"json_schema": json.dumps(self.schema)}
 
     def complaint(self, text: str) -> str | None:
-        """Why the oracle does not accept a text; None where it does."""
+        """Why the oracle rejects a text; None if it accepts it."""
         if self.regex is None:
             return validate.schema_complaint(self.schema, text)
         return None if validate.regex_holds(self.regex, text) else "no match"
@@ -67,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one generation: refused, or its text and what the oracle says of it if it is complete."""
+    """One generation: refused, or its text, with the oracle's complaint if it is complete."""
 
     entry: Entry
     k: int
@@ -84,7 +84,7 @@ class Outcome:
 
     @property
     def is_newer_unicode(self) -> bool:
-        """Whether it holds characters that this Python has not heard of."""
+        """Whether a rejected text has characters that this Python's Unicode does not have."""
         is_known = all(unicodedata.category(char) != "Cn" for char in self.text)
         return self.complaint is not None and not is_known
 
@@ -95,7 +95,7 @@ class Outcome:
 
 
 def entries() -> list[Entry]:
-    """All of the corpus."""
+    """All entries of the corpus."""
     found = [Entry(name, "regexes", pattern) for name, pattern in validate.regexes().items()]
     found += [Entry(name, "schemas", None, of) for name, of in validate.schemas().items()]
     for each in validate.refusals():
@@ -105,9 +105,9 @@ def entries() -> list[Entry]:
 
 
 def closing_bias(tokenizer: Tokenizer, bias: float) -> tuple[tuple[int, float], ...]:
-    """For tokens that close something, and the ends, which random weights do not favour.
+    """A bias for closing tokens and end tokens, which random weights do not favour.
 
-    A tokenizer without bytes of its own has no such tokens.
+    It is empty for a tokenizer without a table of token bytes.
     """
     table = token_bytes(tokenizer)
     if not bias or table is None:
@@ -119,7 +119,7 @@ def closing_bias(tokenizer: Tokenizer, bias: float) -> tuple[tuple[int, float], 
 async def generate(
     uri: str, asked: Iterable[tuple[Entry, int]], tokenizer: Tokenizer
 ) -> list[Outcome]:
-    """The outcomes, WIDTH requests in flight."""
+    """The outcomes of all entries, with WIDTH requests in flight."""
     biases = [closing_bias(tokenizer, bias) for bias in BIASES]
     room = asyncio.Semaphore(WIDTH)
     async with EngineBackend(uri) as backend:
@@ -138,11 +138,11 @@ async def generate(
 
 
 async def outcome(backend: EngineBackend, entry: Entry, k: int, sampling: Sampling) -> Outcome:
-    """Asks, and judges what comes."""
+    """Makes a request, and checks its reply."""
     try:
         found = await backend.generate(PROMPT, sampling)
     except SgcError as error:
-        if type(error) is not BackendError:  # not of the constraint's doing
+        if type(error) is not BackendError:  # not caused by the constraint
             raise
         return Outcome(entry, k, refusal=str(error))
     is_complete = found.finish_reason is FinishReason.STOP
@@ -174,7 +174,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def tell(found: dict[str, dict[str, int]], outcomes: Sequence[Outcome]) -> None:
-    """The table, and every output and refusal that wants an explanation."""
+    """Prints the table, and the outputs and refusals that need an explanation."""
     columns = list(next(iter(found.values())))
     print("|", " | ".join(["", *columns]), "|")
     print("|", " | ".join(["---"] * (len(columns) + 1)), "|")
@@ -189,7 +189,7 @@ def tell(found: dict[str, dict[str, int]], outcomes: Sequence[Outcome]) -> None:
 
 
 def by_group(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
-    """Figures of each group."""
+    """The figures of each group."""
     groups = dict.fromkeys(each.entry.group for each in outcomes)
     return {
         group: figures([each for each in outcomes if each.entry.group == group]) for group in groups
@@ -197,7 +197,7 @@ def by_group(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
 
 
 def noted(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """What is kept of single outcomes."""
+    """The single outcomes that a report keeps."""
     n_completed = Counter(each.entry.name for each in outcomes if each.is_complete)
     return {
         "not accepted": [

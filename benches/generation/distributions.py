@@ -3,9 +3,10 @@
     python -P benches/generation/distributions.py [--models default,S] [--samples 2000]
         [--out FILE.json]
 
-Samples of the character in JSON from a server that jumps and from one that does not: for each field
-of few outcomes the total variation distance between the two, beside what chance makes of it (the
-95th percentile if both are drawn alike, by shuffling) and that between two halves of each one's.
+It draws samples of the character in JSON from a server that jumps and from one that does not. For
+each field with few outcomes it reports the total variation distance between the two, beside the
+distance by chance (the 95th percentile under equal distributions, by shuffling) and the distance
+between the two halves of each sample.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ async def fields_drawn(uri: str, n: int, seed: int) -> list[dict[str, str]]:
 
 
 def _outcomes(text: str) -> dict[str, str]:
-    """The lines of few outcomes; other fields may hold what is no JSON, such as a line break."""
+    """The fields with few outcomes; others may contain invalid JSON, such as a line break."""
     found = {}
     for name, of in OUTCOMES.items():
         value = text.split(f'"{name}": "', 1)[1].split('"', 1)[0]
@@ -61,7 +62,7 @@ def variation(a: Sequence[str], b: Sequence[str]) -> float:
 def distances(
     with_jumps: Sequence[dict[str, Any]], without: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Of each field: between the servers, and between two halves of each one's."""
+    """The distances for each field: between the servers, and between the halves of each sample."""
     rows: dict[str, Any] = {}
     for name in OUTCOMES:
         a, b = [each[name] for each in with_jumps], [each[name] for each in without]
@@ -81,7 +82,7 @@ def distances(
 
 
 def chance(a: Sequence[str], b: Sequence[str], n_shuffles: int = 500) -> float:
-    """What the distance is below in 95% of cases if both are drawn alike."""
+    """The 95th percentile of the distance if both samples had the same distribution."""
     pooled = np.array([*a, *b])
     draw = np.random.default_rng(0)
     found = []

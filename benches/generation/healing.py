@@ -2,13 +2,12 @@
 
     python -P benches/generation/healing.py [--model default] [--seeds 4] [--out FILE.json]
 
-Prompts that end where a token could go on: within URLs, code, numbers, words, scripts and emoji.
-The measure needs no judgement: whether the tokens that are used, the prompt's and those generated,
-are the tokenizer's own for their joint text. Twice: *given*, where a regex of one text says what
-follows, as a model that knows it would; *free*, where the shipped model, whose weights are random,
-says what it likes. There only the border counts, up to the token after it: a random model goes on
-with a piece of the word before it as rarely as with any other token, and when it decides the
-prompt's end anew, it spells that in any of the possible ways.
+Prompts end where a token could continue: within URLs, code, numbers, words, scripts and emoji. The
+measure is objective: whether the tokens of prompt and generation are the tokenizer's own for their
+joint text. There are two parts. *given*: a regex with one match forces the continuation, as a model
+that knows it would. *free*: the model generates freely. There only the border counts, up to the
+token after it: random weights rarely continue with the rest of a word, and when they sample the
+prompt's end again, they spell it in any of the possible ways.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class Border:
 
 
 def taken_back(prompt: str, tokenizer: Tokenizer) -> int:
-    """How many of the prompt's tokens healing decides anew."""
+    """The number of the prompt's tokens that healing samples again."""
     healer = healer_of(tokenizer)
     assert healer is not None
     ids = tokenizer.encode_prompt([Text(prompt)])
@@ -88,7 +87,7 @@ def taken_back(prompt: str, tokenizer: Tokenizer) -> int:
 def border_of(
     case: str, prompt: str, found: Generated, sampling: Sampling, tokenizer: Tokenizer
 ) -> Border:
-    """Compares the tokens that were used with those of the joint text."""
+    """Compares the used tokens with those of the joint text."""
     prompt_ids = tokenizer.encode_prompt([Text(prompt)])
     n_back = taken_back(prompt, tokenizer) if sampling.heal else 0
     used = [*prompt_ids[: len(prompt_ids) - n_back], *found.ids]
@@ -110,13 +109,13 @@ def is_canonical(used: Sequence[int], prompt: str, tokenizer: Tokenizer) -> bool
     assert table is not None
     shown = list(used[: _n_up_to(used, len(prompt.encode()), table) + 1])
     joint = b"".join(table[i] for i in shown)
-    while not _is_text(joint):  # half a character at its end
+    while not _is_text(joint):  # it ends inside a character
         joint = joint[: -len(table[shown.pop()])]
     return tokenizer.encode_prompt([Text(joint.decode())]) == shown
 
 
 def _n_up_to(ids: Sequence[int], length: int, table: TokenBytes) -> int:
-    """How many tokens begin before that many bytes."""
+    """The number of tokens that begin in the first `length` bytes."""
     at = 0
     for n, token in enumerate(ids):
         if at >= length:
@@ -146,13 +145,13 @@ async def borders(uri: str, tokenizer: Tokenizer, n_seeds: int) -> list[Border]:
 
 
 def given(following: str) -> list[Sampling]:
-    """What follows is known, character by character."""
+    """Samplings in which a regex forces the continuation."""
     pattern = re.escape(following)
     return [Sampling(N_GIVEN, regex=pattern, heal=heal) for heal in (False, True)]
 
 
 def free(n_seeds: int) -> list[Sampling]:
-    """Greedy once, and drawn with each seed."""
+    """Samplings without a constraint: a greedy one, and one for each seed."""
     return [
         Sampling(N_TOKENS, temperature=temperature, seed=seed, ignore_eos=True, heal=heal)
         for heal in (False, True)
@@ -162,7 +161,7 @@ def free(n_seeds: int) -> list[Sampling]:
 
 
 def shares(found: Sequence[Border]) -> dict[str, dict[str, float]]:
-    """Canonical borders of each kind of case: given and free, without healing and with it."""
+    """The share of canonical borders by kind of case, given and free, with and without healing."""
     rows: dict[str, dict[str, float]] = {}
     for case in [*CASES, "all"]:
         of = [each for each in found if case in (each.case, "all")]
@@ -184,7 +183,7 @@ ARMS = {
 
 
 def table(found: Sequence[Border]) -> str:
-    """Where what follows is given, and what the model says greedily; in Markdown."""
+    """A Markdown table of the given and the greedy free continuations."""
     of = {(b.prompt, b.is_given, b.heals): b for b in found if b.is_given or not b.temperature}
     lines = [
         "| prompt's end | taken back | given: tokens | healed | canonical | healed "

@@ -3,11 +3,11 @@
     python -P benches/generation/hostile.py [--n 10000] [--phases 6] [--out FILE.json]
 
 A client in a process of its own sends hostile regexes, schemas and grammars (`corpus/hostile.py`),
-one after another, each with max_tokens=4; another keeps 4 ordinary requests of 32 tokens in
-flight. Phases with and without the flood take turns, of as many ordinary requests each; what is
-left of the hostile ones is sent under the same load after that. Then again, 16 at once. The
-hostile requests that took longest are asked once more, with nothing else running. The exit
-status is 1 if the step process died, or a request got no answer or an internal error.
+one after another, each with max_tokens=4; another keeps 4 ordinary requests of 32 tokens in flight.
+Phases with and without the flood alternate, with equally many ordinary requests; the remaining
+hostile requests are then sent under the same load. All this is repeated with 16 hostile requests at
+once. The slowest hostile requests are sent once more, with nothing else running. The exit status is
+1 if the step process died, or a request had no reply or an internal error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ QUIET = "ordinary requests alone"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A hostile constraint. field: how a `Sampling` calls it."""
+    """A hostile constraint. field: its name in `Sampling`."""
 
     kind: str
     field: str
@@ -60,7 +60,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """index: of the item; outcome: text, refused or why there was none."""
+    """A reply. index: of the item; outcome: text, refused, or the kind of failure."""
 
     index: int
     kind: str
@@ -75,7 +75,7 @@ class Answer:
 
 
 def items(n: int, seed: int) -> Iterator[Item]:
-    """n of them: regexes, schemas and grammars in turn."""
+    """n hostile items: regexes, schemas and grammars in turn."""
     share = -(-n // 3)
     schemas = hostile.hostile_schemas(share, seed)
     sources = (
@@ -92,7 +92,7 @@ def _items(field: str, kinds: Sequence[Callable[..., Any]], texts: Iterator[str]
 
 
 async def ask(backend: EngineBackend, index: int, item: Item) -> Answer:
-    """Sends one and waits for what comes of it."""
+    """Sends one item and waits for its reply."""
     asked = Sampling(MAX_TOKENS, seed=index, **{item.field: item.text})  # type: ignore[arg-type]
     started_s = time.perf_counter()
     try:
@@ -108,7 +108,7 @@ async def ask(backend: EngineBackend, index: int, item: Item) -> Answer:
 
 
 def _kind(error: SgcError) -> str:
-    """A refusal says why; anything else is our own fault."""
+    """The kind of an error: a refusal, or a fault of our own."""
     if str(error).startswith(FAILURES):
         return "internal error"
     return "refused" if type(error) is BackendError else type(error).__name__
@@ -122,14 +122,14 @@ class Flood:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_flood, args=(uri, n, seed, theirs), daemon=True)
         self._process.start()
-        self._pipe.recv()  # it has made them all
+        self._pipe.recv()  # waits until all items are made
 
     def begin(self, width: int, n: int | None = None) -> None:
-        """width: requests in flight; n: how many in all, without it until `end`."""
+        """Starts sending. width: requests in flight; n: their number, None to send until `end`."""
         self._pipe.send((width, n))
 
     async def end(self, waits: bool = False) -> list[Answer]:
-        """The answers since `begin`; waits: for all that it was to send, not those in flight."""
+        """Returns the replies since `begin`. waits: first waits until all n are sent."""
         if not waits:
             self._pipe.send(None)
         found: list[Answer] = await asyncio.to_thread(self._pipe.recv)
@@ -141,7 +141,7 @@ class Flood:
 
 
 def _flood(uri: str, n: int, seed: int, pipe: Connection) -> None:
-    todo = cycle(enumerate(list(items(n, seed))))  # so many are between that none is remembered
+    todo = cycle(enumerate(list(items(n, seed))))  # n is too large for the server to cache them
     pipe.send("ready")
 
     async def run(width: int, n_asked: int | None) -> list[Answer]:
@@ -169,14 +169,14 @@ def _flood(uri: str, n: int, seed: int, pipe: Connection) -> None:
 
 
 class Ordinary:
-    """The other client: 4 at a time, prompts of about 30 tokens, each new."""
+    """The other client: 4 requests at a time, with new prompts of about 30 tokens."""
 
     def __init__(self, backend: EngineBackend) -> None:
         self._backend = backend
         self._n_asked = 0
 
     async def run(self, n: int) -> list[float]:
-        """Seconds of each of n requests."""
+        """Makes n requests; returns the seconds of each."""
         left, found = iter(range(n)), list[float]()
 
         async def lane() -> None:
@@ -187,7 +187,7 @@ class Ordinary:
         return found
 
     async def until(self, done: asyncio.Future[Any]) -> None:
-        """Keeps asking until something else is done."""
+        """Makes requests until `done`."""
         while not done.done():
             await self.run(4 * N_ORDINARY_AT_ONCE)
 
@@ -204,7 +204,7 @@ class Ordinary:
 
 @dataclass(slots=True)
 class Measured:
-    """Of one width of the flood: latencies of ordinary requests by phase, the hostile answers."""
+    """One width of the flood: latencies of ordinary requests by phase, and hostile replies."""
 
     quiet: list[list[float]]
     flooded: list[list[float]]
@@ -214,7 +214,7 @@ class Measured:
 async def measure(
     ordinary: Ordinary, flood: Flood, width: int, phases: int, n: int, n_hostile: int
 ) -> Measured:
-    """Phases in turn; n: ordinary requests of each. Ends when n_hostile have been sent."""
+    """Alternates phases with n ordinary requests each; ends when n_hostile have been sent."""
     found = Measured([], [], [])
     for phase in range(phases):
         for is_flooded in (False, True) if phase % 2 == 0 else (True, False):
@@ -233,7 +233,7 @@ async def measure(
 
 
 def latency(found: Measured) -> dict[str, Any]:
-    """The ordinary requests' percentiles, and flood over no flood, phase by phase."""
+    """Percentiles of the ordinary requests, and ratios with the flood to without, by phase."""
     quiet, flooded = np.concatenate(found.quiet), np.concatenate(found.flooded)
     ratios = [
         float(np.quantile(b, 0.99) / np.quantile(a, 0.99))
@@ -256,7 +256,7 @@ def latency(found: Measured) -> dict[str, Any]:
 
 
 def of_answers(answers: Sequence[Answer]) -> dict[str, Any]:
-    """How the hostile requests fared."""
+    """The outcomes and times of the hostile requests."""
     seconds = np.array([each.seconds for each in answers])
     return {
         "requests": len(answers),
@@ -273,7 +273,7 @@ def of_answers(answers: Sequence[Answer]) -> dict[str, Any]:
 async def slowest_alone(
     backend: EngineBackend, answers: Sequence[Answer], n: int
 ) -> list[dict[str, Any]]:
-    """The slowest, asked again with nothing else running."""
+    """Sends the slowest requests again, with nothing else running."""
     slowest = sorted(answers, key=lambda each: -each.seconds)[:N_SLOWEST]
     all_items = list(items(n, SEED + 1))
     rows = []
@@ -288,7 +288,7 @@ def _ms(seconds: Any) -> float:
 
 
 async def run(engine: EmbeddedEngine, options: Any) -> dict[str, Any]:
-    """Both floods on one server."""
+    """Measures both floods on one server."""
     pid = serving.worker_pid(engine)
     assert engine.pid is not None
     memory = [_memory(engine.pid, pid, "started")]
@@ -341,7 +341,7 @@ def tell(name: str, found: dict[str, Any]) -> None:
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    """The ordinary requests' percentiles, with and without each flood."""
+    """Plots the ordinary requests' percentiles, with and without each flood."""
     floods = [name for name in found if name.startswith("flood")]
     groups = [f"{name}: {p[:-3]}" for name in floods for p in ("p50_ms", "p90_ms", "p99_ms")]
     series = {

@@ -2,10 +2,10 @@
 
     python -P benches/generation/jump_forward.py [--models default,S,M] [--reps 8] [--out FILE.json]
 
-As a regex, and as a schema such as pydantic makes. Two servers of a model, one with
-`--no-jump-forward`, are asked in turn, and the first one for as many tokens without a constraint.
-Temperature 1, all seeded; ratios are of the same repetition. The exit status is 1 if an answer
-is not what its constraint asks for.
+The constraint is a regex, or a schema as pydantic makes it. Two servers of a model, one with
+`--no-jump-forward`, run in turn; the first also generates as many tokens without a constraint.
+Sampling is seeded, at temperature 1; ratios are within a repetition. The exit status is 1 if an
+answer breaks its constraint.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from sgc.runtime.executor.interface.backend import FinishReason, Generated, Samp
 
 JUMPS, NO_JUMPS, FREE = "jumping", "not jumping", "unconstrained"
 BATCHES = (1, 16)
-AT_LEAST = 4  # requests of a repetition, one after another where the batch is 1
+AT_LEAST = 4  # requests of a repetition, one after another if the batch is 1
 
 
 async def jump_rep(
@@ -56,7 +56,7 @@ async def jump_rep(
     n: int,
     rep: int,
 ) -> dict[str, Run]:
-    """The arms in turn, another first each time; the unconstrained one follows the others."""
+    """Runs the arms in turn, alternating the first; the unconstrained arm is the last."""
     prompts = prompts_of(rep, n)
     samplings = [Sampling(MAX_TOKENS, seed=1000 * rep + i, **asked) for i in range(n)]  # type: ignore[arg-type]
     found: dict[str, Run] = {}
@@ -70,7 +70,7 @@ async def jump_rep(
 
 
 class Jumps:
-    """What jumping would append along a generation."""
+    """The tokens that jumping would append along a generation."""
 
     def __init__(self, tokenizer: Tokenizer, asked: dict[str, str]) -> None:
         ((field, text),) = asked.items()
@@ -78,8 +78,8 @@ class Jumps:
         self._compiled = Compiled(grammar, Vocabulary(tokenizer, tokenizer.vocab_size))
 
     def is_of(self, ids: Sequence[int]) -> bool:
-        """Whether tokens that were all drawn are those that jumping would have come to, given the
-        same draws: every forced token where it is forced."""
+        """Whether drawn tokens are those that jumping would have made with the same draws: every
+        forced token is where it is forced."""
         guide = self._compiled.start()
         for i, token in enumerate(ids):
             forced = guide.forced()
@@ -98,11 +98,11 @@ def is_valid(found: Generated, name: str) -> bool:
 
 
 def jump_figures(runs: Sequence[dict[str, Run]], name: str, path: Jumps) -> dict[str, Any]:
-    """Of one constraint and batch.
+    """The figures of one constraint and batch.
 
-    Texts may differ though their paths coincide: a prompt of forced tokens and tokens run one by
-    one round otherwise in bfloat16, and of thousands of tokens that are as likely as each other
-    another one is drawn then.
+    Texts may differ even if their paths coincide: bfloat16 rounds forced tokens that run at once
+    differently from tokens that run one by one, which can change the draw among thousands of almost
+    equally likely tokens.
     """
     made = {arm: [g for run in runs for g in run[arm].found] for arm in (JUMPS, NO_JUMPS, FREE)}
     pairs = list(zip(made[JUMPS], made[NO_JUMPS], strict=True))
@@ -141,7 +141,7 @@ def jump_figures(runs: Sequence[dict[str, Run]], name: str, path: Jumps) -> dict
 async def of_model(
     uris: dict[str, str], reps: int, model: str, tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """{constraint and batch: figures}; M takes long, so it is asked for less."""
+    """{constraint and batch: figures}; fewer repetitions for M, which is slow."""
     is_large = model == "M"
     found: dict[str, Any] = {}
     async with EngineBackend(uris[JUMPS]) as with_jumps, EngineBackend(uris[NO_JUMPS]) as without:
@@ -175,7 +175,7 @@ def tell(model: str, what: str, row: dict[str, Any]) -> None:
 
 
 def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
-    """Requests a second of each arm, over not jumping."""
+    """Plots the requests per second of each arm, relative to not jumping."""
     rows = {f"{m}: {what}": row for m, of in found.items() for what, row in of.items()}
     per_s = [row["requests_a_second"] for row in rows.values()]
     bars.draw(

@@ -2,8 +2,8 @@
 
     python -P benches/generation/mask_cost.py [--models S,M] [--reps 16] [--out FILE.json]
 
-`(?s:.*)` allows every text, so each token is drawn under a mask and none is forced. As many tokens
-for both, 128 a request; the arms run in turn, the ratios are of the same repetition.
+`(?s:.*)` allows every text, so each token is drawn under a mask and none is forced. Both arms make
+128 tokens per request; they run in turn, and ratios are within a repetition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ANY = r"(?s:.*)"
 
 
 async def mask_rep(backend: EngineBackend, batch: int, rep: int) -> dict[str, Run]:
-    """With a constraint that says nothing, and without."""
+    """Runs both arms: with a constraint that allows everything, and without."""
     found: dict[str, Run] = {}
     for arm in (MASKED, FREE) if rep % 2 else (FREE, MASKED):
         asked = {"regex": ANY} if arm == MASKED else {}
@@ -59,7 +59,7 @@ def mask_figures(runs: Sequence[dict[str, Run]]) -> dict[str, Any]:
 
 
 async def of_model(uri: str, model: str, reps: int) -> dict[str, Any]:
-    """{batch: figures}; M takes long, so it is asked less often."""
+    """{batch: figures}; fewer repetitions for M, which is slow."""
     found = {}
     async with EngineBackend(uri) as backend:
         for batch in BATCHES:

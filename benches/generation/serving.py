@@ -1,6 +1,6 @@
-"""What the benches of constrained generation share: servers, their processes, reports.
+"""Shared by the benches of constrained generation: servers, their processes, reports.
 
-Import it as `generation.serving` with the folder above on the path.
+Import it as `generation.serving`, with the folder `benches` on the path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "engine"))
 
-import bars  # noqa: F401  # for those who import it from here
+import bars  # noqa: F401  # other benches import it from here
 import models
 from peer_process import PAGE_MB, tree
 from peers import machine
@@ -30,12 +30,12 @@ WORKER = "sgc.runtime.engine.worker.main"
 
 
 def model_folder(name: str, folder: Path) -> Path:
-    """The folder of `default`, S or M, made if it is not there."""
+    """The folder of `default`, S or M, which is made if it does not exist."""
     return DEFAULT_FOLDER if name == "default" else models.make(name, folder)
 
 
 def tokenizer_of(name: str, folder: Path) -> Tokenizer:
-    """The tokenizer that a server of that model has."""
+    """The tokenizer of a model's server."""
     return load_tokenizer(model_folder(name, folder))
 
 
@@ -52,7 +52,7 @@ def worker_pid(running: EmbeddedEngine) -> int:
 
 
 def rss_mb(pid: int) -> float:
-    """What a process holds in memory."""
+    """The resident memory of a process in MB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MB
 
 
@@ -61,14 +61,14 @@ def _command(pid: int) -> str:
 
 
 def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """Each token's own text; bytes that are no text of their own as escapes."""
+    """Each token's own text, with escapes for bytes that are not valid text."""
     table = token_bytes(tokenizer)
     assert table is not None
     return [table[i].decode("utf-8", "backslashreplace") for i in ids]
 
 
 def common_arguments(doc: str | None, **defaults: Any) -> argparse.ArgumentParser:
-    """The options every bench has; defaults: of further ones, by name."""
+    """The options of every bench; defaults: further options with their defaults."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path("build/bench_models"))
     parser.add_argument("--out", type=Path)
@@ -79,7 +79,7 @@ def common_arguments(doc: str | None, **defaults: Any) -> argparse.ArgumentParse
 
 
 def report(script: str, options: argparse.Namespace, **found: Any) -> dict[str, Any]:
-    """What is kept of a run: its command, the machine, the versions and what was found."""
+    """The report of a run: its command, the machine, the versions and the results."""
     return {
         "command": " ".join([f"python -P benches/generation/{script}.py", *_shown(options)]),
         "machine": machine(),
@@ -92,7 +92,7 @@ def report(script: str, options: argparse.Namespace, **found: Any) -> dict[str, 
 
 
 def _shown(options: argparse.Namespace) -> Iterator[str]:
-    """Without what is of one machine only."""
+    """The options, without those that depend on the machine."""
     for name, value in vars(options).items():
         if name in ("folder", "out") or value is None or value is False:
             continue

@@ -1,7 +1,7 @@
-"""Templates with verdicts: reads them, makes programs of them, and judges what a pass made.
+"""Templates with verdicts: reads them, makes programs of them, and judges a pass's result.
 
-Used by `benches/movement.py` and `tests/passes/changing/test_movement.py`. The judge knows nothing
-of the rules: it compares words in front of the first argument, before and after.
+`benches/movement.py` and `tests/passes/changing/test_movement.py` use it. The judge does not know
+the rules: it compares the words in front of the first argument, before and after the pass.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from sgc.ir.graph import Block, Graph, Lit, Loc, Node, Param, Ref, Value, make_n
 from sgc.ir.types import STREAM, TEXT
 
 FOLDER = Path(__file__).resolve().parent
-MOVED_SHARE = 0.75  # of the words that could lead (DESIGN.md, "Code movement")
+MOVED_SHARE = 0.75  # of the words of `lead` (DESIGN.md, "Code movement")
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{=(\w+)\}|\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """messages: role ("" for none) and text of each; lead, could: texts as in the template."""
+    """messages: pairs of role ("" for none) and text; lead: texts that should move in front; could:
+    other texts that may.
+    """
 
     name: str
     messages: tuple[tuple[str, str], ...]
@@ -65,7 +67,7 @@ def _unescaped(text: str) -> str:
 
 
 def program(template: Template) -> Graph:
-    """The template as a program of one stream, with a generation at its end."""
+    """The template as a program with one stream, and a generation at its end."""
     maker = _Maker()
     for role, text in template.messages:
         if role:
@@ -93,7 +95,7 @@ class _Maker:
         self.nodes.append(make_node(op, results, loc, **fields))  # type: ignore[arg-type]
 
     def add(self, op: str, *values: Value, **fields: object) -> None:
-        """A node that goes on with the stream."""
+        """Adds a node that continues the stream."""
         stream = Ref(self.nodes[-1].results[0].name)
         state = Value(f"state.{len(self.nodes)}", STREAM)
         self._emit(op, (state, *values), stream=stream, **fields)
@@ -133,7 +135,7 @@ class _Maker:
 
 
 def prefix(graph: Graph) -> str:
-    """The constant text in front of the first value of the only stream; role markers as spaces."""
+    """The constant text before the first value of the only stream, with newlines for role marks."""
     return "".join(_constants(graph))
 
 
@@ -149,7 +151,7 @@ def _constants(graph: Graph) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """outcome: moved, missed, wrong or kept; wrong_words: those that lead and must not."""
+    """outcome: moved, missed, wrong or kept; wrong_words: those that moved and must not."""
 
     outcome: str
     gained: str
@@ -157,7 +159,7 @@ class Verdict:
 
 
 def judge(template: Template, before: Graph, after: Graph) -> Verdict:
-    """What became of a template. Any new leading word that was not allowed to is wrong."""
+    """The verdict on a template: any new leading word that is not allowed makes it wrong."""
     old, new = _words(prefix(before)), _words(prefix(after))
     led = new - old
     gained = prefix(after)

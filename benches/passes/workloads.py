@@ -1,7 +1,7 @@
-"""Workloads in which one pass or another has something to do, or nothing: the paper's shapes.
+"""Workloads for passes: the examples, the paper's shapes, and some for single passes.
 
 Each is a function with its rows. Texts are pseudo-words from a seed (`benches/engine/texts.py`);
-`ignore_eos` keeps lengths what they are, so that what differs is what a pass did.
+`ignore_eos` fixes the lengths, so that only the passes make a difference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOOL_S = 0.5  # how long a call of the host takes
 
 @dataclass(frozen=True)
 class Workload:
-    """A program and its rows; bind: what is given when compiling; tools: what it may call."""
+    """A program and its rows; bind: arguments of compiling; tools: those that it may call."""
 
     name: str
     function: Function
@@ -106,7 +106,7 @@ def a_number(s, text):
 
 @sgc.function
 def only_the_answer(s, question):
-    """Drafts whose streams nobody wants, when only what is returned is kept."""
+    """Drafts whose streams are not needed, since only the return value is kept."""
     s += "Question: " + question + "\nAnswer:" + gen("answer", 16)
     draft = judge(question)
     s += "\nP.S.:" + gen("more", 24)
@@ -116,7 +116,7 @@ def only_the_answer(s, question):
 
 @sgc.function
 def instruction_last(s, text):
-    """The instruction after the text: nothing but a few words can be shared."""
+    """The instruction is after the text, so rows share only a few words."""
     s += "Text: " + text + "\n\nSummarise the text in one short sentence. Use plain words. "
     s += "Leave out names, dates and numbers.\n\nSummary:" + gen("summary", 16)
 

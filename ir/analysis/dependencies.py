@@ -1,8 +1,7 @@
-"""What can be read off a graph: definitions, uses, dependencies, the tree of prompts.
+"""Analyses of a graph: definitions, uses, dependencies, the tree of prompts, control flow.
 
-Everything here is computed from the graph as it stands, in linear time, also for graphs
-that break the verifier's rules. It changes no graph and keeps nothing. The verifier, the
-passes and the dumps call it.
+All run in linear time, and also on graphs that break the verifier's rules unless they say
+otherwise. They change no graph and cache nothing. The verifier, the passes and the dumps call them.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING
 from sgc.ir.graph import Graph, Lit, Node, Operand, Value, operand_refs
 
 if TYPE_CHECKING:
-    import networkx as nx  # loaded where it is used: it is a tenth of a second
+    import networkx as nx  # imported where it is used, since it takes a tenth of a second
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: block by number, node by number in the block.
+    """The place of a node or definition: the block's number, and the node's number in the block.
 
     Block -1 is the program's head, index -1 the block's head; there `node` is None.
     """
@@ -56,7 +55,7 @@ def all_definitions(graph: Graph) -> Iterator[Definition]:
 
 
 def definitions(graph: Graph) -> dict[str, Definition]:
-    """The definition of each value; the first one where there are several."""
+    """The definition of each value; the first one if there are several."""
     found: dict[str, Definition] = {}
     for definition in all_definitions(graph):
         found.setdefault(definition.value.name, definition)
@@ -64,7 +63,7 @@ def definitions(graph: Graph) -> dict[str, Definition]:
 
 
 def uses(graph: Graph) -> dict[str, list[Place]]:
-    """The nodes that use each value, in order; a node is repeated if it uses it repeatedly."""
+    """The nodes that use each value, in order; a node with several uses is there several times."""
     found: dict[str, list[Place]] = {}
     for place, node in places(graph):
         for name in node.refs():
@@ -73,10 +72,10 @@ def uses(graph: Graph) -> dict[str, list[Place]]:
 
 
 def dependencies(graph: Graph) -> nx.DiGraph[int]:
-    """Nodes by number over the whole graph, an edge from each to those that use its results.
+    """The graph of nodes, numbered over all blocks, with an edge from each node to its users.
 
-    Nodes carry `node`, edges `values`, the names that flow along them. An edge of stream
-    states orders a stream; every other edge is an inter-stream dependency.
+    Nodes have the attribute `node`, edges have `values`: the names that flow along them. An edge of
+    stream states orders the nodes of a stream; other edges are dependencies between streams.
     """
     import networkx as nx
 
@@ -100,23 +99,23 @@ def _add_edge(dag: nx.DiGraph[int], start: int, end: int, name: str) -> None:
 
 
 def consumed(node: Node) -> list[str]:
-    """The stream states a node uses up, and whatever else a jump hands on."""
+    """The stream states that a node consumes; for a jump, all values that it passes."""
     consuming = node.spec.consuming
     taken = [op for name, op in node.fields if name in consuming]
-    # A jump hands on values of any type; those who ask know which of them are streams.
+    # A jump passes values of any type; callers know which of them are streams.
     return [name for operand in taken for name in operand_refs(operand)]
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A forest over names. What hangs on no root (a cycle of a malformed graph) is left out."""
+    """A forest over names, without names that no root reaches (a cycle in a malformed graph)."""
 
     children: dict[str, list[str]]
     roots: tuple[str, ...]
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The parent of each name that hangs on a root, by the path on which it was found first."""
+        """The parent of each name that a root reaches; the one found first, if several."""
         parents: dict[str, str] = {}
         seen = set(self.roots)
         queue = list(self.roots)
@@ -130,7 +129,7 @@ class Tree:
 
     @cached_property
     def root_of(self) -> dict[str, str]:
-        """The root that each name hangs on."""
+        """The root of each name."""
         found = {root: root for root in self.roots}
         for name, parent in self.parents.items():  # a parent before its children
             found[name] = found[parent]
@@ -138,7 +137,7 @@ class Tree:
 
     @cached_property
     def _spans(self) -> dict[str, tuple[int, int]]:
-        """For each name the numbers of the names at or below it, as a half-open range."""
+        """The preorder numbers of each name and its descendants, as a half-open range."""
         starts: dict[str, int] = {}
         spans: dict[str, tuple[int, int]] = {}
         stack = [(root, False) for root in reversed(self.roots)]
@@ -156,14 +155,14 @@ class Tree:
         return name in self._spans
 
     def is_at_or_above(self, upper: str, lower: str) -> bool:
-        """Whether a path leads down from `upper` to `lower`; in constant time."""
+        """Whether `upper` is `lower` or an ancestor of it; in constant time."""
         if upper not in self._spans or lower not in self._spans:
             return False
         first, end = self._spans[upper]
         return first <= self._spans[lower][0] < end
 
     def path(self, name: str) -> list[str]:
-        """From a root down to a name."""
+        """The names from the root down to a name."""
         steps = [name]
         while steps[-1] in self.parents:
             steps.append(self.parents[steps[-1]])
@@ -192,7 +191,7 @@ _TARGETS = ("target", "then", "orelse", "targets", "default")  # fields that nam
 
 
 def successors(node: Node) -> tuple[str, ...]:
-    """The blocks a terminator can go on to, each once, in the order of its fields."""
+    """The blocks that a terminator can continue with, each once, in the order of its fields."""
     if not node.is_terminator:
         return ()
     found: list[str] = []
@@ -204,12 +203,12 @@ def successors(node: Node) -> tuple[str, ...]:
 
 
 def jump_target(node: Node) -> str | None:
-    """The block that a jump goes to; None of other nodes."""
+    """The target block of a jump; None for other nodes."""
     return node.text("target") if node.op == "jump" else None
 
 
 def handed_on(graph: Graph) -> Iterator[tuple[Value, Operand]]:
-    """What jumps hand on: a block's parameter, and what one jump gives it. Of a sound graph."""
+    """Pairs of a block parameter and an operand that a jump passes for it; for valid graphs."""
     params = {block.name: block.params for block in graph.blocks}
     for node in graph.nodes():
         if (target := jump_target(node)) is not None:
@@ -217,14 +216,14 @@ def handed_on(graph: Graph) -> Iterator[tuple[Value, Operand]]:
 
 
 def jump_args(jump: Node) -> tuple[Operand, ...]:
-    """What a jump hands on."""
+    """The operands that a jump passes."""
     args = jump.get("args")
     assert isinstance(args, tuple)
     return args
 
 
 def downward(graph: Graph) -> list[int]:
-    """The blocks by number, each after those that every path to it passes; the unreached last."""
+    """The numbers of the blocks, each after its dominators; unreachable blocks come last."""
     numbers = {block.name: number for number, block in enumerate(graph.blocks)}
     done: list[int] = []
     seen: set[int] = set()
@@ -246,7 +245,7 @@ def downward(graph: Graph) -> list[int]:
 
 
 def flow_graph(graph: Graph) -> nx.DiGraph[int]:
-    """Blocks by number, an edge from each to those it can go on to."""
+    """The control-flow graph: blocks by number, with an edge from each to its successors."""
     import networkx as nx
 
     numbers = {block.name: number for number, block in enumerate(graph.blocks)}

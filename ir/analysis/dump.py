@@ -1,8 +1,8 @@
-"""Graphs for other eyes: plain data for JSON, DOT and Mermaid for drawings.
+"""Dumps of graphs for other programs: JSON, and DOT and Mermaid for drawings.
 
-A drawing has one box a stream (a fork's children are streams of their own), generations are
-highlighted, thick edges are prompts growing and dashed ones other data. Texts come from
-programs, so all are escaped and cut. Nothing reads these forms back.
+A drawing has one box per stream (a fork's children are streams of their own). Generations are
+highlighted, thick edges connect the states of a stream, and dashed edges are other data. Texts come
+from programs, so all are escaped and cut. Nothing parses these forms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_LABEL = 48
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
-    """A graph as dicts, lists and scalars that strict JSON can carry."""
+    """A graph as dicts, lists and scalars that strict JSON can represent."""
     return {
         "sgir": 1,
         "name": graph.name,
@@ -81,7 +81,9 @@ def _operand_json(operand: Operand) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What both drawings show. Nodes are numbers; streams are by number of their first node."""
+    """The contents of both drawings. Nodes are numbers; streams have the names of their first
+    states.
+    """
 
     labels: tuple[str, ...]
     is_generation: tuple[bool, ...]
@@ -128,7 +130,7 @@ def _streams(nodes: tuple[Node, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def _titles(nodes: tuple[Node, ...]) -> dict[str, str]:
-    """What each stream is: a function's, or a child of a fork; by the name of its first state."""
+    """The title of each stream, a function's or a fork child's, by the name of its first state."""
     title_of: dict[str, str] = {}  # of every state
     for node in nodes:
         states = [value.name for value in node.results if value.type.is_stream]
@@ -142,7 +144,7 @@ def _titles(nodes: tuple[Node, ...]) -> dict[str, str]:
 
 
 def _label(node: Node) -> str:
-    """The op and its own data; states are left out, as the edges show them."""
+    """The op and its fields without stream states, which the edges show."""
     words = [node.op]
     for name, operand in node.fields:
         row = node.spec.field(name)
@@ -178,7 +180,7 @@ def _called_title(number: int, graph: Graph) -> str:
 
 
 def _dot_lines(drawing: Drawing, prefix: str = "") -> Iterator[str]:
-    """What is in one program. prefix: of its nodes' names."""
+    """The lines of one program. prefix: of the names of its nodes."""
     for number, (name, members) in enumerate(drawing.streams.items()):
         yield f"  subgraph cluster_{prefix}{number} {{"
         title = _dot_text(_cut(drawing.title(name)))
@@ -238,6 +240,6 @@ def _mermaid_edge(start: int, end: int, label: str, is_thick: bool, prefix: str)
 
 
 def _mermaid_text(text: str) -> str:
-    """Quoted, with whatever Mermaid, Markdown or HTML could read as markup as entities."""
+    """A quoted text, with entities for all that Mermaid, Markdown or HTML could read as markup."""
     lines = (re.sub(r"[^\w .,:=…-]", lambda m: f"#{ord(m[0])};", line) for line in text.split("\n"))
     return '"' + "<br/>".join(lines) + '"'

@@ -1,4 +1,4 @@
-"""What of a program was left to the interpreter, for the commands that tell it."""
+"""The paths of a program that were left to the interpreter, for the commands that report them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
 
-MAX_LINES = 5  # that are told
+MAX_LINES = 5  # that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """n_ways: that end in the interpreter; lines: of the tests where they part from what was
-    compiled; reasons: why. is_all: what was compiled reaches no request.
+    """The paths that were not compiled.
+
+    n_ways: the number of paths that end in the interpreter; lines: of the tests where they leave
+    the compiled paths; reasons: why. is_all: the compiled part makes no request.
     """
 
     n_ways: int
@@ -30,12 +32,12 @@ class Left:
 
 
 def deopts(nodes: Iterable[Node]) -> list[Node]:
-    """Those at which the interpreter has to go on."""
+    """The nodes at which the interpreter continues."""
     return [node for node in nodes if node.op == "deopt"]
 
 
 def left_of(graph: Graph) -> Left | None:
-    """What of a program was left; None where all of it was compiled."""
+    """The paths of a program that were not compiled; None if all were."""
     ends = deopts(graph.all_nodes())
     if not ends:
         return None

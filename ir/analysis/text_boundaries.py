@@ -1,6 +1,6 @@
-"""The borders between a program's own text and what it generates.
+"""The borders between a program's own text and generated text, which `sgc explain` shows.
 
-Read off a graph in linear time, as `dependencies.py` does; changes nothing. `sgc explain` shows it.
+They are computed from the graph in linear time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MAX_TAIL_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of a prompt's text that does not depend on a run, at most MAX_TAIL_CHARS of it.
+    """The end of a prompt that is the same in every run, at most MAX_TAIL_CHARS characters.
 
-    is_cut: text of a run, or more of the program's own, stands directly before it.
+    is_cut: other text comes directly before it: a run's, or more of the program's own.
     """
 
     text: str = ""
@@ -35,7 +35,7 @@ _UNKNOWN = Tail(is_cut=True)
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """A generation and what its prompt is known to end with."""
+    """A generation, and the known end of its prompt."""
 
     node: Node
     tail: Tail
@@ -56,7 +56,7 @@ def borders(graph: Graph) -> Iterator[Border]:
 def _after(node: Node, before: Tail) -> Tail:
     if node.op == "const":
         return before.extended(node.text("text"))
-    if node.flags & {Flag.ROLE, Flag.MEDIA}:  # what they put down are tokens of their own
+    if node.flags & {Flag.ROLE, Flag.MEDIA}:  # they append tokens that join no other text
         return Tail()
     if node.op == "fork":
         return before

@@ -1,7 +1,7 @@
-"""The flat tables of `sgir.proto` as a graph. Every index, kind and count is checked.
+"""Reads a graph from the flat tables of `sgir.proto`, with checks of every index, kind and count.
 
-Nothing in a message is trusted, and nothing it names is opened, imported or run. What is
-well-formed may still break the verifier's rules. Only `file/sgir.py` calls this.
+Nothing in a message is trusted, and nothing that it names is opened, imported or run. The graph may
+still break the verifier's rules. Only `file/sgir.py` calls this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def read_program(program: pb.Program, source: str) -> Graph:
-    """The graph of a message; LoadError says what was expected and what was found."""
+    """The graph in a message; LoadError says what was expected and what was found."""
     return _Reader(program, source, _Budget(max_chars(program.ByteSize()))).graph()
 
 
@@ -35,7 +35,7 @@ def _shown(name: str) -> str:
 
 
 class _Budget:
-    """Characters that a file, called programs and all, may still stand for."""
+    """The characters that a file, called programs included, may still expand to."""
 
     def __init__(self, n_left: int) -> None:
         self.n_left = n_left
@@ -103,7 +103,7 @@ class _Reader:
         return text
 
     def _count(self, n_chars: int) -> None:
-        """Strings and types are shared, so a small file could stand for a lot."""
+        """Counts characters where they are used: strings are shared, so a small file may expand."""
         self._budget.n_left -= n_chars
         if self._budget.n_left < 0:
             raise self._error("expected texts of a few times its size, found more once written out")
@@ -147,7 +147,7 @@ class _Reader:
         return operands
 
     def _once(self, operands: list[Operand], index: int, name: str) -> Operand:
-        """An operand has one place: if they were shared, a small file could stand for a lot."""
+        """An operand used for the first time: shared operands could make a small file expand."""
         operand = self._at(operands, index, name)
         if self._is_used[index]:
             raise self._error(f"expected each operand in one place, found {index} in two")

@@ -8,9 +8,9 @@
     16      32    SHA-256 of the payload
     48            the payload
 
-The same graph gives the same bytes. Reading opens the one file it is given, checks everything
-and verifies the graph; whatever is wrong is a LoadError. The checksum finds damage, not
-intent: a forged file is as harmless as any other, because nothing in it is executed.
+Equal graphs have equal bytes. Reading opens no other file, checks everything and verifies the
+graph; every fault is a LoadError. The checksum detects damage, not forgery: a forged file is as
+harmless as any other, because nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MAGIC = b"SGIR"
 FORMAT_VERSION = 1
 HEADER = struct.Struct("<4sHHQ32s")
 
-# A hostile file may break a rule a million times, or in names of megabytes.
+# Limits on an error's text: a hostile file may break a rule a million times, or in huge names.
 _MAX_SHOWN = 5
 _MAX_SHOWN_CHARS = 4000
 
 
 def to_bytes(graph: Graph) -> bytes:
-    """The file form; VerifyError or UsageError for a graph that could not be loaded again."""
+    """The file form; raises VerifyError or UsageError for a graph that could not be loaded."""
     verify(graph)
     program, n_chars = write_program(graph)
     payload = program.SerializeToString(deterministic=True)
@@ -62,7 +62,7 @@ def to_bytes(graph: Graph) -> bytes:
 
 
 def from_bytes(data: bytes, source: str = "<bytes>") -> Graph:
-    """The verified graph that some bytes stand for; LoadError for any that stand for none."""
+    """The verified graph in some bytes; raises LoadError if they hold none."""
     payload = _payload(data, source)
     program = pb.Program()
     try:
@@ -78,9 +78,9 @@ def from_bytes(data: bytes, source: str = "<bytes>") -> Graph:
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Writes a file whole or not at all; what was there before stays until then.
+    """Writes a file atomically: the old file stays until the new one is complete.
 
-    A link is followed; what is no regular file (a pipe, a device) is written to, not replaced.
+    A link is followed; a pipe or a device is written to, not replaced.
     """
     data = to_bytes(graph)
     target = Path(os.path.realpath(path))

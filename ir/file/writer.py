@@ -1,7 +1,7 @@
-"""A graph as the flat tables of `sgir.proto`. The same graph gives the same message.
+"""Writes a graph as the flat tables of `sgir.proto`. Equal graphs make equal messages.
 
-Strings and types stand once, in order of first use; operands are written out where they are
-used. The graph must have passed the verifier. Only `file/sgir.py` calls this.
+Strings and types are written once, in order of first use; operands once for each use. The graph
+must have passed the verifier. Only `file/sgir.py` calls this.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _MAX_LINE = 2**32 - 1
 
 
 def write_program(graph: Graph) -> tuple[pb.Program, int]:
-    """The message of a verified graph, and how many characters it stands for.
+    """The message of a verified graph, and the number of characters that it expands to.
 
-    UsageError where a literal does not fit the format.
+    Raises UsageError if a literal does not fit the format.
     """
     writer = _Writer(graph)
     return writer.program, writer.n_chars
 
 
 class _Writer:
-    """n_chars: of all strings and types, counted where they are used, as the reader does."""
+    """n_chars: of all strings and types, counted for each use, as in the reader."""
 
     def __init__(self, graph: Graph) -> None:
         self.n_chars = 0

@@ -1,4 +1,4 @@
-"""The verifier's rules about programs that others run for each item of a list."""
+"""The verifier's rules about called programs, which maps run for each item of a list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def maps(node: Node, context: Context) -> Iterator[str]:
         yield f"ordinal is from 0 on, found {ordinal}"
     program = number(node, "program")
     if program is None:
-        return  # R1's to tell
+        return  # R1 reports it
     if not 0 <= program < len(context.called):
         yield f"there is no called program {program} that it may run"
         return
@@ -53,14 +53,14 @@ def _argument_messages(node: Node, called: Graph, context: Context) -> Iterator[
     for param in params.values():
         type_ = _given_type(node, param, given, context)
         if param.value.type == MEDIA and type_ != MEDIA:
-            # A text would name a file: the caller's own words may, not what a model has written.
+            # A text would name a file, and generated text must not choose which file is read.
             yield f"{shown_value(param.value.name)} takes media, and is given none"
 
 
 def _given_type(
     node: Node, param: Param, given: Mapping[Any, Operand], context: Context
 ) -> Type | None:
-    """The type of what a parameter is given, where it is a value's."""
+    """The type of a parameter's argument, if the argument is a value."""
     name = param.value.name
     operand = given[name] if name in given else node.get("items")
     definition = context.definitions.get(operand.name) if isinstance(operand, Ref) else None
@@ -70,7 +70,9 @@ def _given_type(
 
 
 def check_called(rule: str, graph: Graph) -> Iterator[Breach]:
-    """What called programs may not be or do, beside breaking rules of their own."""
+    """Checks that called programs are few, nest within bounds, and have no called programs or
+    guards.
+    """
     if len(graph.called) > MAX_CALLED:
         yield Breach(rule, f"{len(graph.called)} called programs; there may be {MAX_CALLED}")
     depths: list[int] = []
@@ -85,6 +87,6 @@ def check_called(rule: str, graph: Graph) -> Iterator[Breach]:
 
 
 def _calls(graph: Graph, n_before: int) -> set[int]:
-    """The programs before it that one runs."""
+    """The earlier programs that a called program runs."""
     found = {number(node, "program") for node in graph.nodes() if Flag.CALLS in node.flags}
     return {n for n in found if n is not None and 0 <= n < n_before}

@@ -1,4 +1,4 @@
-"""The verifier's rules about what blocks go on with, and the functions that nodes name."""
+"""The verifier's rules about terminators, and about the functions and code that nodes name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def flow(node: Node, context: Context) -> Iterator[str]:
 def _switch_messages(node: Node) -> Iterator[str]:
     cases, targets = node.get("cases"), node.get("targets")
     if not isinstance(cases, tuple) or not isinstance(targets, tuple):
-        return  # R1's to tell
+        return  # R1 reports it
     if len(cases) != len(targets):
         yield f"{len(targets)} targets for {len(cases)} cases"
     if len(set(cases)) < len(cases):
@@ -56,7 +56,7 @@ def _jump_messages(node: Node, params: tuple[Value, ...], context: Context) -> I
 
 def _fits(arg: Operand, type_: Type, context: Context) -> bool:
     if isinstance(arg, Ref):
-        definition = context.definitions.get(arg.name)  # an undefined one is R5's to tell
+        definition = context.definitions.get(arg.name)  # R5 reports an undefined one
         return definition is None or _is_within(definition.value.type, type_, context)
     return not misfit(arg, frozenset({type_.kind}), context) and not type_.options
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """A graph with what several rules look up in it, each computed at most once."""
+    """A graph with the analyses that several rules need, each computed at most once."""
 
     def __init__(self, graph: Graph, called: tuple[Graph, ...] = ()) -> None:
         self.graph = graph
@@ -41,12 +41,12 @@ class Context:
 
     @property
     def is_straight(self) -> bool:
-        """One block: most programs, and no reason to load networkx."""
+        """Whether there is one block, as in most programs; then networkx is not loaded."""
         return len(self.graph.blocks) == 1
 
     @cached_property
     def dominators(self) -> Tree:
-        """The tree of immediate dominators of the blocks that are reached, by number."""
+        """The dominator tree of the reachable blocks, by number."""
         children: dict[str, list[str]] = {}
         if self.is_straight:
             return Tree(children, ("0",))
@@ -69,7 +69,7 @@ class Context:
 
     @cached_property
     def used_up(self) -> set[str]:
-        """The states that are used up, in the block that defines them or as what they become."""
+        """The states that are consumed, under their own name or as a parameter of a later block."""
         found: set[str] = set()
         becomes: dict[str, list[str]] = {}
         for _, node in self.nodes:
@@ -88,7 +88,7 @@ class Context:
 
     def options(self, type_: Type) -> frozenset[str]:
         """The options of a choice as a set; values of a type share it."""
-        key = id(type_.options)  # hashing them would cost as much as searching them
+        key = id(type_.options)  # hashing the options would cost as much as a search in them
         if key not in self._options:
             self._options[key] = frozenset(type_.options)
         return self._options[key]
@@ -101,7 +101,7 @@ def _transitive(flow: nx.DiGraph[int]) -> list[int]:
     import networkx as nx
 
     parts = nx.condensation(flow)
-    after: dict[int, int] = {}  # of a part, those that can run after each of its blocks
+    after: dict[int, int] = {}  # by part: the blocks that can run after each of its blocks
     bits: dict[int, int] = {}
     for part in reversed(list(nx.topological_sort(parts))):
         members = parts.nodes[part]["members"]
@@ -119,7 +119,7 @@ Rule = Callable[[str, Context], Iterator[Breach]]
 
 
 def of_each_node(messages: Callable[[Node, Context], Iterator[str]], *ops: str) -> Rule:
-    """A rule about one node at a time, of these ops if any are named."""
+    """A rule about one node at a time; only about nodes of `ops`, if any are named."""
 
     def check(rule: str, context: Context) -> Iterator[Breach]:
         for place, node in context.nodes:
@@ -150,7 +150,7 @@ def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
     for place, node in context.nodes:
         for name in _used_up(context, node):
             definition = context.definitions.get(name)
-            # Other values may be handed on as often as one likes.
+            # A jump may pass other values any number of times.
             if definition is None or definition.value.type.is_stream:
                 uses.setdefault(name, []).append(place)
     found = [each for name, places in uses.items() for each in _repeats(context, name, places)]
@@ -167,9 +167,9 @@ def check_linear_streams(rule: str, context: Context) -> Iterator[Breach]:
 def _repeats(
     context: Context, name: str, uses: list[Place]
 ) -> Iterator[tuple[Place | None, Place, str]]:
-    """The uses of a state that can run before or after an earlier one, or again (None).
+    """The uses of a state that can run in one run with an earlier use, or repeatedly (None).
 
-    Arms of a branch exclude each other; what passes the definition again is another state.
+    Arms of a branch exclude each other; a path that passes the definition again makes a new state.
     """
     definition = context.definitions.get(name)
     home = definition.place.block if definition is not None else -1
@@ -210,14 +210,14 @@ def _after(context: Context, block: int, home: int) -> int:
 
 
 def _used_up(context: Context, node: Node) -> list[str]:
-    """The states a node uses up; a jump those that are used up as the parameter they become."""
+    """The states that a node consumes; for a jump, those whose parameter is consumed later."""
     if node.op != "jump":
         return analysis.consumed(node)
     return [name for name, param in _handed_on(context, node) if param in context.used_up]
 
 
 def _handed_on(context: Context, jump: Node) -> Iterator[tuple[str, str]]:
-    """The values that a jump hands on, with the parameters that they become."""
+    """The values that a jump passes, each with its parameter."""
     target, args = jump.get("target"), jump.get("args")
     params = context.params.get(target.value if isinstance(target, Lit) else None, ())
     for arg, param in zip(args if isinstance(args, tuple) else (), params, strict=False):
@@ -289,7 +289,7 @@ def check_spans(rule: str, context: Context) -> Iterator[Breach]:
         start, end = map(dict(node.fields).get, span)
         if not isinstance(start, Ref) or not isinstance(end, Ref):
             continue
-        # Where paths have joined, what a state continues is not written down.
+        # After paths have joined, the tree does not tell which state a state continues.
         is_joined = bool(joined) and end.name in tree and tree.root_of[end.name] in joined
         is_known = start.name in tree and end.name in tree and not is_joined
         if is_known and not tree.is_at_or_above(start.name, end.name):

@@ -1,4 +1,4 @@
-"""The verifier's rules about one node or parameter at a time, mostly read off the op's row."""
+"""The verifier's rules about one node or parameter at a time, mostly by the op's row."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _operand_messages(row: FieldSpec, operand: Operand, context: Context) -> Ite
 
 
 def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
-    """What was found where an operand is of none of the kinds; else nothing."""
+    """The operand as shown in an error if it has none of the kinds; else empty."""
     if isinstance(operand, Ref):
-        definition = context.definitions.get(operand.name)  # an undefined one is R5's to tell
+        definition = context.definitions.get(operand.name)  # R5 reports an undefined one
         is_fit = definition is None or definition.value.type.kind in kinds
         if is_fit or definition is None:
             return ""
@@ -66,14 +66,16 @@ def misfit(operand: Operand, kinds: frozenset[Kind], context: Context) -> str:
 
 
 def _literal_fits(literal: Lit, kinds: frozenset[Kind]) -> bool:
-    """Exact types only: a subclass would not be the same after a round trip."""
+    """Whether a literal is of one of the kinds; exact types only, since a subclass would not
+    survive a round trip.
+    """
     if literal.value is None:
         return Kind.JSON in kinds
     return _KIND_OF_LITERAL.get(type(literal.value)) in kinds
 
 
 def shown(operand: Operand) -> str:
-    """An operand in an error: its beginning."""
+    """An operand as shown in an error, cut if it is long."""
     if isinstance(operand, Lit) and type(operand.value) not in (*_KIND_OF_LITERAL, type(None)):
         return f"a literal of the Python type {type(operand.value).__name__}"
     return operand_text(operand, _MAX_SHOWN)
@@ -100,7 +102,7 @@ def results(node: Node, context: Context) -> Iterator[str]:
         if n_repeats < 1:
             yield f"needs at least one child, found n={n_repeats}"
             return
-        # Not a list yet: the number comes from the program and may be huge.
+        # Compared before a list is made: the number comes from the program and may be huge.
         if len(node.results) != len(kinds) - 1 + n_repeats:
             yield f"gives {len(kinds) - 1 + n_repeats} results, found {len(node.results)}"
             return
@@ -118,13 +120,13 @@ def results(node: Node, context: Context) -> Iterator[str]:
 
 
 def n_gathered(node: Node) -> int:
-    """How many lists a `map` gives."""
+    """The number of lists that a `map` returns."""
     names, flags = node.get("names"), (node.get("returns"), node.get("texts"))
     return (len(names) if isinstance(names, tuple) else 0) + flags.count(Lit(True))
 
 
 def number(node: Node, name: str) -> int | None:
-    """A field that is a whole number; None where it is none, which is R1's to tell."""
+    """The value of an int field; None if it is not a literal int, which R1 reports."""
     operand = node.get(name)
     is_number = isinstance(operand, Lit) and type(operand.value) is int
     return operand.value if is_number else None  # type: ignore[union-attr,return-value]
@@ -237,18 +239,18 @@ def choices(node: Node, context: Context) -> Iterator[str]:
 
 
 def _is_among(choice: Operand, options: frozenset[str], context: Context) -> bool:
-    """A reference is, if what it names can be nothing else."""
+    """Whether a choice is among the options; a reference, if all options of its type are."""
     if isinstance(choice, Lit):
-        return choice.value in options or not isinstance(choice.value, str)  # R1's to tell
+        return choice.value in options or not isinstance(choice.value, str)  # R1 reports it
     definition = context.definitions.get(choice.name) if isinstance(choice, Ref) else None
     if definition is None:
-        return True  # R5's to tell
+        return True  # R5 reports it
     own = context.options(definition.value.type)
     return bool(own) and own <= options
 
 
 def check_depth(rule: str, context: Context) -> Iterator[Breach]:
-    """Without recursion, and showing nothing of what is too deep."""
+    """Checks nesting, without recursion and without printing what is too deep."""
     for definition in all_definitions(context.graph):
         fault = _type_fault(definition.value.type)
         if fault:

@@ -1,4 +1,4 @@
-"""A breach of a rule, and how people see it: the rule, their own line, the nodes around it."""
+"""A breach of a rule, and how it is shown: the rule, the user's line, the nodes around it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sgc.ir.graph import Graph, Loc, Node
 from sgc.ir.text.literals import escape
 from sgc.ir.text.printer import loc_text, node_text
 
-# Gives the text of a user's line where it is at hand; the verifier opens no file.
+# Returns the text of a user's line, if it is known; the verifier opens no file.
 SourceLine = Callable[[Loc], str | None]
 
 _MAX_LINE = 100
@@ -18,7 +18,7 @@ _MAX_LINE = 100
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A node shown with a breach; the mark is on the one at fault."""
+    """A node shown with a breach; the node at fault is marked."""
 
     node: Node
     note: str = ""
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """rule: e.g. "R4 linear-stream". loc: the user's place, None where there is none."""
+    """rule: e.g. "R4 linear-stream". loc: the place in the user's source, if known."""
 
     rule: str
     message: str
@@ -39,7 +39,7 @@ class Breach:
         return f"{self.rule}: {self.message}"
 
     def render(self, source_line: SourceLine | None = None) -> str:
-        """The rule and message, the user's line, the nodes; without a final newline."""
+        """The breach as text: rule and message, the user's line, the nodes; no final newline."""
         text = [self.headline]
         if self.loc is not None:
             source = source_line(self.loc) if source_line else None

@@ -1,7 +1,7 @@
-"""A place in a list of tokens, and the small steps a recursive descent is made of.
+"""A position in a list of tokens, and the primitive steps of a recursive-descent parser.
 
-Every step either moves on or raises a ParseError that names what was expected there and what
-was found. It knows no grammar; only the parser calls it.
+Every step either consumes tokens or raises a ParseError that names what was expected and what was
+found. It knows no grammar; only the parser calls it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How texts, numbers and names are spelled in the text form; both directions.
+"""The spelling of texts, numbers and names in the text form, in both directions.
 
 Texts are spelled as in JSON with two differences, so that every Python string round-trips:
-`\\uXXXX` is exactly one code point (halves of a surrogate pair are never merged), and what
-lies beyond `\\uffff` and cannot be printed is `\\UXXXXXXXX`. Printable text of any script is
-written as it is; control, format and bidirectional characters are escaped, so that what a
-reader sees is what the parser reads. The printer and the tokenizer call this.
+`\\uXXXX` is exactly one code point (halves of a surrogate pair are never merged), and an
+unprintable character beyond `\\uffff` is `\\UXXXXXXXX`. Printable text of any script is not
+escaped; control, format and bidirectional characters are, so that a reader sees what the parser
+reads. The printer and the tokenizer call this.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def escape(text: str) -> str:
 
 
 class _Escapes(dict[int, str]):
-    """The spelling of each character by its code, worked out once."""
+    """The spelling of each character by its code, computed once."""
 
     def __missing__(self, code: int) -> str:
         spelled = _escape_char(chr(code))
@@ -76,7 +76,7 @@ def _escape_char(char: str) -> str:
 
 
 def unquote(token: str) -> str:
-    """The text that a token between double quotes spells; ValueError on a bad escape."""
+    """The text of a token in double quotes; raises ValueError for a bad escape."""
     body = token[1:-1]
     return _ESCAPE.sub(_unescape, body) if "\\" in body else body
 
@@ -99,17 +99,17 @@ def name_text(name: str) -> str:
 
 
 def value_ref(name: str) -> str:
-    """A value as programs refer to it."""
+    """A reference to a value in the text form."""
     return f"%{name_text(name)}"
 
 
 def label(name: str) -> str:
-    """A block as programs refer to it."""
+    """A reference to a block in the text form."""
     return f"^{name_text(name)}"
 
 
 def shown_name(name: str) -> str:
-    """As `name_text`, for errors: a file's names may be of megabytes."""
+    """`name_text` for errors, cut if it is long: a file's names may be huge."""
     return name_text(name) if len(name) <= _MAX_SHOWN_CHARS else name_text(_begun(name))
 
 
@@ -131,7 +131,7 @@ def word_text(word: str) -> str:
 
 
 def scalar_text(value: Scalar) -> str:
-    """A literal; its spelling tells its type: `1` int, `1.0` float, `true` bool, `none`."""
+    """A literal, whose spelling tells its type: `1` int, `1.0` float, `true` bool, `none`."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -140,12 +140,12 @@ def scalar_text(value: Scalar) -> str:
         return quote(value)
     if isinstance(value, int):
         return hex(value) if value.bit_length() > _MAX_DECIMAL_BITS else str(int(value))
-    # Anything else is no literal, but an error must still be able to show it.
+    # Other values are not valid literals, but an error must be able to show them.
     return repr(float(value)) if isinstance(value, float) else escape(repr(value))
 
 
 def read_number(token: str) -> int | float:
-    """The number that a token of digits spells; ValueError if it is malformed."""
+    """The value of a number's token; raises ValueError if it is malformed."""
     digits = token.removeprefix("-")
     if digits in ("inf", "nan"):
         return float(token)

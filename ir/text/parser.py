@@ -1,8 +1,8 @@
-"""Reads the text form back: a recursive descent over the tokens, driven by the table of ops.
+"""Parses the text form: a recursive descent over the tokens, driven by the table of ops.
 
-It refuses what no graph could hold (unknown ops, kinds and fields, a field given twice) and
-leaves every other rule to the verifier. Fields may be given in any order; comments are
-dropped, so a parsed graph has no receipts and, unless asked, no source lines.
+It refuses what no graph can hold (unknown ops, kinds and fields, a field given twice) and leaves
+all other rules to the verifier. Fields may be in any order; comments are dropped, so a parsed graph
+has no receipts and, without `locate`, no source lines.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _KINDS = tuple(map(str, Kind))
 
 
 def parse(text: str, source: str = "<text>", *, locate: bool = False) -> Graph:
-    """The graph a text form stands for; ParseError names line, column, expected and found.
+    """The graph of a text; ParseError names line, column, expected and found.
 
-    locate: give every node its line in this text as its place, for programs written in the
-    text form itself. source: what errors and places call the text.
+    locate: each node's source line is its line in this text, for programs written in the text form.
+    source: the name of the text in errors and source lines.
     """
     return _Parser(text, source, locate).graph()
 

@@ -1,8 +1,8 @@
-"""Graphs as text that people read and the parser reads back: `parse(to_text(g)) == g`.
+"""Prints graphs in the text form, which the parser reads back: `parse(to_text(g)) == g`.
 
-Text is program; what follows `#` is fact (source lines, receipts), which the parser drops.
-A result's type is printed only where it is not the one its op's row implies. This prints
-graphs that break the verifier's rules too, so that errors can show them.
+Source lines and receipts are comments, after `#`, which the parser drops. A result's type is
+printed only if its op's row does not imply it. The printer also prints graphs that break the
+verifier's rules, so that errors can show them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENTRY_BLOCK = "entry"
 _MAX_RESULTS_WIDTH = 16
 _OP_WIDTH = 6
 _COMMENT_COLUMN = 60
-# Long texts are spelled so many characters at a time.
+# Long texts are escaped in chunks of so many characters.
 _CHUNK = 10_000
 
 
@@ -62,7 +62,7 @@ def _needs_no_label(block: Block) -> bool:
 
 
 def node_lines(nodes: tuple[Node, ...]) -> Iterator[str]:
-    """One line a node, indented, `=` aligned, the source line as a comment."""
+    """One line per node, indented, with aligned `=` and the source line as a comment."""
     results = [results_text(node) for node in nodes]
     short = [len(text) for text in results if len(text) <= _MAX_RESULTS_WIDTH]
     width = max(short, default=0)
@@ -78,7 +78,7 @@ def node_lines(nodes: tuple[Node, ...]) -> Iterator[str]:
 def node_text(node: Node, most: int | None = None) -> str:
     """A node on one line, neither indented nor aligned, without its source line.
 
-    most: characters, after which it is cut; no more than these are worked out.
+    most: the number of characters after which it is cut; the rest is not computed.
     """
     return _joined(_node_parts(node), most)
 
@@ -91,7 +91,7 @@ def _node_parts(node: Node) -> Iterator[str]:
 
 
 def _joined(parts: Iterable[str], most: int | None = None) -> str:
-    """The text that some parts make; where it is longer than that, its beginning and a mark."""
+    """The parts as one text; if it is longer than `most`, its beginning and an ellipsis."""
     if most is None:
         return "".join(parts)
     held, left = [], most + 1
@@ -120,8 +120,8 @@ def _results_parts(node: Node) -> Iterator[str]:
 
 
 def implied_types(spec: OpSpec, n_results: int) -> list[Type | None]:
-    """The types of an op's results where none are written; None where they must be, and past
-    those of its row.
+    """The types that an op's row implies for its results; None for those that must be written, and
+    for results that are not in the row.
     """
     kinds = list(spec.results)
     if spec.variadic_results:
@@ -142,7 +142,7 @@ def value_text(value: Value) -> str:
 
 
 def type_text(type_: Type, most: int | None = None) -> str:
-    """A type on one line. most: characters, after which it is cut."""
+    """A type on one line. most: the number of characters after which it is cut."""
     return _joined(_type_parts(type_), most)
 
 
@@ -172,7 +172,7 @@ def _call_parts(node: Node, op_width: int = 0) -> Iterator[str]:
 
 
 def _count_positional(node: Node) -> int:
-    """How many leading fields need no name: those that fill the row's positional ones."""
+    """The number of leading fields that fill the row's positional ones, and need no name."""
     positional = [row.name for row in node.spec.fields if row.positional]
     given = [name for name, _ in node.fields]
     count = 0
@@ -182,7 +182,7 @@ def _count_positional(node: Node) -> int:
 
 
 def operand_text(operand: Operand, most: int | None = None) -> str:
-    """An operand on one line. most: characters, after which it is cut."""
+    """An operand on one line. most: the number of characters after which it is cut."""
     return _joined(_operand_parts(operand), most)
 
 
@@ -208,7 +208,7 @@ def _name_parts(name: str) -> Iterator[str]:
 
 
 def _quote_parts(text: str) -> Iterator[str]:
-    """As `quote`, a chunk at a time."""
+    """The result of `quote` in chunks."""
     if len(text) <= _CHUNK:
         yield quote(text)
         return
@@ -233,7 +233,7 @@ def guard_text(guard: Guard) -> str:
 
 
 def loc_text(loc: Loc) -> str:
-    """The user's place on one line; a file's name may hold anything."""
+    """A place in the user's source on one line, escaped, since a file's name may hold anything."""
     place = f"{escape(loc.file)}:{loc.line}"
     return f"{place} in {escape(loc.function)}()" if loc.function else place
 

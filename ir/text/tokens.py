@@ -1,4 +1,4 @@
-"""The words of the text form, with their places. Comments and white space end here.
+"""The tokenizer of the text form, which drops comments and white space.
 
 Lines matter (a node ends with its line) except between parentheses and brackets, where a
 newline is white space. Only the parser calls this.
@@ -48,13 +48,13 @@ class Token:
 
     @property
     def name(self) -> str:
-        """What a sigil's token names, unquoted."""
+        """The name in a sigil's token, unquoted."""
         body = self.text[1:]
         return unquote(body) if body.startswith('"') else body
 
 
 def tokenize(text: str, source: str) -> Iterator[Token]:
-    """The tokens of a text, the last one of kind `end`; ParseError on what is no token."""
+    """The tokens of a text, the last one of kind `end`; ParseError if there is something else."""
     line, line_start, depth, position = 1, 0, 0, 0
     while position < len(text):
         match = _PATTERN.match(text, position)
@@ -85,6 +85,6 @@ def no_token_error(text: str, position: int, at: Token, source: str) -> ParseErr
 
 
 def parse_error(at: Token, source: str, expected: str, found: str = "") -> ParseError:
-    """An error at a token: where, what was expected and what was found."""
+    """An error at a token: its position, what was expected and what was found."""
     place = f"line {at.line}, column {at.column}"
     return ParseError(f"{place}: expected {expected}, found {found or at}", where=source)

@@ -1,4 +1,4 @@
-"""The prompt that every run of a graph begins with, whatever its arguments are."""
+"""The constant prefix of a graph: the prompt that its every run begins with, for any arguments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sgc.runtime.executor.run.stream import StreamState
 
 
 async def commit_constant_prefix(graph: Graph, backend: Backend) -> None:
-    """Makes a backend compute and keep the constant beginning of the main stream, if any."""
+    """Makes a backend compute and cache the constant prefix of the main stream, if any."""
     prompt = await constant_prefix(graph, backend)
     if prompt:
         await backend.commit_prefix(prompt)
 
 
 async def constant_prefix(graph: Graph, backend: Backend) -> Prompt:
-    """Returns the constant beginning of the main stream, in the backend's chat template."""
+    """Returns the constant prefix of the main stream, in the backend's chat template."""
     context = Context.of(graph.name, backend, await backend.capabilities(), RunOptions())
     run = Instance(context, {})
     state: StreamState | None = None

@@ -27,11 +27,11 @@ async def run_graph(
     row: str | None = None,
     tools: Iterable[ToolImpl] = (),
 ) -> RunResult:
-    """Runs a verified program once. row: its key, in place of the options'; tools: the program's
-    own.
+    """Runs a verified program once.
 
-    Raises ArgumentError, or ToolError for a tool that is not allowed, before any request; later the
-    first error of the run, with the user's line. Cancelling it cancels its requests at the backend.
+    row: the key of its row, in place of `options.row`; tools: the program's own. Raises
+    ArgumentError, or ToolError for a tool that is not allowed, before any request; later the first
+    error of the run, with the user's line. Cancelling it cancels its requests at the backend.
     """
     values = bind_arguments(graph, arguments)
     capabilities = await backend.capabilities()

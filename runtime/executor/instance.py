@@ -1,9 +1,9 @@
-"""One run of one program: nodes go in, each starts as soon as its operands exist.
+"""One run of one program: each node starts as soon as its operands exist.
 
-Eager and compiled runs use this same class: the interpreter submits nodes one by one as
-Python runs, a graph all at once. The use chain of stream states orders each stream;
-any other operand orders streams among each other. Lives on one event loop and is not
-thread-safe; `sgc.interpreter.session` is the door from other threads.
+Interpreted and compiled runs use the same class: the interpreter submits nodes one by one as Python
+runs, a compiled program all at once. Each stream state is used once, which orders the nodes of a
+stream; all other operands order nodes of different streams. A run lives on one event loop and is
+not thread-safe; other threads reach it through `sgc.interpreter.session`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Instance:
     def __init__(
         self, context: Context, arguments: Mapping[str, Any], tools: Tools | None = None
     ) -> None:
-        """tools: of a mapped call, a part of those of its run."""
+        """tools: for a mapped call, its part of the tools of its run."""
         self.context = context
         self.work = Work()
         self.finished = self.work.finished
@@ -56,7 +56,7 @@ class Instance:
     def part(
         self, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
     ) -> Instance:
-        """A run of a called program that is a part of this one; `work.leave` ends that."""
+        """A run of a called program as a part of this run, until `work.leave` is called with it."""
         tools = self.tools.part(place.tools)
         run = Instance(self.context.part(program, path), arguments, tools)
         self.work.enter(run)
@@ -65,7 +65,7 @@ class Instance:
     # -- nodes ------------------------------------------------------------------------
 
     def start(self, graph: Graph) -> None:
-        """Takes a compiled program, once."""
+        """Starts a compiled program; called once."""
         plan = plan_of(graph.blocks[0].nodes) if len(graph.blocks) == 1 else None
         if plan is not None and plan.is_in_order:
             self._submit_all(plan)
@@ -73,7 +73,7 @@ class Instance:
             self._walk(flow_of(graph))
 
     def submit(self, nodes: Iterable[Node]) -> None:
-        """Takes nodes whose operands are defined by earlier ones; starts what can start."""
+        """Adds nodes whose operands are defined by earlier nodes; starts those that are ready."""
         if self.finished.done():
             return
         for node in nodes:
@@ -96,7 +96,7 @@ class Instance:
         self.work.background(walk(self, flow))
 
     def _note_call(self, node: Node) -> None:
-        """Takes note of a call's place among others, in the order of the program."""
+        """Notes a call's place among the calls, in the order of the program."""
         if node.op in _OF_HOST:
             self.tools.order.note(node)
         else:
@@ -104,12 +104,12 @@ class Instance:
             self.maps.note(node, self.place_map(self.maps.ordinal_of(node), has_effects))
 
     def place_map(self, ordinal: int, has_effects: bool = False) -> MapPlace:
-        """The next map's place. has_effects: its calls may have, which later ones wait for."""
+        """The next map's place. has_effects: its calls may have effects; later effects wait."""
         mark = self.tools.order.mark(has_effects)
         return self.maps.place(ordinal, self.streams.n_begun, mark)
 
     def _drain(self) -> None:
-        """Runs what is ready until nothing is; a loop, since chains are long."""
+        """Runs ready nodes until there are none; a loop, since recursion would be too deep."""
         ready = self.schedule.ready
         while ready and not self.finished.done():
             node = ready.popleft()
@@ -122,7 +122,7 @@ class Instance:
                     continue
                 else:
                     results = HANDLERS[node.op](self, node)
-            except BaseException as error:  # raised further, it would end the event loop
+            except BaseException as error:  # let through, it would end the event loop
                 self.fail(node, error)
                 return
             self._complete(node, results)
@@ -153,11 +153,11 @@ class Instance:
         self.schedule.n_open -= 1
 
     def define(self, name: str, value: Any) -> None:
-        """Keeps a value; the nodes that waited for it alone are ready."""
+        """Sets a value; nodes that waited only for it become ready."""
         self.values.define(name, value)
         self.schedule.came(name)
 
-    # -- what handlers ask --------------------------------------------------------------
+    # -- for handlers -------------------------------------------------------------------
 
     def field(self, node: Node, name: str) -> Any:
         """The value of a field of a node that is ready."""
@@ -168,7 +168,7 @@ class Instance:
         return self.context.placed(self.streams.path_of(node))
 
     def hold(self) -> None:
-        """Keeps the run from ending before `release`, as an unfinished node does."""
+        """Keeps the run open until `release`, as an unfinished node does."""
         self.schedule.n_open += 1
 
     def release(self) -> None:
@@ -176,11 +176,11 @@ class Instance:
         self._finish_if_done()
 
     def returns(self, value: Any) -> None:
-        """Takes the program's return value."""
+        """Sets the program's return value."""
         self._returned = (value,)
 
     def take_in(self, place: MapPlace, results: Iterable[RunResult]) -> None:
-        """Makes the results of a map's calls part of this run's, at the map's place."""
+        """Adds the results of a map's calls to this run's, at the map's place."""
         results = tuple(results)
         self.maps.streams[place] = tuple(each for one in results for each in one.streams)
         for one in results:
@@ -195,7 +195,7 @@ class Instance:
             return
         try:
             result = self._result(self._returned[0])
-        except BaseException as error:  # in a task it would be lost, and the run never end
+        except BaseException as error:  # a task would lose it, and the run would never end
             self.fail(None, error)
         else:
             self.finished.set_result(result)
@@ -218,12 +218,12 @@ class Instance:
         return self.maps.among([(n, each) for n, each in published if not self.cuts.at(each.path)])
 
     def fail(self, node: Node | None, error: BaseException) -> None:
-        """Ends the run with its first error, placed at the node's line; frees what it held."""
+        """Ends the run with its first error, located at the node's line; frees its resources."""
         if self.finished.done():
             return
         placed = _place(node, error)
         self.finished.set_exception(placed)
-        # A run whose error nobody reads (the body failed first) must not warn at exit.
+        # If nobody reads the error (the body failed first), asyncio must not warn at exit.
         self.finished.exception()
         self.values.fail(placed)
         self.schedule.clear()
@@ -233,7 +233,7 @@ class Instance:
     def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
         """Ends the run with an error of one of its tasks, unless the task itself was stopped.
 
-        A SystemExit of a user's callback would end the event loop, and with it every run.
+        A user's callback that raises SystemExit would otherwise end the event loop and all runs.
         """
         if is_stopped(error):
             raise error
@@ -243,16 +243,16 @@ class Instance:
         """Stops everything; requests in flight are cancelled at the backend."""
         if not self.finished.done():
             self.fail(None, ProgramError("the run was cancelled"))
-        # Whoever was cancelled while waiting for `finished` has cancelled that too.
+        # A waiter that was cancelled has cancelled `finished` too, without stopping the tasks.
         self.work.cancel_tasks()
 
     async def settle(self) -> None:
-        """Waits until cancelled requests have let go of the backend."""
+        """Waits until cancelled requests have released the backend."""
         await self.work.settle()
 
 
 def _place(node: Node | None, error: BaseException) -> SgcError:
-    """The error with the user's line; one that is not ours becomes a ProgramError."""
+    """The error with the user's line; an error that is no SgcError becomes a ProgramError."""
     where = str(node.loc) if node is not None and node.loc is not None else ""
     if isinstance(error, SgcError):
         error.where = error.where or where

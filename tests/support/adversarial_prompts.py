@@ -1,12 +1,12 @@
-"""Prompts made to mislead code movement, written before the rules that they judge.
+"""Prompts that try to mislead code movement, written before the rules that they test.
 
-`{x}` is an argument, a generation follows at the end. MAY: what alone may come to stand in front of
-the first argument, "" for nothing at all; whoever leaves everything where it is is right, too.
+`{x}` is an argument; a generation follows at the end. Each prompt has the only text that may move
+in front of the first argument, "" for none; to move nothing is always right.
 """
 
 from __future__ import annotations
 
-# By construct: name, prompt, what may lead.
+# By construct: name, prompt, the text that may move in front.
 PROMPTS: dict[str, list[tuple[str, str, str]]] = {
     "data directly behind an argument": [
         ("a worksheet", "Worksheet: {title}\n1. Summarize the text.\n2. Name the author.\n\nMark "
@@ -127,7 +127,7 @@ PROMPTS: dict[str, list[tuple[str, str, str]]] = {
     ],
 }  # fmt: skip
 
-# What still moves, so that the rules are not right by doing nothing.
+# Prompts in which text must move, so that rules that move nothing fail.
 MOVES = [
     "Article: {x}\n\nSummarize the article in one sentence. Use plain language.",
     "Context: {x}\n\nQuestion: {q}\n\nAnswer the question using only the context.\n\nAnswer:",

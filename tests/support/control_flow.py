@@ -1,4 +1,4 @@
-"""Runs programs that decide, interpreted and compiled, on replies that lead into every arm."""
+"""Runs programs with control flow, interpreted and compiled, on replies that reach every arm."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from sgc.tracing.tracer import trace
 
 BUDGET = Budget(work=10**9)
 MAX_ASKED = 60
-MAX_ASKED_CHARS = 20_000_000  # of all prompts, those of choices too
+MAX_ASKED_CHARS = 20_000_000  # of all prompts, those of selects included
 
 
 def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) -> Endpoint:
-    """An endpoint whose replies are drawn from some texts by the prompt. asked: is told of what
-    each request was made with.
+    """An endpoint that draws each reply from some texts by a hash of the prompt.
+
+    asked: counts the requests, by their prompt and seed or choices.
     """
     n_asked = n_chars = 0
 
@@ -61,7 +62,7 @@ def replying(seed: int, pool: Sequence[str], asked: Counter[str] | None = None) 
 
 
 def outcome(run: Any) -> Any:
-    """What a run gave, or the error it ended with."""
+    """The results and requests of a run, or its error."""
     try:
         result = run()
     except ProgramRaised as error:
@@ -80,7 +81,7 @@ def agree(
     budget: Budget = BUDGET,
     **arguments: Any,
 ) -> Graph:
-    """The graph, whose runs are those of the interpreter; at -O0 and -O1, for `n` seeds."""
+    """Asserts that runs at -O0 and -O1 equal interpreted ones, for `n` seeds; returns the graph."""
     from sgc.programs.program import Program
 
     graph = trace(function, budget=budget, is_full=True)

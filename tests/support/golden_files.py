@@ -1,7 +1,7 @@
-"""Golden files: programs in the text form, with what is expected of them in comments.
+"""Golden files: programs in the text form, with the expected outcome in comments.
 
-The first line is the command that reproduces a file. `SGC_BLESS=1` writes what was found
-instead of comparing; look at the difference before committing it.
+The first line is the command that reproduces a file. `SGC_BLESS=1` writes what was found instead of
+comparing; check the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def program(text: str) -> str:
 
 
 def annotate(text: str, errors: list[tuple[int, str]]) -> str:
-    """A program with an annotation after each line (numbers from 1) that is at fault."""
+    """A program with an annotation after each faulty line (lines count from 1)."""
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
         lines.append(line)
@@ -45,12 +45,12 @@ def annotate(text: str, errors: list[tuple[int, str]]) -> str:
 
 
 def check(name: str, found: str) -> None:
-    """Compares a file's expected content, less its first line, with what was found."""
+    """Compares the content of a golden file, without its first line, with what was found."""
     compare(FOLDER / f"{name}.sgir.txt", found, command(name))
 
 
 def compare(path: Path, found: str, command: str) -> None:
-    """Compares a golden file with its first line, the command, before what was found."""
+    """Compares a golden file with the command, as its first line, and what was found."""
     found = f"# {command}\n{found}"
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
     if is_to_be_written(expected, found, command):
@@ -58,7 +58,7 @@ def compare(path: Path, found: str, command: str) -> None:
 
 
 def is_to_be_written(expected: str, found: str, command: str) -> bool:
-    """Whether they differ, and what was found is to be accepted; fails where it is not."""
+    """Whether they differ and SGC_BLESS is set; fails if they differ and it is not."""
     if found == expected or os.environ.get("SGC_BLESS"):
         return found != expected
     lines = expected.splitlines(), found.splitlines()

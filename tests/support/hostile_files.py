@@ -1,7 +1,7 @@
-"""Files that somebody might have made to do harm: programs changed at random, with good checksums.
+"""Hostile files: programs changed at random, with valid checksums.
 
-`mutant(seed)` is a file; the same seed gives the same one. `try_file` does with it all that is
-done with a stranger's program before it runs: it is loaded, printed, explained and optimized.
+`mutant(seed)` is a file that depends only on the seed. `try_file` does all that users do with a
+stranger's program before they run it: it loads, prints, explains and optimizes it.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ INTEGERS = (0, 1, -1, 2, 64, 1000, 10**6, 2**31, 2**53, 2**63 - 1, -(2**63))
 TEXTS = ("", "a", "\0", "\n" * 50, "🙂", '"\\', "%", "stream", "list", "choice", "none", "{0.x}")
 
 
-# -- what is changed --
+# -- the programs that are changed --
 
 
 @cache
 def originals() -> tuple[Graph, ...]:
-    """Sound programs: of every op, and the examples."""
+    """Valid programs: random ones that cover all ops, and the golden programs."""
     graphs = [random_graph(seed, n_nodes=12) for seed in range(30)]
     return (*graphs, *(parse(path.read_text()) for path in sorted(GOLDENS.glob("*.sgir.txt"))))
 
 
 @cache
 def large(name: str) -> bytes:
-    """A sound program of one shape, as large as its family makes it."""
+    """The payload of a family's program, which is valid and large."""
     return payload_of(parse(FAMILIES[name]()))
 
 
@@ -64,7 +64,7 @@ def payload_of(graph: Graph) -> bytes:
 
 
 def grown(rng: random.Random, graph: Graph) -> Graph:
-    """A stream of it gets many texts more, all the same."""
+    """The graph with many more appends of one text in one of its streams."""
     places = [
         (block, n)
         for block in graph.blocks
@@ -105,7 +105,7 @@ def mutant(seed: int) -> bytes:
 
 
 def _original(seed: int, rng: random.Random) -> bytes:
-    """Of 25 in turn, one is of a large family and one has grown."""
+    """The payload of the program to change: of 25 seeds, one takes a large family, one is grown."""
     if seed % 25 == 0:
         return large(sorted(FAMILIES)[seed // 25 % len(FAMILIES)])
     graph = rng.choice(originals())
@@ -158,7 +158,7 @@ def _row(rng: random.Random, program: pb.Program) -> Message | None:
 
 
 def index(rng: random.Random, program: pb.Program) -> None:
-    """A number of a row is another: an index, a count, a line."""
+    """Changes a number in a row: an index, a count, a line."""
     row = _row(rng, program)
     scalars = [d for d in row.DESCRIPTOR.fields if d.message_type is None] if row else []
     if row is None or not scalars:
@@ -183,7 +183,7 @@ def index(rng: random.Random, program: pb.Program) -> None:
 
 
 def row(rng: random.Random, program: pb.Program) -> None:
-    """A row is left out, there twice, or somewhere else."""
+    """Deletes, duplicates, swaps or overwrites a row."""
     names = _tables(program)
     if not names:
         return
@@ -204,7 +204,7 @@ def row(rng: random.Random, program: pb.Program) -> None:
 
 
 def swap(rng: random.Random, program: pb.Program) -> None:
-    """Two strings change places: names, ops, labels and texts with them."""
+    """Swaps two strings, which may be names, ops, labels or texts."""
     if len(program.strings) > 1:
         one, two = rng.sample(range(len(program.strings)), 2)
         held = program.strings[one]
@@ -213,7 +213,7 @@ def swap(rng: random.Random, program: pb.Program) -> None:
 
 
 def text(rng: random.Random, program: pb.Program) -> None:
-    """A string is another one: an op's, a function's, an odd or a long one."""
+    """Replaces a string by the name of an op or function, or an odd or long text."""
     if not program.strings:
         return
     words = rng.choice((TEXTS, tuple(OPS), tuple(FUNCTIONS), ("a" * LONG, "\u202e" * LONG)))
@@ -221,7 +221,7 @@ def text(rng: random.Random, program: pb.Program) -> None:
 
 
 def repeat(rng: random.Random, program: pb.Program) -> None:
-    """A row is there thousands of times."""
+    """Repeats a row up to thousands of times."""
     names = _tables(program)
     if not names:
         return
@@ -237,7 +237,7 @@ def repeat(rng: random.Random, program: pb.Program) -> None:
 
 
 def nest(rng: random.Random, program: pb.Program) -> None:
-    """Lists in lists, or types in types; each may hold the one before several times."""
+    """Adds deeply nested lists or types; each list may hold the previous one several times."""
     n, width = rng.choice((2, 30, 33, 40)), rng.choice((1, 1, 2, 6))
     if rng.random() < 0.3:
         program.strings.append("list")
@@ -255,7 +255,7 @@ def nest(rng: random.Random, program: pb.Program) -> None:
 
 
 def widen(rng: random.Random, program: pb.Program) -> None:
-    """A list of thousands, or a choice of as many options."""
+    """Adds a list of thousands of items, or a choice type of as many options."""
     if rng.random() < 0.3 and program.strings:
         program.strings.append("choice")
         n = rng.randrange(len(program.strings))
@@ -279,7 +279,7 @@ def _use(rng: random.Random, program: pb.Program, operand: int) -> None:
 
 
 def kind(rng: random.Random, program: pb.Program) -> None:
-    """An operand is of another kind."""
+    """Changes the kind of an operand."""
     if not program.operands:
         return
     chosen = rng.choice(program.operands)
@@ -300,7 +300,7 @@ def kind(rng: random.Random, program: pb.Program) -> None:
 
 
 def call(rng: random.Random, program: pb.Program) -> None:
-    """Programs are called that were not, or in another order."""
+    """Adds called programs, up to 20 times the same."""
     copied = pb.Program()
     copied.CopyFrom(rng.choice([program, *program.called]))
     if rng.random() < 0.7:
@@ -310,7 +310,7 @@ def call(rng: random.Random, program: pb.Program) -> None:
 
 
 def unknown(rng: random.Random, program: pb.Program) -> None:
-    """A field that no table has."""
+    """Adds a field that no table has."""
     target = _row(rng, program) or program
     try:
         target.MergeFromString(rng.choice((b"\xf8\x01\x01", b"\xfa\x01\x03abc")))
@@ -324,12 +324,12 @@ MUTATIONS: tuple[Mutation, ...] = (
 )  # fmt: skip
 
 
-# -- what is done with a file --
+# -- the use of a file --
 
 
 @dataclass
 class Tally:
-    """worst_*: with the seed."""
+    """worst_s, worst_bytes: the most CPU seconds and memory that a file took, with its seed."""
 
     n_files: int = 0
     n_loaded: int = 0
@@ -344,7 +344,7 @@ class Tally:
 
 
 def try_files(seeds: Iterable[int], folder: Path, tally: Tally) -> None:
-    """Everything is a success or a typed error; counts seconds of CPU and bytes of memory."""
+    """Asserts that each file succeeds or raises a typed error; notes CPU seconds and memory."""
     for seed in seeds:
         path = folder / "program.sgir"
         path.write_bytes(mutant(seed))
@@ -368,7 +368,7 @@ def try_file(path: Path, as_json: bool) -> Graph | None:
     to_mermaid(graph)
     with redirect_stdout(io.StringIO()):
         explain_program(str(path), (), None, (), None, None, **EXPLAINED, as_json=as_json)
-    optimize(graph, 1)  # PassFailed would be sgc's own fault
+    optimize(graph, 1)  # must not raise PassFailed
     return graph
 
 
@@ -385,7 +385,7 @@ EXPLAINED = {
 
 
 def _resident(name: str = "VmRSS", reset: bool = False) -> int:
-    """Bytes of this process in memory; `reset` begins its high-water mark anew."""
+    """Resident memory of this process in bytes; `reset` resets its high-water mark."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()

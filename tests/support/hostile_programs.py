@@ -1,6 +1,6 @@
-"""Sound programs that are large in one way each: what could take more than linear work.
+"""Valid programs that are each large in one way that could take more than linear work.
 
-All are about as large as a file of 60 KB; a test that makes them of other sizes says how.
+All make files of about 60 KB, unless a test chooses another size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def chain(n: int = 600) -> str:
 
 @family
 def diamonds(n: int = 250) -> str:
-    """Tests in a row: more ways than a number that can be printed."""
+    """Branches in a row: the number of paths is too large to print."""
     lines = [
         '%s0 = stream "p"',
         '%t: bool = compute "eq" [%x, "a"]',
@@ -51,7 +51,7 @@ def diamonds(n: int = 250) -> str:
 
 @family
 def exits(n: int = 350) -> str:
-    """Tests in a row; of each, one arm ends the run and uses the stream up."""
+    """Branches in a row; one arm of each consumes the stream and ends the run."""
     lines = [
         '%s0 = stream "p"',
         '%t: bool = compute "eq" [%x, "a"]',
@@ -68,7 +68,7 @@ def exits(n: int = 350) -> str:
 
 @family
 def loops(n: int = 250) -> str:
-    """Loops in loops, with a generation in the innermost."""
+    """Nested loops, with a generation in the innermost."""
     lines = [TEST, 'jump "b0"']
     for i in range(n):
         lines += [f"^b{i}:", f'branch %t then="b{i + 1}" orelse="c{i}"']
@@ -88,7 +88,7 @@ def loops(n: int = 250) -> str:
 
 @family
 def one_loop(n: int = 400) -> str:
-    """A loop of many blocks, each of which uses up a stream of the one before."""
+    """A loop of many blocks, each of which consumes a stream of the previous one."""
     lines = [TEST, 'jump "b0"']
     for i in range(n):
         lines += [f"^b{i}:", f'%s{i} = stream "p"']
@@ -101,7 +101,7 @@ def one_loop(n: int = 400) -> str:
 
 @family
 def switches(n: int = 60) -> str:
-    """Every block goes on to every later one."""
+    """Every block has an edge to every later one."""
     lines = []
     for i in range(n):
         lines += [f"^b{i}:"] if i else []
@@ -117,7 +117,7 @@ def switches(n: int = 60) -> str:
 
 @family
 def upside_down(n: int = 600) -> str:
-    """Blocks in reverse order, values worked out from those of the block before."""
+    """Blocks in reverse order, each with a value computed from its predecessor's."""
     lines = ['%v0: int = compute "add" [1, 1]', 'jump "b1"']
     for i in reversed(range(1, n)):
         lines += [f"^b{i}:", f'%v{i}: int = compute "add" [%v{i - 1}, 1]']
@@ -127,7 +127,7 @@ def upside_down(n: int = 600) -> str:
 
 @family
 def doubled(n: int = 600) -> str:
-    """Texts that grow twofold, and many made of the largest."""
+    """Texts that double in length, and many made of the longest."""
     lines = ['%c0 = concat parts=["0123456789", "0123456789"]']
     lines += [f"%c{i} = concat parts=[%c{i - 1}, %c{i - 1}]" for i in range(1, 13)]
     lines += [f'%d{i} = concat parts=[%c12, "{i}"]' for i in range(n)]
@@ -136,7 +136,7 @@ def doubled(n: int = 600) -> str:
 
 @family
 def spans(n: int = 400) -> str:
-    """A long stream, and spans from everywhere in it to its end."""
+    """A long stream, and spans from each of its states to its end."""
     lines = ['%s0 = stream "p"', *(f'%s{i + 1} = const %s{i} "a"' for i in range(n))]
     lines += [f"%t{i} = span %s{i} %s{n}" for i in range(n)]
     return _program([*lines, f"return [{', '.join(f'%t{i}' for i in range(n))}]"])
@@ -144,7 +144,7 @@ def spans(n: int = 400) -> str:
 
 @family
 def forks(n: int = 300) -> str:
-    """A fork of many children that ask and are read."""
+    """A fork of many children with a generation each, all of which are read."""
     children = ", ".join(f"%c{i}" for i in range(n))
     lines = ['%s0 = stream "p"', f"%s1, {children} = fork %s0 {n}"]
     for i in range(n):
@@ -161,7 +161,7 @@ def forks_in_forks(n: int = 500) -> str:
 
 @family
 def choices(n: int = 2500) -> str:
-    """One type of many options, of many values."""
+    """Many values of a type with many options."""
     options = ", ".join(f'"o{i}"' for i in range(n))
     lines = ['%s0 = stream "p"']
     lines += [
@@ -172,7 +172,7 @@ def choices(n: int = 2500) -> str:
 
 @family
 def maps(n: int = 12) -> str:
-    """Each program runs the one before it many times."""
+    """Each called program maps the previous one many times."""
     levels = []
     for level in range(8):
         runs = [f"%a{i} = map {level - 1} %xs caller=%s0 returns=true" for i in range(n)]
@@ -185,7 +185,7 @@ def maps(n: int = 12) -> str:
 
 @family
 def map_chain(n: int = 600) -> str:
-    """Each map runs over what the one before gave."""
+    """Each map runs over the result of the previous one."""
     lines = ['%s0 = stream "p" path="p"', "%a0 = map 0 %x caller=%s0 returns=true"]
     lines += [f"%a{i} = map 0 %a{i - 1} caller=%s0 returns=true" for i in range(1, n)]
     called = "called @f(%x: text) {\n return %x\n}\n"
@@ -194,7 +194,7 @@ def map_chain(n: int = 600) -> str:
 
 @family
 def equal(n: int = 500) -> str:
-    """Streams that are all the same."""
+    """Many equal streams."""
     lines = []
     for i in range(n):
         lines += [f'%s{i} = stream "p"', f'%a{i} = const %s{i} "a"']
@@ -204,7 +204,7 @@ def equal(n: int = 500) -> str:
 
 @family
 def prompts(n: int = 1) -> str:
-    """A long prompt behind an argument: sentences, quotation marks, headings."""
+    """A long prompt after an argument: sentences, quotation marks, headings."""
     text = r"# A\nSay \"it\". Use it, or the text above: - a " * (1000 * n)
     return _program(['%s0 = stream "p"', "%s1 = append %s0 %x", f'%s2 = const %s1 "{text}"',
                      "%s3, %g = gen %s2", "return %g"])  # fmt: skip

@@ -1,7 +1,7 @@
 """Golden cases of passes: files of programs before and after, `tests/golden/passes/`.
 
-A file is named by its pass. A case is its name, a program's body, what the body calls, and the body
-that the pass makes of it, or that it is unchanged:
+A file has the name of its pass. A case has a name, a program's body, the called programs, and the
+body after the pass, or `-- unchanged`:
 
     == a text is worked out
       %s = const %t "a"
@@ -42,7 +42,7 @@ class Case:
 
 
 def cases() -> dict[str, Case]:
-    """By the pass and the name of the case."""
+    """The cases by pass and name."""
     found = {}
     for path in sorted(FOLDER.glob("*.txt")):
         head, *texts = path.read_text(encoding="utf-8").split("\n== ")
@@ -59,7 +59,7 @@ def cases() -> dict[str, Case]:
 
 
 def check(case: Case) -> None:
-    """Runs the pass, twice, and compares what it made; SGC_BLESS=1 writes it."""
+    """Runs the pass twice, and compares the result with the file; SGC_BLESS=1 writes it."""
     name, given = case.path.stem, case.graph()
     found = run_pass(PASSES[name], given)
     after, called = _shown(found)
@@ -76,7 +76,7 @@ def check(case: Case) -> None:
 
 
 def graph(body: str, called: str = "") -> Graph:
-    """A program of the arguments x (text), n (int) and ok (bool)."""
+    """A program with the arguments x (text), n (int) and ok (bool)."""
     lines = textwrap.dedent(body).strip().splitlines()
     shown = "\n".join(line if line.startswith("^") else f"  {line.strip()}" for line in lines)
     return _program("%x: text, %n: int, %ok: bool", shown, called)
@@ -87,6 +87,6 @@ def _program(arguments: str, body: str, called: str) -> Graph:
 
 
 def _shown(made: Graph) -> tuple[str, str]:
-    """The body of the program, and what it calls."""
+    """The body of the program, and its called programs."""
     body, _, called = to_text(made).split("program", 1)[1].partition("\n}\n")
     return body.split("\n", 1)[1] + "\n", called

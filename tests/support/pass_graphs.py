@@ -1,9 +1,9 @@
-"""Random programs with more in them for passes to do: bounds, patterns, stops and long texts, and
-detours.
+"""Makes random programs richer, so that more passes change them: bounds, patterns, stops, long
+texts and detours.
 
-What a random program says is short and plain, so that passes for long prompts and constrained
-generations would have nothing to do in it. Here some of its nodes get what they look for. Nor does
-the tracer make blocks, tests and parameters that say nothing: other passes do, and files may.
+The texts of random programs are short and plain, so passes for long prompts and constrained
+generations would do nothing. Here some nodes get long texts and constraints. The tracer makes no
+redundant blocks, tests and parameters either, but other passes do, and files may have them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sgc.ir.types import Kind
 from sgc.passes.rewriting import renamed
 
 RULES = "Be brief. Say what you know, and no more than that. " * 30
-# Most scripted replies are of this pattern; it is shorter than the bound beside it.
+# Most scripted replies match this pattern, whose matches are shorter than the bound.
 PATTERN, BOUND = r"[^\x00]{0,80}", 600
 
 
 def enriched(graph: Graph, seed: int) -> Graph:
-    """The same program with richer nodes, those of called programs too."""
+    """The same program with richer nodes, in called programs too."""
     rng = Random(f"enriched {seed}")
     return replace(
         _enriched(graph, rng), called=tuple(_enriched(each, rng) for each in graph.called)
@@ -56,8 +56,8 @@ def _richer(node: Node, style: str, rng: Random) -> Node:
 
 
 def roundabout(graph: Graph, seed: int) -> Graph:
-    """The same program with blocks cut in two, tests that tell nothing, and parameters that are
-    arguments of the program.
+    """The same program with blocks cut in two, redundant tests, and block parameters that stand for
+    the program's arguments.
     """
     rng = Random(f"roundabout {seed}")
     for number in range(rng.randrange(1, 4)):
@@ -77,7 +77,7 @@ def _cut(graph: Graph, name: str, rng: Random) -> Graph:
 
 
 def _tested(graph: Graph, rng: Random) -> Graph:
-    """A jump becomes a test, of a literal or of a comparison of two, whose arms go on alike."""
+    """Replaces a jump by a test, of a literal or a comparison of two, with two equal arms."""
     jumping = [block for block in graph.blocks if _is_plain_jump(block.nodes[-1])]
     block = rng.choice(jumping)
     arms = [Block(name, (), block.nodes[-1:]) for name in ("arm_yes", "arm_no")]
@@ -95,7 +95,7 @@ def _tested(graph: Graph, rng: Random) -> Graph:
 
 
 def _handed_on(graph: Graph, name: str, rng: Random) -> Graph:
-    """A block takes an argument of the program as a parameter, and uses it as that."""
+    """Makes a block take an argument of the program as a parameter, which it then uses."""
     others = {n for b in graph.blocks if b.nodes[-1].op != "jump" for n in successors(b.nodes[-1])}
     free = [block for block in graph.blocks[1:] if block.name not in others]
     texts = [param.value for param in graph.params if param.value.type.kind is Kind.TEXT]

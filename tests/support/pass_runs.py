@@ -1,8 +1,8 @@
-"""Runs a random program before and after each pass, and compares what the pass says it keeps.
+"""Runs a random program before and after each pass, and compares what the pass preserves.
 
-It goes over the passes that are registered, so a new one is held to its word by being there. A pass
-that keeps nothing is checked here as a graph is: it gives a valid one, the same each time, and a
-second time changes nothing.
+It covers all registered passes, so a new pass is checked automatically. For a pass that preserves
+nothing it only checks that the graph is valid, that the pass is deterministic, and that a second
+run of it changes nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from sgc.tracing.paths.explore import Report
 from sgc.tracing.tracer import trace
 
 STRAIGHT = {"x": "Tea ", "y": " is\n", "n": 5}
-MAX_BLOCKS = 2000  # of a run: some of the programs never end
+MAX_BLOCKS = 2000  # that a run may execute: some programs never end
 
 
 @dataclass
 class Tally:
-    """cases: of each pass, runs compared; fired: of them, those in which it changed something."""
+    """cases: the compared runs of each pass; fired: those in which the pass changed something."""
 
     n_programs: int = 0
     n_untraced: int = 0
@@ -58,7 +58,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Case:
-    """A program as traced, with what its runs are given. log: what its tools did."""
+    """A traced program, with the inputs of its runs. log: the calls of its tools."""
 
     graph: Graph
     arguments: dict[str, Any]
@@ -75,7 +75,7 @@ class Case:
 
 
 def straight_case(seed: int) -> Case | None:
-    """None for a program that is none: it joins what is no text."""
+    """A straight-line program; None if it is invalid, because it joins values that are no texts."""
     try:
         graph = trace(random_program(seed))
     except TraceError:
@@ -84,7 +84,7 @@ def straight_case(seed: int) -> Case | None:
 
 
 def control_case(seed: int) -> Case | None:
-    """None for a program that is over the budget, or not traced."""
+    """A program with control flow; None if it exceeds the budget, or cannot be traced."""
     module = control.load(Generator(seed).program().source(), str(seed))
     try:
         graph = trace(module.program, budget=control.BUDGET, is_full=True, report=Report())
@@ -98,13 +98,13 @@ def control_case(seed: int) -> Case | None:
 
 
 def twins(graph: Graph) -> tuple[Graph, Graph]:
-    """Two graphs that share nothing, without facts such as lines, which the text does not keep."""
+    """Two copies of a graph that share nothing, and have no source lines, which the text drops."""
     text = to_text(graph)
     return parse(text), parse(text)
 
 
 def check(case: Case | None, tally: Tally) -> None:
-    """Every pass by itself, and those of -O1 one after the other."""
+    """Checks every pass by itself, and those of -O1 together."""
     tally.n_programs += 1
     if case is None:
         tally.n_untraced += 1
@@ -131,8 +131,8 @@ def check(case: Case | None, tally: Tally) -> None:
 
 
 def check_pass(row: Pass, before: Graph, twin: Graph) -> Graph:
-    """What it makes of a graph: valid, settled after one time, and the same of a twin of it, which
-    was read from the same text."""
+    """The graph after a pass; asserts that a second run changes nothing, and that a twin, parsed
+    from the same text, gives the same result."""
     after, again = run_pass(row, before), rewritten(row, twin)
     assert (after is before) == (again is twin), f"{row.name} is not deterministic"
     if after is not before:
@@ -142,7 +142,7 @@ def check_pass(row: Pass, before: Graph, twin: Graph) -> Graph:
 
 
 def check_forms(graph: Graph) -> None:
-    """Both forms of what passes have made say the same."""
+    """Asserts that a graph survives the text form and the file form."""
     assert parse(to_text(graph)) == graph
     assert from_bytes(to_bytes(graph)) == graph
 
@@ -150,7 +150,8 @@ def check_forms(graph: Graph) -> None:
 def assert_kept(
     preserves: Preserves, wanted: tuple[Any, Any], found: tuple[Any, Any], what: str
 ) -> None:
-    """Errors that what was dropped could have raised are no part of the results."""
+    """Asserts that a run has what a pass preserves. If only results are preserved, an error may
+    vanish, since the pass may have dropped the node that raised it."""
     one, two = wanted[0], found[0]
     if isinstance(one, str):
         if preserves is Preserves.RESULTS:
@@ -169,13 +170,13 @@ def assert_kept(
 
 
 def run_cases(first: int, last: int, tally: Tally, every: int = 2) -> None:
-    """Seeds from `first` to before `last`; every so many is a program with control flow."""
+    """Checks seeds from `first` to `last`, exclusive; one in `every` pairs has control flow."""
     limit, blocks.MAX_BLOCKS = blocks.MAX_BLOCKS, MAX_BLOCKS
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for seed in range(first, last):
-                is_control = seed // 2 % every == 0  # of either kind, plain and enriched ones
+                is_control = seed // 2 % every == 0  # pairs, since odd seeds are enriched
                 check(control_case(seed) if is_control else straight_case(seed), tally)
                 if seed % 250 == 249:
                     print(f"{seed + 1}: {tally}", flush=True)

@@ -1,6 +1,6 @@
-"""Random programs with control flow, as Python source a person can read, from a seed.
+"""Random programs with control flow from a seed, as readable Python source.
 
-A program is a tree of statements that is rendered; `random_control_runs.py` runs it.
+A program is rendered from a tree of statements; `random_control_runs.py` runs it.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def plain(s, word):
 
 @dataclass
 class Made:
-    """A program: the bodies of the function that it calls and of its own; constructs that are
-    watched; how often its loops may go round, compiled.
+    """A program.
+
+    called, body: the bodies of the called function and of the program; drawn: the watched
+    constructs; max_turns: the bound of its loops in compiled runs.
     """
 
     seed: int
@@ -92,7 +94,7 @@ class Made:
 
     @property
     def marks(self) -> list[Mark]:
-        """Those of the constructs drawn that are still in it."""
+        """The drawn constructs that are still in the program."""
         source = self.source()
         return [mark for mark in self.drawn if mark.written in source]
 
@@ -128,9 +130,9 @@ class Generator:
         self.rng = random.Random(seed)
         self.seed = seed
         self.n_names = 0
-        self.n_changes = 0  # of Python's variables: each may double the ways
+        self.n_changes = 0  # of Python's variables: each may double the number of paths
         self.n_loops = 0
-        # What changes from turn to turn unrolls a loop without a bound, often beyond the budget.
+        # A variable that changes in each iteration unrolls a loop, often beyond the budget.
         self.is_counting = random.Random(f"counting {seed}").random() < 0.1
         self.drawn: list[Mark] = []
 
@@ -192,7 +194,7 @@ class Generator:
         return self.rng.choice(("a", "b ", "c\n", "é", "{x}", "%s"))
 
     def watched(self, form: Any, place: Place) -> str:
-        """An expression of a construct that is watched."""
+        """An expression with a watched construct."""
         given = ["w", "word"] if place.is_called else ["w", "q", "p"]
         parts = self.value(place), self.value(place), self.rng.choice(given)
         written, mark = form(self.rng, place.stream, *parts)
@@ -200,7 +202,7 @@ class Generator:
         return str(written)
 
     def text(self, place: Place) -> str:
-        """An expression that is a text."""
+        """An expression whose value is a text."""
         if self.rng.random() < 0.5:
             return self.watched(texts.text_form, place)
         v = self.value(place)

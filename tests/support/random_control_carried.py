@@ -1,7 +1,8 @@
-"""Statements that a random program may hold: loops that carry texts, numbers and lists from turn to
-turn, in variables, objects, dicts and lists; and what is read of them.
+"""Statements of random programs: loops that carry texts, numbers and lists from one iteration to
+the next in variables, objects, dicts and lists, and reads of these.
 
-`{t}` is where it is carried, `{n}` a name of its own, `{x}` a text of the turn, `{s}` the stream.
+`{t}` is the place of the value, `{n}` its own name, `{x}` a text of the iteration, `{s}` the
+stream.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def put(items, item):
     return len(items)
 """
 
-# Lines that make it, and how it is written from then on.
+# The statement that makes the place, and the expression for the place.
 PLACES: tuple[tuple[str, str], ...] = (
     ("{n} = {first}", "{n}"), ("{n} = {first}", "{n}"), ("{n} = {first}", "{n}"),
     ("{n} = Kept({first})", "{n}.v"), ("{n} = {{'k': 0, 'v': {first}}}", "{n}['v']"),
@@ -43,8 +44,8 @@ PLACES: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True)
 class Carried:
-    """first: what it begins with; updates: what a turn does; shown: texts that tell of it; reads:
-    statements that do.
+    """A value that a loop carries. first: its initial values; updates: statements of an iteration;
+    shown: expressions that show it; reads: statements that show it.
     """
 
     kind: str
@@ -161,7 +162,7 @@ INSIDE = ("{s} += str(i)", 'if {x} == "no":\n    continue', 'if {x} == "yes":\n 
 
 @dataclass(frozen=True)
 class Carrying:
-    """A loop as lines. kind, update: of each value that is carried."""
+    """A loop as lines. kinds: the kind and the last update of each carried value."""
 
     kinds: tuple[tuple[str, str], ...]
     before: list[str]

@@ -1,4 +1,4 @@
-"""What random programs call in a module that is not theirs."""
+"""Helpers in another module that random programs call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs random programs interpreted and compiled, compares, and counts what was reached."""
+"""Runs random programs interpreted and compiled, compares the runs, and measures coverage."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ CASES: tuple[tuple[tuple[str, ...], Sequence[dict[str, Any]]], ...] = (
 LONGEST_CASE = ((*LONG_REPLIES, text_of_length(50_000)), LONGEST)
 N_RUNS = 2  # of each case
 LONGEST_EVERY = 10  # programs
-N_WATCHED = 3  # programs in which each construct must be seen to matter
+N_WATCHED = 3  # programs whose results each construct must affect
 MAX_TIMES = 2000  # that one line may run
 
 
 @dataclass
 class Tally:
-    """What a run over many programs has reached."""
+    """The coverage of a run over many programs."""
 
     n_programs: int = 0
     n_over_budget: int = 0
-    n_unmerged: int = 0  # ways were merged that the verifier refused
+    n_unmerged: int = 0  # the verifier refused the merged paths
     n_untraced: Counter[str] = field(default_factory=Counter)
     n_runs: int = 0
     n_bounded: int = 0  # compiled runs that ended at max_turns
     n_errors: Counter[str] = field(default_factory=Counter)
-    drawn: Counter[str] = field(default_factory=Counter)  # what is watched
+    drawn: Counter[str] = field(default_factory=Counter)  # watched constructs
     mattered: Counter[str] = field(default_factory=Counter)
-    work: list[int] = field(default_factory=list)  # of programs that were traced whole
+    work: list[int] = field(default_factory=list)  # of completely traced programs
     constructs: Counter[str] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     n_arms: int = 0
@@ -105,14 +105,14 @@ class Tally:
 
 
 def spread(counts: list[int]) -> str:
-    """Of some counts, the middle, the 99th and 99.9th hundredth, and the most."""
+    """The median, the 99th and 99.9th percentiles, and the maximum of some counts."""
     ordered = sorted(counts) or [0]
     shares = (0.5, 0.99, 0.999, 1)
     return "/".join(str(ordered[round(share * (len(ordered) - 1))]) for share in shares)
 
 
 def wanted_pairs() -> set[tuple[str, str]]:
-    """Constructs that may stand directly in others."""
+    """Pairs of a construct and one that may be directly in it."""
     outers = set(BLOCKS)
     pairs = {(outer, kind) for outer in outers | {"top"} for kind in {*SIMPLE, *BLOCKS}}
     pairs |= {(outer, kind) for outer in ARMS for kind in ENDS}
@@ -120,7 +120,7 @@ def wanted_pairs() -> set[tuple[str, str]]:
 
 
 def load(source: str, name: str) -> types.ModuleType:
-    """A module with that source, whose lines tracebacks can show."""
+    """A module with this source, whose lines tracebacks can show."""
     module = types.ModuleType(f"random_control_{name}")
     file = f"/random_control/{name}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
@@ -132,7 +132,7 @@ def load(source: str, name: str) -> types.ModuleType:
 
 
 class Endless(BaseException):
-    """A program that would never end: nothing in it waits for a reply."""
+    """Raised for a program that would never end, since its loop makes no request."""
 
 
 class Lines:
@@ -160,7 +160,7 @@ class Lines:
 
 
 def arms_of(source: str) -> list[tuple[int, list[int]]]:
-    """Of each `if`, its line and the first lines of its arms; 0 for one that is not written."""
+    """The line of each `if` and the first lines of its arms, 0 for a missing `else`."""
     import ast
 
     found = []
@@ -172,7 +172,7 @@ def arms_of(source: str) -> list[tuple[int, list[int]]]:
 
 
 def n_reached(source: str, counts: Counter[int]) -> tuple[int, int]:
-    """Of the ifs that are reached, how many arms are taken of how many."""
+    """The number of arms of the reached ifs, and the number of arms that were taken."""
     n_arms = n_taken = 0
     for line, (then, orelse) in arms_of(source):
         if counts[line] == 0 and counts[then] == 0:
@@ -185,7 +185,7 @@ def n_reached(source: str, counts: Counter[int]) -> tuple[int, int]:
 
 
 def difference(made: Made, tally: Tally | None = None) -> str:
-    """How compiled runs of a program differ from interpreted ones; "" if they do not."""
+    """A description of how compiled runs differ from interpreted ones; "" if they do not."""
     tally = tally or Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -200,7 +200,7 @@ def difference(made: Made, tally: Tally | None = None) -> str:
 
 
 def _traced(module: types.ModuleType, tally: Tally) -> Graph | str:
-    """A graph, or how the tracer failed; "" where it refuses the program."""
+    """A graph, or a description of how the tracer failed; "" if it refuses the program."""
     report = Report()
     try:
         graph = trace(module.program, budget=BUDGET, is_full=True, report=report)
@@ -210,7 +210,7 @@ def _traced(module: types.ModuleType, tally: Tally) -> Graph | str:
         else:
             tally.n_untraced[error.message] += 1
         return ""
-    except UnknownVariable:  # a straight line that reads what it never sets
+    except UnknownVariable:  # straight-line code reads a variable that it never sets
         tally.n_untraced["UnknownVariable"] += 1
         return ""
     except Exception as error:
@@ -248,7 +248,7 @@ def _difference(made: Made, module: types.ModuleType, graph: Graph, tally: Tally
 
 
 def matters(made: Made, mark: Mark, wanted: dict[str, Run]) -> bool:
-    """Whether a program gives something else without what is marked."""
+    """Whether a program's results change without the marked construct."""
     module = load(mark.without(made.source()), f"{made.seed}_without")
     try:
         return any(
@@ -262,7 +262,7 @@ def matters(made: Made, mark: Mark, wanted: dict[str, Run]) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """What a run is given."""
+    """The inputs of a run."""
 
     pool: tuple[str, ...]
     seed: int
@@ -280,7 +280,7 @@ class Case:
 
 
 def cases(seed: int) -> list[Case]:
-    """Those of the program of a seed."""
+    """The cases of a seed's program."""
     each = CASES if seed % LONGEST_EVERY else (*CASES, LONGEST_CASE)
     return [
         Case(pool, n, arguments[n % len(arguments)]) for pool, arguments in each
@@ -290,8 +290,8 @@ def cases(seed: int) -> list[Case]:
 
 @dataclass(frozen=True)
 class Run:
-    """What one gave, or its error; what its tools were called with, sorted if it maps, since mapped
-    calls run in any order; what it asked, and how often its lines ran.
+    """One run. found: its results or error; log: the calls of its tools, sorted if it maps, since
+    mapped calls run in any order; asked: its requests; counts: how often each line ran.
     """
 
     found: Any
@@ -334,11 +334,13 @@ def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
 
 
 def agree(wanted: Run, found: Run, max_turns: int) -> bool:
-    """Errors cancel what is in flight, so tools count only where there is none."""
+    """Whether a compiled run agrees with an interpreted one. Tool calls are compared only without
+    errors, which cancel what is in flight.
+    """
     one, two = wanted.found, found.found
-    if "SgcError" in (one, two):  # ended after too many replies: any other error may come before
+    if "SgcError" in (one, two):  # ended by too many requests: another error may come first
         return isinstance(one, str) and isinstance(two, str)
-    if found.is_bounded:  # interpreted, a loop goes on: it asks for as much, and more
+    if found.is_bounded:  # an interpreted loop has no bound, and makes these requests and more
         is_due = two == LimitExceeded.__name__ or wanted.is_mapped or (
             max(wanted.counts.values()) > max_turns
         )  # fmt: skip
@@ -348,16 +350,16 @@ def agree(wanted: Run, found: Run, max_turns: int) -> bool:
 
 
 def same(wanted: tuple[Any, list[str]], found: tuple[Any, list[str]]) -> bool:
-    """What runs gave, and the calls of their tools."""
+    """Whether the results of two runs are equal, and the calls of their tools."""
     one, two = wanted[0], found[0]
     if isinstance(one, str) and one.partition(":")[0] == "UnknownVariable":
-        # Of two errors a compiled run may end with the later, which waits for nothing.
+        # If there are two errors, a compiled run may end with the later one, which comes sooner.
         return isinstance(two, str)
     return bool(one == two) and (not isinstance(one, tuple) or wanted[1] == found[1])
 
 
 def told(wanted: Any, found: Any, path: str = "") -> str:
-    """The first place where two differ."""
+    """A description of the first difference."""
     if isinstance(wanted, (tuple, list)) and type(wanted) is type(found):
         for n, (one, two) in enumerate(zip(wanted, found, strict=False)):
             if one != two:
@@ -368,7 +370,7 @@ def told(wanted: Any, found: Any, path: str = "") -> str:
 
 
 def check(seeds: Sequence[int], is_shown: bool = False) -> Tally:
-    """Raises AssertionError with a small program for the first that differs."""
+    """Checks programs; raises AssertionError with a shrunken program for the first difference."""
     tally = Tally()
     for n, seed in enumerate(seeds):
         made = Generator(seed).program()

@@ -1,4 +1,4 @@
-"""Makes a random program that fails smaller, statement by statement."""
+"""Shrinks a random program that fails, statement by statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that a random program may hold: loops that gather something from turn to turn."""
+"""Statements of random programs: loops that accumulate something."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sum:
-    """first: what it begins with. updates: what each turn does, `{x}` a text of it; is_closed:
-    whether the state after a turn has the shape of that before, so that any loop stays small.
-    shown: the text that it is.
+    """An accumulated value. first: its initial value; updates: statements of an iteration, with its
+    text `{x}`; shown: expressions that show it; is_closed: whether an iteration keeps the shape of
+    its state, so that any loop stays small.
     """
 
     kind: str
@@ -50,7 +50,7 @@ COUNTED = ("for _ in sgc.turns(2):", "for _ in sgc.turns(3):")
 
 @dataclass(frozen=True)
 class Gathering:
-    """A loop that gathers, as lines. inner: where more may be done in a turn, before its use."""
+    """A loop that accumulates a value, as lines."""
 
     kind: str
     before: str
@@ -60,7 +60,7 @@ class Gathering:
 
 
 def gathering(rng: random.Random, name: str, x: str, is_open: bool) -> Gathering:
-    """is_open: whether a loop of the language may hold what no block can."""
+    """A random loop. is_open: `sgc.turns` loops may have a state that changes its shape."""
     each = rng.choice(SUMS)
     heads = (*KNOWN, *COUNTED) if each.is_closed or is_open else KNOWN
     given = {"t": name, "x": x, "q": x.replace('"', "'")}

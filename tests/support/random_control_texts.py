@@ -1,4 +1,4 @@
-"""Expressions over texts that a random program may hold: what is cut, compared, filled, joined.
+"""Expressions on texts in random programs: slices, comparisons, formats, joins.
 
 `{v}`, `{o}` are generated texts, `{a}` an argument or a variable, `{f}`, `{g}` f-strings of them.
 """
@@ -113,12 +113,14 @@ KINDS = (*TEXTS, *TESTS)
 
 
 def text_form(rng: random.Random, *parts: str) -> tuple[str, Mark]:
-    """A text, and how its construct is watched. parts: stream, two of its texts, a variable."""
+    """A text expression, and the mark of its construct. parts: a stream, two of its texts, a
+    variable.
+    """
     return _form(rng, TEXTS, parts, '"?"')
 
 
 def test_form(rng: random.Random, *parts: str) -> tuple[str, Mark]:
-    """A test, and how its construct is watched."""
+    """A test expression, and the mark of its construct."""
     return _form(rng, TESTS, parts, rng.choice(["True", "False"]))
 
 

@@ -1,4 +1,4 @@
-"""A random program as a tree of statements that is rendered, and what of it is watched."""
+"""A random program as a tree of statements, and the marks of its watched constructs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Statement:
-    """lines: of a simple one, or the heads of its blocks; kind: as it is counted."""
+    """A statement. kind: its construct; lines: those of a simple statement, or the heads of its
+    blocks.
+    """
 
     kind: str
     lines: list[str]
     blocks: list[list[Statement]] = field(default_factory=list)
-    before: list[str] = field(default_factory=list)  # lines that belong to it
+    before: list[str] = field(default_factory=list)  # lines before the first head
     after: list[str] = field(default_factory=list)
 
     def render(self, indent: str = "    ") -> Iterator[str]:
@@ -35,8 +37,8 @@ def rendered(block: list[Statement], indent: str = "    ") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Mark:
-    """A construct that a program holds. instead: what takes its place in the source to see whether
-    it matters to what the program gives.
+    """A watched construct in a program. instead: the source that replaces it, to see whether the
+    program's results depend on it.
     """
 
     kind: str
@@ -49,14 +51,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a statement goes. sure: names that are set on its stream; maybe: in some ways."""
+    """The place of a statement. sure: names that are set on its stream; maybe: names that are set
+    on some paths.
+    """
 
     stream: str = "s"
     depth: int = 0
     sure: tuple[str, ...] = ()
     maybe: tuple[str, ...] = ()
     is_loop: bool = False  # `break` is possible
-    is_dynamic: bool = False  # in a loop of an unknown number of turns
+    is_dynamic: bool = False  # in a loop with an unknown number of iterations
     is_role: bool = False
     is_called: bool = False
     outer: str = "top"

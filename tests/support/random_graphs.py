@@ -1,6 +1,6 @@
 """Random valid graphs from a seed, covering every op and field of the table.
 
-Used wherever a test says "for all graphs". The same seed gives the same graph.
+Tests that say "for all graphs" use them. A graph depends only on its seed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FLOATS = (0.0, -0.5, 1.0, 1e300, 5e-324, 0.1, float("inf"), float("-inf"), float
 SCALAR_KINDS = (Kind.TEXT, Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.JSON, Kind.MEDIA, Kind.CHOICE)
 
 
-# What `map` nodes run; the second runs the first.
+# The called programs of `map` nodes; the second calls the first.
 NOTES = """sgir 1
 program @main() {
   return
@@ -69,8 +69,8 @@ class _Maker:
         self.n_nodes = n_nodes
         self.names: set[str] = set()
         self.values: list[Value] = []
-        self.open: list[str] = []  # stream states that nothing has used up
-        self.paths: dict[str, list[str]] = {}  # the states each state continues
+        self.open: list[str] = []  # stream states that are not yet consumed
+        self.paths: dict[str, list[str]] = {}  # the states that each state continues
 
     def graph(self) -> Graph:
         params = tuple(self.param() for _ in range(self.rng.randrange(4)))
@@ -126,7 +126,7 @@ class _Maker:
         return Lit(self.rng.choice(pools.get(kind, TEXTS)))
 
     def block(self, name: str, is_entry: bool) -> Block:
-        """Blocks other than the entry are not reached, so they see only the arguments."""
+        """A block; other blocks than the entry are unreachable, so they use only the arguments."""
         outer_values, outer_open, outer_paths = list(self.values), self.open, self.paths
         params = () if is_entry else (self.define(STREAM), self.define(self.type()))
         self.open, self.paths = [v.name for v in params if v.type.is_stream], {}

@@ -1,7 +1,7 @@
 """Random straight-line programs from a seed, as Python functions over the language.
 
-A program is a list of steps drawn beforehand; its body does them on streams, so that the
-same program can be interpreted and traced.
+A program is a list of steps that is drawn first; its body runs them on streams, so the same program
+can be interpreted and traced.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ TEXTS = ("a", " b", "c\n", "", "The answer is", ": ", "é🙂", "{x}", "%s", "ye
 
 
 class _Made:
-    """How often each construct was run; a test asserts that none was forgotten.
+    """Counts how often each construct ran; a test asserts that all did.
 
-    Not plain data: what programs read of that is guarded, and must not change between traces.
+    It is not plain data, since plain data that programs read is guarded, and must not change
+    between traces.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ made = _Made()
 
 
 def random_program(seed: int, n_steps: int = 12) -> Function:
-    """A program of two text arguments and an int one."""
+    """A program with two text arguments and an int argument."""
     steps = _steps(random.Random(seed), n_steps, depth=0)
 
     def program(s: Any, x: str, y: str, n: int) -> Any:

@@ -44,12 +44,12 @@ dumps = partial(json.dumps, ensure_ascii=False)
 
 
 def token_id(piece: str) -> int:
-    """One of 50,000 ids; nothing turns it back into the piece."""
+    """One of 50,000 ids, by hash; an id cannot be decoded."""
     return zlib.crc32(piece.encode("utf-8", "surrogatepass")) % 50_000
 
 
 def regex_text(pattern: str, rng: random.Random) -> str:
-    """A text that fully matches `pattern`; look-arounds and anchors are met by trying again."""
+    """A text that fully matches `pattern`; for look-arounds and anchors it tries several texts."""
     compiled, tree = re.compile(pattern), regex_parser.parse(pattern)
     for text in (_walk(tree, rng) for _ in range(200)):
         if compiled.fullmatch(text):
@@ -87,7 +87,7 @@ def schema_value(schema: Any, root: Json, rng: random.Random, depth: int = 0) ->
     if "const" in schema or "enum" in schema:
         return rng.choice(schema.get("enum") or [schema["const"]])
     for key in filter(schema.__contains__, ("anyOf", "oneOf", "allOf")):
-        # Deep inside a recursive schema the last choice is most often the one that ends it.
+        # Deep in a recursive schema, take the last choice, which most often ends the recursion.
         return inner(schema[key][-1] if depth > 6 else rng.choice(schema[key]))
     kind = schema.get("type", "object" if "properties" in schema else "string")
     low = schema.get({"array": "minItems", "string": "minLength"}.get(kind, "minimum"), 0)
@@ -109,17 +109,17 @@ def schema_value(schema: Any, root: Json, rng: random.Random, depth: int = 0) ->
 
 @dataclass(frozen=True)
 class Completion:
-    """One completion of a request. A text and the ids of its tokens are the same prompt."""
+    """One completion of a request. A text and its token ids are equal prompts."""
 
     ids: tuple[int, ...]
     pieces: tuple[str, ...]
     n_images: int
-    params: Json  # without those that are None
+    params: Json  # without None values
     index: int  # within `n`
-    logprobs: tuple[int, int, bool, bool] | None  # start, rows of tops, with text, null first
+    logprobs: tuple[int, int, bool, bool] | None  # start, top, with text, null first
 
     def replies(self, chunk_tokens: int | None) -> Iterator[Json]:
-        """The whole reply last; before it, where chunks are asked for, those that lead to it."""
+        """The whole reply, after its chunks if they are requested."""
         whole = TOKEN.findall(self._unbounded())
         limit = self.params.get("max_new_tokens", 128)
         is_cut = len(whole) >= limit
@@ -135,7 +135,7 @@ class Completion:
         yield {"text": text, "meta_info": self._meta(made, finish, whole)}
 
     def _unbounded(self) -> str:
-        """What would be generated with no stop and no limit."""
+        """The text without stops and limits."""
         is_greedy = self.params.get("temperature", 1.0) < 1e-5
         defaults = GREEDY_DEFAULTS if is_greedy else DEFAULTS
         knobs = {name: float(self.params.get(name, default)) for name, default in defaults.items()}
@@ -153,7 +153,7 @@ class Completion:
         return "".join(map(rng.choice, rng.choices(KINDS, (70, 10, 14, 6), k=n_tokens)))
 
     def _first_stop(self, made: list[str], text: str) -> tuple[int, int, Any] | None:
-        """Tokens made until the stop that a decoder reaches first, characters kept, the match."""
+        """The stop that a decoder reaches first: tokens until it, characters kept, its match."""
         ends = list(accumulate(map(len, made)))
         stops, patterns = as_list(self.params.get("stop")), as_list(self.params.get("stop_regex"))
         stop_ids = self.params.get("stop_token_ids") or ()
@@ -169,7 +169,7 @@ class Completion:
         name = f"{token_id(''.join(self.pieces)):05}-{self.index}"
         meta: Json = {"id": name, "finish_reason": finish, "prompt_tokens": len(self.ids)}
         meta |= {"completion_tokens": len(made), "cached_tokens": len(self.ids) // 2}
-        # With max_new_tokens 0, too, a server scores the token that would come next.
+        # Even with max_new_tokens 0, a server scores the next token.
         return meta | self._scores(made or whole[:1]) if self.logprobs else meta
 
     def _scores(self, made: list[str]) -> Json:
@@ -202,7 +202,7 @@ def score(state: int) -> float:
 
 
 def as_list(value: Any) -> list[Any]:
-    """None, one value or several, as a list."""
+    """A list of no values (for None), one or several."""
     return [] if value is None else list(value) if isinstance(value, list) else [value]
 
 
@@ -222,7 +222,7 @@ class ScriptedServer:
     cut_stream_after: int | None = None  # chunks
     chunk_tokens: int = 1
     is_seeded: bool = False  # sampling_seed changes the texts
-    pads_first_logprob: bool = True  # the first input logprob is null, as servers give it
+    pads_first_logprob: bool = True  # the first input logprob is null, as in SGLang's servers
     requests: list[Json] = field(default_factory=list)
     n_requests: int = 0
 
@@ -290,7 +290,7 @@ class ScriptedServer:
         return web.json_response(last if is_list else last[0], dumps=dumps)
 
     def _read(self, body: Json) -> tuple[list[Completion], bool]:
-        """Every completion that `body` asks for, and whether the reply is a list of them."""
+        """The completions that a body requests, and whether the reply is a list."""
         given = body["input_ids"] if body.get("text") is None else body["text"]
         is_list = isinstance(given, list) and not (given and isinstance(given[0], int))
         prompts = given if is_list else [given]
@@ -312,7 +312,7 @@ class ScriptedServer:
             is_text = isinstance(prompt, str)
             pieces = TOKEN.findall(prompt) if is_text else [f"<{i}>" for i in prompt]
             ids = map(token_id, pieces) if is_text else prompt
-            if start < 0:  # of a prefill all, otherwise the last token alone
+            if start < 0:  # all tokens of a prefill, otherwise only the last
                 start = 0 if params.get("max_new_tokens") == 0 else max(len(pieces) - 1, 0)
             logprobs = (start, top, texts, self.pads_first_logprob) if wants else None
             shared = (tuple(ids), tuple(pieces), len(as_list(images)), params)

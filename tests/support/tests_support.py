@@ -1,6 +1,6 @@
-"""Helpers shared by tests: `run_both` holds interpreted and compiled runs equal.
+"""Helpers shared by tests: `run_both` asserts that interpreted and compiled runs are equal.
 
-At -O0 the requests too; above, passes may ask less. -O3 may change prompts.
+At -O0 their requests are equal too; at higher levels passes may drop some. -O3 may change prompts.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sgc.runtime.executor.run.record import RunResult
 
 
 def results(result: RunResult) -> tuple[object, ...]:
-    """Texts, variables and the returned value."""
+    """Texts, variables and the return value of a run."""
     streams = [(s.name, s.path, s.text, dict(s.variables)) for s in result.streams]
     return result.program, streams, result.ret_value
 
 
 def asked(result: RunResult) -> list[tuple[object, ...]]:
-    """Every request, in an order that does not depend on time."""
+    """All requests, in an order that does not depend on timing."""
     return sorted((r.identity() for r in result.requests), key=repr)
 
 
 def at_levels(function: Function, **bind: Any) -> list[Program]:
-    """The program as it was traced, and after the passes of a level and of the next."""
+    """The program at -O0, -O1 and -O2."""
     traced = function.compile(opt_level=0, **bind)
     made = [replace(traced, graph=optimize(traced.graph, level), level=level) for level in (1, 2)]
     return [traced, *made]
@@ -43,7 +43,10 @@ def run_both(
     programs: Sequence[Program] = (),
     **arguments: Any,
 ) -> RunResult:
-    """The result, the same in every way the program can be run. programs: `at_levels`."""
+    """Runs a program interpreted and compiled, asserts equality, and returns the result.
+
+    programs: from `at_levels`, to compile only once.
+    """
     options = RunOptions(seed=7)
     bind = bind or {}
     interpreted = function.run_once({**bind, **arguments}, options, endpoint)
@@ -56,7 +59,7 @@ def run_both(
 
 
 def written(tmp_path: Path, body: str, name: str = "prog.py") -> str:
-    """The path of a program that is written to a file, past its import of sgc."""
+    """Writes a program to a file, after `import sgc`; returns its path."""
     path = tmp_path / name
     path.write_text("import sgc\n" + body)
     return str(path)

@@ -1,6 +1,6 @@
-"""An engine core on a virtual clock: a step takes a fixed time and some more a position.
+"""An engine core on a virtual clock: a step takes a fixed time, plus a time per position.
 
-For questions of order and waiting, whose answers must not depend on the machine.
+It is for tests of order and waiting, whose results must not depend on the machine.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Arrival:
 
 @dataclass
 class Run:
-    """waits_s: from arrival to admission, by kind. passed: by how many admissions each request
-    was preceded since it came, and what the bound allowed."""
+    """waits_s: from arrival to admission, by kind. passed: for each request, the number of
+    admissions since its arrival, its own included, and the bound."""
 
     waits_s: dict[str, list[float]] = field(default_factory=dict)
     passed: list[tuple[int, int]] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Run:
 
 
 def run(arrivals: Sequence[Arrival], *, pool: int, grace: int, **options: object) -> Run:
-    """All of the arrivals to their end. grace: of the bound, for `Run.passed`."""
+    """Runs all arrivals to their end. grace: the constant in the bound of `Run.passed`."""
     core = EngineCore(
         FakeModel(pool, VOCAB),
         pool_tokens=pool,
@@ -61,7 +61,7 @@ class _Driver:
         heapq.heapify(self._todo)
         self._now = 0.0
         self._n_admitted = 0
-        self._came: dict[int, tuple[Arrival, int, int]] = {}  # admissions so far, who waited
+        self._came: dict[int, tuple[Arrival, int, int]] = {}  # admissions and waiting at arrival
         self._result = Run()
 
     def run(self) -> Run:
@@ -95,7 +95,7 @@ class _Driver:
         for work in admitted:
             assert work.state is State.RUNNING
             if work.request.id not in self._came:
-                continue  # preempted before: it goes on
+                continue  # resumed after a preemption
             arrival, n_before, n_waiting = self._came.pop(work.request.id)
             self._result.waits_s.setdefault(arrival.kind, []).append(self._now - arrival.at_s)
             allowed = 2 * n_waiting + self._grace
@@ -107,7 +107,7 @@ class _Driver:
 def flood(
     seed: int, *, n: int, rate: float, n_groups: int = 1, cold: float = 0.05
 ) -> list[Arrival]:
-    """Requests that share one of some hot prefixes of 512 tokens, and a few cold ones."""
+    """Arrivals of requests that share hot prefixes of 512 tokens, and of a few cold ones."""
     rng = np.random.default_rng(seed)
     hot = [tuple(rng.integers(3, VOCAB, 512).tolist()) for _ in range(n_groups)]
     at_s = np.cumsum(rng.exponential(1 / rate, n))
@@ -123,9 +123,8 @@ def flood(
 def latencies(
     arrivals: Sequence[Arrival], prefetched: Sequence[tuple[int, ...]], **options: object
 ) -> tuple[dict[str, list[float]], int]:
-    """Seconds from arrival to the first token, between tokens, and to the end, of all arrivals
-    while the engine has prompts to prefetch, the next as soon as one is done; and how many
-    positions it ran for them."""
+    """Latencies of all arrivals while the engine always has a prompt to prefetch: seconds to the
+    first token, between tokens, and to the end; and the positions that it ran for prefetches."""
     core = EngineCore(
         FakeModel(1 << 16, VOCAB),
         pool_tokens=1 << 16,
@@ -163,7 +162,7 @@ def latencies(
 
 
 def poisson(seed: int, *, n: int, rate: float, n_tokens: int, max_tokens: int) -> list[Arrival]:
-    """Requests that share nothing."""
+    """Poisson arrivals of requests that share nothing."""
     rng = np.random.default_rng(seed)
     at_s = np.cumsum(rng.exponential(1 / rate, n)).tolist()
     prompts = rng.integers(3, VOCAB, (n, n_tokens)).tolist()

@@ -1,7 +1,7 @@
-"""How tests wait, and what they measure where a busy machine makes everything slow.
+"""Waiting in tests, and measuring cost on a busy machine.
 
-A test waits for events. Its bound is a net for what hangs and no promise of speed; what must cost
-little is measured in seconds of CPU, which other programs do not stretch.
+A test waits for events. The bound of a wait only catches hangs, and is no claim about speed; cost
+is measured in CPU seconds, which other programs do not affect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-BOUND_S = 60.0  # less than pytest's own, which does not say what was waited for
+BOUND_S = 60.0  # less than pytest's timeout, which does not say what the test waited for
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -33,27 +33,27 @@ async def until_async(is_true: Callable[[], Awaitable[object]]) -> None:
 
 
 async def settle() -> None:
-    """Lets all that is ready on the loop go on until it waits for something else."""
+    """Runs all tasks that are ready on the loop until they wait for something else."""
     for _ in range(100):
         await asyncio.sleep(0)
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of CPU that a process and its children have used."""
+    """CPU seconds that a process and its children have used."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
-        return 0.0  # it has just ended; from now on it is among its parent's
-    used = sum(map(int, fields[11:15])) / TICKS_A_SECOND  # those that have ended included
+        return 0.0  # it has just ended, and counts as time of its parent from now on
+    used = sum(map(int, fields[11:15])) / TICKS_A_SECOND  # children that have ended included
     return used + sum(cpu_s(int(child)) for child in children)
 
 
 @contextmanager
 def cpu_below(seconds: float, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
-    """Fails if what is done inside costs more CPU, of this process or by another clock.
+    """Fails if its body takes more CPU seconds, of this process or by another clock.
 
-    The garbage collector rests: what it costs depends on what other tests have left.
+    The garbage collector is off, since its cost depends on the garbage of other tests.
     """
     gc.disable()
     before = clock()

@@ -1,1 +1,1 @@
-"""`sgc-tiny`: its world, the texts it learns from, its training, evaluation and model card."""
+"""`sgc-tiny`: its toy world, training texts, training, evaluation and model card."""

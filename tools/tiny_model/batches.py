@@ -1,8 +1,8 @@
-"""Batches: texts as tokens, sorted into rows of about one length, made in worker processes.
+"""Batches: tokenized texts in rows of similar length, made in worker processes.
 
-A row is one text from its beginning, so that no attention mask is needed and positions are those
-of inference. What a program writes is learnt from at a few positions only. The batches of a seed
-are the same for any number of workers.
+A row is one text from its beginning, so no attention mask is needed and positions are those of
+inference. Only a few positions of the text that programs write are training targets. The batches of
+a seed are the same for any number of workers.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tiny_model.corpus import text
 from tiny_model.text import Text
 from tiny_model.world import World
 
-MAX_TOKENS = 1024  # of a text; longer ones are cut
-PROMPT_SHARE = 0.1  # of what programs write
-STEPS_AN_OCTAVE = 8  # of lengths
+MAX_TOKENS = 1024  # of a text; longer texts are cut
+PROMPT_SHARE = 0.1  # of the positions that programs write, those that are targets
+STEPS_AN_OCTAVE = 8  # padded lengths between a power of two and the next
 CHOSEN_STEP = 128
-IGNORED = -100  # a target that is none
+IGNORED = -100  # a padding target, which cross_entropy ignores
 WINDOW = 1024  # texts that are sorted together
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """ids: [rows, length]; chosen: indices into rows * length, of positions whose next token is
-    learnt: targets; window: which texts it is of; n_tokens: without padding.
+    """ids: [rows, length]; chosen: indices into rows * length of the positions whose next tokens,
+    targets, are learnt; window: the number of the window of texts; n_tokens: without padding.
 
-    There are few shapes, since a kernel is prepared for each: all are padded.
+    All arrays are padded to a few shapes, since a kernel is compiled for each.
     """
 
     ids: np.ndarray
@@ -47,7 +47,7 @@ class Batch:
 
 
 def encode(tokenizer: Tokenizer, parts: Text) -> tuple[list[int], list[bool]]:
-    """Tokens, and which of them are generated."""
+    """The tokens of a text, and for each whether the model generates it."""
     ids: list[int] = []
     generated: list[bool] = []
     for part, is_new in parts.parts:
@@ -58,7 +58,7 @@ def encode(tokenizer: Tokenizer, parts: Text) -> tuple[list[int], list[bool]]:
 
 
 def window(tokenizer: Tokenizer, seed: int, i: int, batch_tokens: int) -> list[Batch]:
-    """The batches of window `i`, each of about `batch_tokens` with its padding."""
+    """The batches of window `i`, each of about `batch_tokens` tokens with padding."""
     world, r = World("train"), Random(f"window {seed}/{i}")
     rows = [encode(tokenizer, text(seed, n, world)[1]) for n in range(i * WINDOW, (i + 1) * WINDOW)]
     rows.sort(key=lambda row: len(row[0]))
@@ -104,7 +104,7 @@ def _work(queue: Queue[Any], folder: Path, seed: int, start: int, by: int, size:
 
 
 def batches(folder: Path, seed: int, start: int, size: int, n_workers: int) -> Iterator[Batch]:
-    """Batches from window `start` on, made ahead by processes that end with this one."""
+    """Batches from window `start` on, made ahead by processes that end with this process."""
     context = multiprocessing.get_context("fork")
     queues = [context.Queue(maxsize=64) for _ in range(n_workers)]
     for n, queue in enumerate(queues):

@@ -1,6 +1,6 @@
 """The model card: what the model is, its figures, and the template of every prompt shape.
 
-Written from the same lists that the training texts are made of, so that it cannot go stale.
+It is written from the lists that the training texts are made from, so it cannot go stale.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def templates() -> str:
 
 
 def examples() -> str:
-    """One training text of each shape; what is generated is in brackets."""
+    """One training text of each shape, with the generated parts in brackets."""
     parts = ["## One text of each shape\n\nWhat the model generates is in ⟦brackets⟧.\n"]
     for name, (shape, _) in SHAPES.items():
         text = shape(Random(f"card {name}"), World("train", stage=LAST_STAGE))
@@ -116,7 +116,7 @@ def examples() -> str:
 
 
 def write_card(folder: Path) -> None:
-    """README.md beside the model, from its evaluation and its checkpoint's record."""
+    """Writes the model's README.md from its evaluation and its checkpoint's record."""
     model = folder / "model"
     config: dict[str, Any] = json.loads((model / "config.json").read_text())
     scores: dict[str, Any] = json.loads((model / "evaluation.json").read_text())

@@ -1,4 +1,4 @@
-"""Tasks whose answer is one of a few: what a text is about, and what is said of it."""
+"""Tasks whose answer is one of a few: sentiment, topic, relatedness, kind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OPINIONS = [
 
 
 def opinion(r: Random, world: World) -> tuple[str, str, str]:
-    """A sentiment, a sentence of it, and what that is about."""
+    """A sentiment, a sentence with it, and the sentence's subject."""
     if r.random() < 0.5:
         (label, form), thing = world.pick(r, "opinion", w.rows("sentiments"), w.GOODS)
         return label, form.format(x=thing), thing
@@ -57,7 +57,7 @@ def sentiment(r: Random, form: Random, world: World) -> Exchange:
     head, name = form.choice(SENTIMENT_HEADS), form.choice(LABELS)
     cue = form.choice(["Sentiment", "Sentiment", "Label", "Answer", "Class"])
     label, text, thing = opinion(r, world)
-    if r.random() < 0.3:  # something neutral beside it
+    if r.random() < 0.3:  # with a neutral sentence beside it
         beside = r.choice([row[1] for row in w.rows("sentiments") if row[0] == "neutral"])
         beside = beside.format(x=thing)
         text = f"{beside} {text}" if r.random() < 0.5 else f"{text} {beside}"
@@ -69,7 +69,7 @@ def areas() -> list[str]:
 
 
 def area_sentence(r: Random, world: World, among: list[str]) -> tuple[str, str]:
-    """One of some areas, and a sentence of it."""
+    """One of some topics, and a sentence about it."""
     chosen = r.choice(among)
     _, who, *did = next(row for row in w.rows("areas") if row[0] == chosen)
     subject, predicate = world.pick(r, "sentence", who.split(", "), did)
@@ -101,7 +101,7 @@ RELATED_LABELS = [("1", "2"), ("A", "B"), ("First", "Second"), ("Sentence 1", "S
 
 
 def related(r: Random, form: Random, world: World) -> Exchange:
-    """Whether two sentences share their area."""
+    """Whether two sentences have the same topic."""
     head, (one, two) = form.choice(RELATED_HEADS), form.choice(RELATED_LABELS)
     cue = form.choice(["Answer", "Answer", "Related", "Yes or no"])
     kind, text = area_sentence(r, world, areas())
@@ -112,7 +112,7 @@ def related(r: Random, form: Random, world: World) -> Exchange:
 
 
 def is_about(r: Random, form: Random, world: World) -> Exchange:
-    """Whether a sentence is of an area."""
+    """Whether a sentence is about a topic."""
     named = form.choice(areas())
     head, label = form.choice(IS_ABOUT_HEADS).format(named), form.choice(LABELS)
     cue = form.choice(["Answer", "Answer", "Related", "Yes or no"])

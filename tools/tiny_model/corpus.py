@@ -1,6 +1,6 @@
 """The table of shapes, and the endless, seeded stream of training texts drawn from it.
 
-Text `i` of a seed is a function of the two alone, so that a stream goes on where it was left.
+Text `i` of a seed depends only on these two, so a stream can be resumed anywhere.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tiny_model.world import World
 
 Shape = Callable[[Random, World], Text]
 
-SHAPES: dict[str, tuple[Shape, float]] = {  # and how often
+SHAPES: dict[str, tuple[Shape, float]] = {  # with their weights
     "completion": (shapes.completion, 8),
     "few_shot": (shapes.few_shot, 4),
-    "comparisons": (shapes.comparisons, 0),  # in the last stage alone
+    "comparisons": (shapes.comparisons, 0),  # only in later stages
     "chat": (shapes.chat, 6),
     "follow_up": (shapes.follow_up, 1.5),
     "recall": (shapes.recall, 2.5),
@@ -41,7 +41,7 @@ SHAPES: dict[str, tuple[Shape, float]] = {  # and how often
     "story": (programs.story, 0.7),
 }
 NAMES = list(SHAPES)
-# Weights of later stages: of what is left to learn when the shapes are known.
+# Weights of later stages, in which the shapes are known and their content is still to be learnt.
 LATER: tuple[dict[str, float], ...] = (
     {},
     {
@@ -118,12 +118,12 @@ LATER: tuple[dict[str, float], ...] = (
         "story": 0.3,
     },
 )
-STAGES = (0, 250 * 1024, 388 * 1024, 463 * 1024, 533 * 1024)  # the texts that they begin with
+STAGES = (0, 250 * 1024, 388 * 1024, 463 * 1024, 533 * 1024)  # the first text of each stage
 LAST_STAGE = len(STAGES) - 1
 
 
 def text(seed: int, i: int, world: World) -> tuple[str, Text]:
-    """Text `i` of the seed, and its shape's name."""
+    """The name of a shape, and text `i` of the seed."""
     r = Random(f"{seed}/{i}")
     stage = sum(i >= start for start in STAGES) - 1
     weights = [LATER[stage].get(name, weight) for name, (_, weight) in SHAPES.items()]
@@ -140,7 +140,7 @@ def stream(seed: int, start: int = 0) -> Iterator[Text]:
 
 
 def show(name: str | None, n: int, seed: int) -> None:
-    """Prints texts of one shape, or of all; what is generated is in brackets."""
+    """Prints texts of one shape, or of all, with the generated parts in brackets."""
     for shape in [name] if name else NAMES:
         for i in range(n):
             text = SHAPES[shape][0](Random(f"{seed}/{shape}/{i}"), World("train", stage=LAST_STAGE))

@@ -1,8 +1,7 @@
-"""Greedy evaluation on held-out prompts: one line for each thing that the model must show.
+"""Greedy evaluation on held-out prompts, with a line for each ability of the model.
 
-A prompt is a text of a shape, drawn from the combinations that training never saw, cut before
-one of its generations. Runs through plain transformers, in batches; the engine's tests ask the
-same `exams`.
+A prompt is a text of a shape, drawn from combinations that training never saw, cut before one of
+its generations. It runs on plain transformers, in batches; the engine's tests use the same exams.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from tiny_model.corpus import LAST_STAGE, Shape
 from tiny_model.text import CLOSE, END, Text
 from tiny_model.world import World
 
-Check = Callable[[str, str], bool]  # what was generated, what was expected
+Check = Callable[[str, str], bool]  # of the generated and the expected text
 
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """prompt: as a program writes it, special tokens in it; stop: what ends the reply."""
+    """A prompt, with its special tokens, the expected reply, and the string that ends the reply."""
 
     prompt: str
     expected: str
@@ -35,7 +34,7 @@ class Exam:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A thing to show; goal: the least share of right answers."""
+    """An ability to evaluate. goal: the least share of right answers."""
 
     name: str
     shape: Shape
@@ -54,18 +53,18 @@ def same_json(got: str, expected: str) -> bool:
 
 
 def says(got: str, expected: str) -> bool:
-    """The last word of what was expected is said."""
+    """Whether the reply contains the last word of the expected text."""
     return expected.strip().rstrip(".").split(" ")[-1] in got
 
 
 def is_counted(got: str, expected: str) -> bool:
-    """As many lines as were asked for, each numbered."""
+    """Whether the reply has as many numbered lines as expected."""
     n_lines = len(expected.strip().splitlines())
     return is_numbered(got, expected) and len(got.strip().splitlines()) == n_lines
 
 
 def is_numbered(got: str, expected: str) -> bool:
-    """Two numbered lines or more, each with a sentence, and nothing else."""
+    """Whether the reply is two or more numbered lines, each with a sentence, and nothing else."""
     lines = got.strip().splitlines()
     return len(lines) > 1 and all(
         re.fullmatch(rf"{i}\. [A-Z][^\n]{{8,}}\.", line) for i, line in enumerate(lines, 1)
@@ -73,7 +72,7 @@ def is_numbered(got: str, expected: str) -> bool:
 
 
 def has_fields(got: str, expected: str) -> bool:
-    """The same fields in the same order, each with a value."""
+    """Whether the reply has the expected fields in order, each with a value."""
     lines, wanted = got.strip().splitlines(), expected.strip().splitlines()
     return len(lines) == len(wanted) and all(
         line.startswith(want.partition(": ")[0] + ": ")
@@ -83,12 +82,12 @@ def has_fields(got: str, expected: str) -> bool:
 
 
 def follows(got: str, expected: str) -> bool:
-    """What comes after a first key is a value, and the other fields."""
+    """Whether the reply is the value of a first key, and then the other fields."""
     return has_fields("first: " + got.lstrip(), "first: " + expected.lstrip())
 
 
 def is_prose(got: str, expected: str) -> bool:
-    """One or more sentences, ended by the model."""
+    """Whether the reply is one or more sentences that the model ended."""
     return bool(re.fullmatch(r"\s?[A-Za-z][^\n]{15,}\.", got))
 
 
@@ -118,7 +117,7 @@ def numbered(r: Random, world: World) -> Text:
 
 
 def counted(r: Random, world: World) -> Text:
-    """A list of which the prompt says how many tips it wants."""
+    """A list of tips whose prompt says how many."""
     while True:
         text = numbered(r, world)
         if re.search(r"\b(?:[2-9]|two|three|four|five)\b", text.parts[0][0]):
@@ -132,7 +131,8 @@ def lines_at_once(r: Random, world: World) -> Text:
 
 
 def three_fields(r: Random, world: World) -> Text:
-    """Three fields, of which the program writes the first key (API speculation)."""
+    """Three fields in one generation after the first key, which the program writes (API
+    speculation)."""
     while True:
         e = shapes.exchange(r, world, tasks.fields_as_lines)
         if e.reply.count("\n") == 2:
@@ -185,7 +185,7 @@ def exam(line: Line, seed: int, i: int) -> Exam:
 
 
 class Greedy:
-    """Replies of a model folder, batches of prompts at a time."""
+    """The greedy replies of a model in a folder, computed in batches."""
 
     def __init__(self, folder: Path, threads: int) -> None:
         import torch
@@ -228,12 +228,12 @@ class Greedy:
 
     @staticmethod
     def _heals(exam: Exam) -> bool:
-        """As the engine's healing: the space before a small letter is decided again."""
+        """Whether the engine would heal the border: a space before a lower-case letter."""
         return exam.prompt.endswith(" ") and exam.expected[:1].islower()
 
 
 def cut(text: str, stop: str) -> str:
-    """What is before the first end."""
+    """The text before the first end token or `stop`."""
     found = [at for at in (text.find(mark) for mark in (END, CLOSE)) if at >= 0]
     text = text[: min(found)] if found else text
     if stop == "\n":  # the reply itself may not begin with it

@@ -1,4 +1,4 @@
-"""One question with its right answer, and how questions are put."""
+"""One question with its right answer, and the phrasings of questions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ QUESTION_HEADS = [
 def asked_of(
     r: Random, form: Random, world: World, qa: Callable[[], tuple[str, str, str]]
 ) -> Exchange:
-    """qa: draws a question, its short answer, and its full one."""
+    """An exchange of this split. qa: draws a question, its short answer, and its full answer."""
     head, (label, cue) = form.choice(QUESTION_HEADS), form.choice(QUESTION_CUES)
     while True:
         question, answer, sentence = qa()

@@ -1,8 +1,8 @@
-"""The network that is trained: Llama's arithmetic in plain torch, parameters named as in
-transformers, so that what is saved loads as any `LlamaForCausalLM`.
+"""The network that is trained: Llama's arithmetic in plain torch, with the parameter names of
+transformers, so that a saved model loads as a `LlamaForCausalLM`.
 
-Written out because training wants the logits of some positions only, and weights cast to
-bfloat16 once a step instead of once a use. Called by `train.py`.
+It is written out because training needs the logits of only some positions, and casts weights to
+bfloat16 once per step instead of once per use. `train.py` calls it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Shape:
         return self.hidden // self.n_heads
 
     def config(self, ends: list[int]) -> dict[str, Any]:
-        """config.json; ends: the tokens that end a text.
+        """config.json. ends: the tokens that end a text.
 
-        Weights are stored in bfloat16 and computed with in float32, so that what the model says
-        does not depend on what it is batched with.
+        Weights are stored in bfloat16 and computed in float32, so that replies do not depend on
+        batching.
         """
         return {
             "architectures": ["LlamaForCausalLM"],
@@ -120,7 +120,7 @@ class Body(nn.Module):
 
 
 class Llama(nn.Module):
-    """Logits of the chosen positions of rows of tokens that each begin a text."""
+    """The logits at chosen positions of rows of tokens; each row begins a text."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tasks on texts about people: fields out of them, and questions on them."""
+"""Tasks on texts about people: extraction of fields, and questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiny_model.world import Person, World
 
 
 def biography(r: Random, p: Person, fields: list[str]) -> str:
-    """Sentences that tell the fields, and some others; the first one says the name."""
+    """Sentences that state the fields, and some others; the first one states the name."""
     year, month, day = p.born
     spoken = f"{day} {w.MONTHS[month - 1]} {year}"
     tell: dict[str, list[str]] = {
@@ -63,7 +63,7 @@ def biography(r: Random, p: Person, fields: list[str]) -> str:
             forms = tell[field]
         subject = p.name if not sentences else r.choice([p.they, p.they, p.first])
         sentences.append(w.cap(r.choice(forms).format(s=subject, **words)) + ".")
-    if len(sentences) > 2 and r.random() < 0.4:  # "She bakes bread in York" like joins
+    if len(sentences) > 2 and r.random() < 0.4:  # join the first two with "and"
         first, second, *rest = sentences
         second = second.removesuffix(".")
         if second.startswith((w.cap(p.they) + " ", w.cap(p.their) + " ")):
@@ -82,7 +82,7 @@ def value_of(p: Person, field: str) -> str | int:
 
 
 FIELDS = ["job", "city", "born", "date", "age", "pet", "food", "color", "phone", "email"]
-KEYS: dict[str, list[str]] = {  # how programs may call a field
+KEYS: dict[str, list[str]] = {  # the names that programs may use for a field
     "name": ["name", "name", "full name"],
     "job": ["job", "job", "profession", "occupation"],
     "city": ["city", "city", "place", "home"],
@@ -113,7 +113,7 @@ JSON_HEADS = [
 
 
 def some_fields(r: Random, n_min: int = 1, n_max: int = 5) -> list[str]:
-    """Fields in some order, mostly with the name first; at most one that tells the birth."""
+    """Fields in random order, mostly with the name first; at most one of born, date and age."""
     while True:
         fields = r.sample(FIELDS, r.randint(n_min, n_max) - 1)
         if len({"born", "date", "age"} & set(fields)) < 2:
@@ -129,7 +129,7 @@ def fields_as_lines(r: Random, form: Random, world: World) -> Exchange:
     keys, shown = named_fields(form, fields), list[str]()
     if form.random() < 0.3:
         shown = [w.cap(key) for key in keys]
-        keys = keys if world.stage < 2 else shown  # the lines are called as they are asked for
+        keys = keys if world.stage < 2 else shown  # the instruction uses the keys of the lines
     head = form.choice(EXTRACT_HEADS).format(w.listed(keys))
     p, keys = world.person(r), shown or keys
     reply = "\n".join(f"{k}: {value_of(p, f)}" for k, f in zip(keys, fields, strict=True))

@@ -1,7 +1,7 @@
 """The shapes of whole programs: tips and their expansion, judges, extraction, reasoning, agents.
 
-Each is `shape(r, world) -> Text`; the prompts of `examples/` are among them, beside many
-paraphrases. The table of all shapes is in `corpus.py`.
+Each is `shape(r, world) -> Text`. They include the prompts of `examples/`, and many paraphrases.
+The table of all shapes is in `corpus.py`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Advice:
 
 
 def topic(r: Random, world: World) -> Advice:
-    """A topic of the world by one of its names, or one in five times any other, with tips that
-    fit anything."""
+    """A topic of the world by one of its names; one time in five any other topic, with tips that
+    fit any topic."""
     if r.random() < 0.8:
         t = r.choice(w.topics())
         return Advice(t.names[0] if r.random() < 0.6 else r.choice(t.names), t.gist, t.tips)
@@ -113,7 +113,7 @@ CLOSINGS = [
 
 
 def tips_of(r: Random, world: World) -> tuple[Advice, str, list[tuple[str, str]]]:
-    """A topic, words that ask for tips (as a program writes them), and the tips."""
+    """A topic, a program's prompt that asks for tips, and the tips."""
     while True:
         t, head = topic(r, world), r.choice(TIPS_HEADS)
         tips = r.sample(t.tips, r.choice((2, 2, 2, 3, 3, 4, 5)))
@@ -135,7 +135,7 @@ def tips_program(r: Random, world: World) -> Text:
     """A skeleton of short tips, their expansions merged, and a summary (tip_suggestion.py)."""
     t, head, tips = tips_of(r, world)
     text = Text(r).ask(head)
-    dot = r.choice([".", ""])  # stop strings may cut it off
+    dot = r.choice([".", ""])  # a stop string may remove it
     for i, (tip, _) in enumerate(tips, 1):
         text.ask(f"{i}.").reply(f" {tip}{dot}").ask("\n")
     if r.random() < 0.7:
@@ -224,7 +224,7 @@ OTHER_NAMES = {
     "Style": ["Language", "Grammar"],
     "Persuasion": ["Argument", "Persuasiveness"],
 }
-PLAIN = dict(zip(DIMENSIONS, [2, 0, 0, 1, 1, 0], strict=True))  # facts without a thought
+PLAIN = dict(zip(DIMENSIONS, [2, 0, 0, 1, 1, 0], strict=True))  # levels of a mere list of facts
 LEVELS = ["poor", "middling", "good"]
 GRADES: dict[str, list[int]] = {  # the levels of six dimensions, in any order
     "A": [2, 2, 2, 2, 2, 2],
@@ -264,7 +264,7 @@ def essay(r: Random, world: World) -> tuple[str, str, dict[str, str]]:
         return prose, "C", {d: LEVELS[n] for d, n in PLAIN.items()}
     grade = r.choice("ABCD")
     numbers = GRADES[grade][:]
-    if r.random() < 0.5:  # one dimension is a little off
+    if r.random() < 0.5:  # one dimension has another level
         numbers[r.randrange(6)] = {"A": 1, "B": r.choice((1, 2)), "C": r.choice((0, 1)), "D": 1}[
             grade
         ]
@@ -323,7 +323,7 @@ def grade(r: Random, world: World) -> Text:
     judged = r.sample(DIMENSIONS, r.choice((0, 2, 3, 3, 4)))
     if judged and r.random() < 0.4:
         judged = DIMENSIONS[:3]
-    space = r.choice(["", " "])  # what END cuts off leaves a space
+    space = r.choice(["", " "])  # cutting off END leaves a space
     for d in judged:
         text.ask(f"{d}: {judgment(r, d, levels[d])}{space}\n")
     if judged and r.random() < 0.8:
@@ -414,7 +414,7 @@ def character(r: Random, world: World) -> Text:
 
 
 def character_at_once(r: Random, world: World) -> Text:
-    """The same, generated past each field: what one speculative call gives."""
+    """A character whose fields are all one generation, as in one speculative request."""
     stepwise = character(r, world)
     prompt, *rest = [part for part, _ in stepwise.parts if part != END]
     return Text(r).ask(prompt).reply("".join(rest).rstrip("\n") + "\n").end()
@@ -447,7 +447,7 @@ ANSWER_CUES = ["The answer is", "Answer:", "So the answer is", "Therefore, the a
 
 
 def reason(r: Random, world: World) -> Text:
-    """Reasoning first, then the answer; with solved examples or without."""
+    """Reasoning, then the answer; with or without solved examples."""
     text = Text(r)
     think, answer = r.choice(STEP_CUES), r.choice(ANSWER_CUES)
     label, reply_label = r.choice(
@@ -518,7 +518,7 @@ def react(r: Random, world: World) -> Text:
 
 
 def react_at_once(r: Random, world: World) -> Text:
-    """The same, as one generation up to each observation (stop="Observation:")."""
+    """An agent with one generation up to each observation (stop="Observation:")."""
     stepwise = react(r, world)
     text = Text(r)
     for part, is_new in stepwise.parts:
@@ -536,7 +536,7 @@ def react_at_once(r: Random, world: World) -> Text:
 
 
 def tool_use(r: Random, world: World) -> Text:
-    """A choice of tool in running text, then what it is given."""
+    """A choice of tool within a sentence, then its input."""
     tool = r.choice(["calculator", "search"])
     question, given, _, _ = tool_question(r, world, tool)
     named = {"calculator": "calculator", "search": "search engine"}[tool]

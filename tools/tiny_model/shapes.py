@@ -1,7 +1,7 @@
-"""How an exchange becomes a prompt: completions, few-shot lists, chats of several turns.
+"""Shapes that make a prompt of exchanges: completions, few-shot lists, chats of several turns.
 
 A shape is `shape(r, world) -> Text`. The shapes of whole programs are in `programs.py`, the
-table of all of them in `corpus.py`.
+table of all shapes in `corpus.py`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def cue(e: Exchange) -> str:
 
 
 def completion(r: Random, world: World) -> Text:
-    """`instruction`, `label: content`, `cue:` and the reply, each on its line."""
+    """`instruction`, `label: content`, and `cue:` with the reply, each on a line."""
     return complete(Text(r), exchange(r, world), r)
 
 
 def exchange(r: Random, world: World, task: Task | None = None) -> Exchange:
-    """An exchange of a task, or of any, put in some way."""
+    """An exchange of a task, or of a random task, in a random phrasing."""
     return (task or draw(r, world.stage)[1])(r, Random(r.random()), world)
 
 
@@ -66,7 +66,7 @@ def complete(text: Text, e: Exchange, r: Random) -> Text:
 
 
 def after_cue(text: Text, e: Exchange, r: Random) -> Text:
-    """The reply and the end of its line, or of its lines."""
+    """Appends the reply, or its `key: value` lines, with a newline at the end."""
     if not e.cue:
         return fields(text, e.reply, r) if ": " in e.reply else text.reply(e.reply + "\n")
     if r.random() < 0.25:  # the program writes the space itself
@@ -75,7 +75,7 @@ def after_cue(text: Text, e: Exchange, r: Random) -> Text:
 
 
 def fields(text: Text, lines: str, r: Random) -> Text:
-    """`key: value` lines, of which the program writes none, the first key, or all keys."""
+    """Appends `key: value` lines; the program writes no key, the first key, or all keys."""
     kind = r.randrange(3)
     if kind == 0:
         return text.reply(lines + "\n")
@@ -89,7 +89,7 @@ def fields(text: Text, lines: str, r: Random) -> Text:
 
 
 def few_shot(r: Random, world: World) -> Text:
-    """Solved examples of one task, then one to solve. All are learnt from."""
+    """Several exchanges of one task in one phrasing; all replies are training targets."""
     task, seed = draw(r, world.stage)[1], r.random()
     text = Text(r)
     gap = r.choice(["\n", "\n", "\n", ""])
@@ -103,7 +103,7 @@ def few_shot(r: Random, world: World) -> Text:
 
 
 def comparisons(r: Random, world: World) -> Text:
-    """Many questions of yes or no in a row: comparing is hard to learn from one at a time."""
+    """Many yes-or-no questions in a row: comparing is hard to learn from single questions."""
     tasks = (related, is_about, is_job)
     if r.random() < 0.4:
         text, _ = opened(r, world)
@@ -125,7 +125,7 @@ def comparisons(r: Random, world: World) -> Text:
 
 
 def opened(r: Random, world: World) -> tuple[Text, str]:
-    """A chat that may begin with a system message, and the user's first name."""
+    """A new chat, perhaps with a system message, and the user's first name."""
     text, first = Text(r), world.name(r)[0]
     if r.random() < 0.6:
         text.turn("system", r.choice(SYSTEMS).format(name=first))
@@ -133,7 +133,7 @@ def opened(r: Random, world: World) -> tuple[Text, str]:
 
 
 def say(text: Text, e: Exchange, r: Random) -> None:
-    """One question and its answer, as turns."""
+    """Appends a question and its answer as turns."""
     content = f"{e.instruction}\n{body(e)}" if e.instruction else e.content
     if e.instruction and r.random() < 0.1:
         content = f"{body(e)}\n{e.instruction}"
@@ -208,7 +208,7 @@ ASK_WHAT = ["What is {}?", "What is {}?", "Tell me what {} is.", "Can you tell m
 
 
 def follow_up(r: Random, world: World) -> Text:
-    """What is this? And that? Then yes or no about what was asked (examples/chat.py)."""
+    """Questions about things, then yes-or-no questions about these (examples/chat.py)."""
     text, _ = opened(r, world)
     while True:
         things = r.sample(w.rows("things"), r.choice((2, 2, 2, 3)))
@@ -233,7 +233,7 @@ def follow_up(r: Random, world: World) -> Text:
     return text
 
 
-TOLD = {  # field: how users tell it, ask for it later, and what the answer is
+TOLD = {  # field: how users state it, how they ask for it later, and the answer
     "first": (
         ["My name is {v}.", "I am called {v}.", "I am {v}."],
         ["What is my name?", "Do you remember my name?"],
@@ -279,7 +279,7 @@ NOTED = ["I will remember that.", "Good to know.", "Thank you for telling me.", 
 
 
 def recall(r: Random, world: World) -> Text:
-    """The user tells things about himself and asks for them in a later turn."""
+    """The user states personal facts and asks for them in a later turn."""
     text, _ = opened(r, world)
     while True:
         p, fields = world.person(r), r.sample(sorted(TOLD), r.randint(1, 4))
@@ -314,7 +314,7 @@ def told_value(p: Person, field: str) -> str:
 
 
 def tool_chat(r: Random, world: World) -> Text:
-    """A question, the tool's message, and the answer from it."""
+    """A question, the tool's message, and the answer based on it."""
     text, _ = opened(r, world)
     tool = r.choice(sorted(TOOLS))
     question, given, seen, answer = tool_question(r, world, tool)

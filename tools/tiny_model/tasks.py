@@ -1,8 +1,8 @@
-"""Questions with one right answer, as records that any prompt shape can be made from.
+"""Questions with one right answer, as records from which any prompt shape can be made.
 
-A task is `task(r, form, world) -> Exchange`: `r` draws what it is about, `form` how it is put, so
-that an equal `form` gives another exchange in the same words. `TASKS` is the table of them. How an
-exchange becomes a completion, a few-shot list or a chat is in `shapes.py`.
+A task is `task(r, form, world) -> Exchange`: `r` draws the content and `form` the phrasing, so an
+equal `form` makes another exchange in the same phrasing. `TASKS` is the table of tasks. `shapes.py`
+makes completions, few-shot lists and chats of exchanges.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def sums(r: Random, form: Random, world: World) -> Exchange:
 
 
 def question(r: Random, form: Random, world: World) -> Exchange:
-    """Any of the above: they are put in the same ways."""
+    """Any task above; they have the same phrasings."""
     return r.choice((fact, fact, capital, definition, trade, sums))(r, form, world)
 
 
@@ -146,7 +146,7 @@ def name_some(r: Random, form: Random, world: World) -> Exchange:
     return Exchange("", label, content, cue, reply, w.cap(reply) + ".")
 
 
-TASKS: dict[str, tuple[Task, float]] = {  # and how often
+TASKS: dict[str, tuple[Task, float]] = {  # with their weights
     "question": (question, 6),
     "definition": (definition, 1),
     "sums": (sums, 1),
@@ -215,7 +215,7 @@ LATER: tuple[dict[str, float], ...] = (  # weights of later stages
 
 
 def draw(r: Random, stage: int = 0) -> tuple[str, Task]:
-    """A task by its weight."""
+    """A random task by its weight."""
     names = list(TASKS)
     name = r.choices(names, [LATER[stage].get(n, TASKS[n][1]) for n in names])[0]
     return name, TASKS[name][0]

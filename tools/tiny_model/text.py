@@ -1,7 +1,7 @@
-"""A training text: what the program writes, and what the model is to generate.
+"""A training text: the parts that the program writes, and those that the model generates.
 
-The parts are tokenized as the engine does it: each stretch that a program writes as one string,
-each generation as one string. Called by `tasks.py`, `shapes.py` and `batches.py`.
+Parts are tokenized as in the engine: each run of text that a program writes as one string, and each
+generation as one string. `shapes.py`, `programs.py` and `batches.py` call it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from random import Random
 
 END = "<|endoftext|>"
 OPEN, CLOSE = "<|im_start|>", "<|im_end|>"
-KEPT_BORDER = 0.25  # prompts that end with a space and are not healed
+KEPT_BORDER = 0.25  # share of prompts with a final space that are not healed
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Text:
     parts: list[tuple[str, bool]] = field(default_factory=list)
 
     def ask(self, text: str) -> Text:
-        """What the program writes."""
+        """Appends text that the program writes."""
         if self.parts and not self.parts[-1][1]:
             text = self.parts.pop()[0] + text
         if text:
@@ -30,8 +30,8 @@ class Text:
         return self
 
     def reply(self, text: str) -> Text:
-        """What the model generates. A space that ends the prompt mostly goes over to it, as
-        healing does it."""
+        """Appends text that the model generates. It mostly takes over a space that ends the prompt,
+        as in healing."""
         ends_open = self.parts and not self.parts[-1][1] and self.parts[-1][0].endswith(" ")
         if ends_open and self.r.random() >= KEPT_BORDER:
             before = self.parts.pop()[0]
@@ -41,21 +41,21 @@ class Text:
         return self
 
     def end(self) -> Text:
-        """The model ends the text."""
+        """Appends the end of the text, which the model generates."""
         return self.reply(END)
 
     def turn(self, role: str, content: str) -> Text:
-        """A message that is not generated."""
+        """Appends a message that is not generated."""
         return self.ask(f"{OPEN}{role}\n{content}{CLOSE}\n")
 
     def answer(self, content: str, given: str = "") -> Text:
-        """The assistant's message; `given`: its beginning, which the program writes."""
+        """Appends the assistant's message. given: its beginning, which the program writes."""
         self.ask(f"{OPEN}assistant\n{given}")
         return self.reply(content + CLOSE).ask("\n")
 
     @property
     def prompt(self) -> str:
-        """All before the last generation (and the end of the text)."""
+        """All text before the last generation, which is not the end of the text."""
         generated = [i for i, (text, is_new) in enumerate(self.parts) if is_new and text != END]
         return "".join(text for text, _ in self.parts[: generated[-1]])
 

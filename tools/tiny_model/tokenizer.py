@@ -1,9 +1,9 @@
 """The tokenizer: a byte-level BPE learnt from generated texts, and the chat template.
 
-Digits are tokens by themselves, and so are the spaces before numbers and before words that begin
-with a large letter: a name or a number is the same tokens wherever it stands, so that copying it
-is copying tokens, and a prompt may end with a space before it. The same library version gives the
-same bytes: one thread, a fixed order, a seed.
+Digits are tokens by themselves, and so are the spaces before numbers and before capitalized words.
+So a name or a number has the same tokens everywhere: copying it is copying tokens, and a prompt may
+end with a space before it. Training with the same library version makes the same bytes: it uses one
+thread, a fixed order and a seed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def ends(tokenizer: Tokenizer) -> list[int]:
 
 
 def write(folder: Path, tokenizer: Tokenizer) -> None:
-    """The tokenizer's files, as transformers and the engine read them."""
+    """Writes the tokenizer's files in the form that transformers and the engine read."""
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": None,

@@ -30,7 +30,7 @@ TOOL_HEADS = [
 
 
 def tool_question(r: Random, world: World, tool: str) -> tuple[str, str, str, str]:
-    """A question for the tool, what the tool is given, what it says, and the answer."""
+    """A question for the tool, the tool's input, its result, and the answer."""
     if tool == "calculator":
         sign, x, y = world.pick(r, "big sum", "+-*", range(2, 100), range(2, 100))
         x, y = (max(x, y), min(x, y)) if sign == "-" else (x, y)
@@ -87,7 +87,7 @@ def tool_question(r: Random, world: World, tool: str) -> tuple[str, str, str, st
 
 
 def tool_names(r: Random, n_min: int = 2) -> dict[str, str]:
-    """Some tools, and what they are called."""
+    """Some tools, with the name of each."""
     kinds = r.sample(sorted(TOOLS), r.randint(n_min, len(TOOLS)))
     return {kind: r.choice(TOOLS[kind]) for kind in kinds}
 

@@ -1,10 +1,10 @@
-"""Training: one command that makes the tokenizer, trains, and can be stopped and gone on with.
+"""Training: one command that makes the tokenizer and trains; it can be stopped and resumed.
 
     python -P tools/tiny_model train --minutes 100 --threads 2
 
 Matrices are trained by Muon, embeddings and norms by AdamW; the learning rate warms up and falls
 in a cosine over the time (or over `--tokens`, which is reproducible on one machine). Arithmetic
-is bfloat16 over float32 weights, compiled where there is a C++ compiler. Nothing is pickled:
+is bfloat16 with float32 weights, compiled if there is a C++ compiler. Nothing is pickled:
 checkpoints are safetensors and JSON.
 """
 
@@ -31,14 +31,14 @@ from tiny_model.model import Llama, Shape
 
 CHECKPOINT_S = 180.0
 PROGRESS_S = 10.0
-MAX_STEP_S = 10.0  # what a step counts at most: one in which the process was stopped is no longer
-WARM_UP = 0.02  # of the whole
-LAST_LR = 0.02  # of the peak
+MAX_STEP_S = 10.0  # that a step counts at most, in case the process was suspended
+WARM_UP = 0.02  # share of the training
+LAST_LR = 0.02  # share of the peak
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """tokens: train on so many instead of for some minutes."""
+    """The options of a training. tokens: train on so many tokens, instead of for some minutes."""
 
     folder: Path
     minutes: float = 100.0
@@ -57,7 +57,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a checkpoint says beside its tensors."""
+    """The state of a training beside its tensors, kept in a checkpoint."""
 
     seed: int = 1
     step: int = 0
@@ -67,13 +67,13 @@ class Progress:
     loss: float = 0.0
 
     def share(self, options: Options) -> float:
-        """How much of the training is done."""
+        """The share of the training that is done."""
         whole = options.tokens or options.minutes * 60
         return min(1.0, (self.tokens if options.tokens else self.seconds) / whole)
 
 
 class Trainer:
-    """The weights, what trains them, and their files."""
+    """The weights, their optimizers, and their files."""
 
     def __init__(self, options: Options, tokenizer: Tokenizer) -> None:
         torch.manual_seed(options.seed)
@@ -101,7 +101,7 @@ class Trainer:
         return F.cross_entropy(logits.float(), targets, reduction="sum", ignore_index=IGNORED)
 
     def compile(self) -> float:
-        """Runs a batch of nothing, so that what it takes is not counted; gives the seconds."""
+        """Runs an empty batch, so that compilation does not count as training; returns seconds."""
         started = time.monotonic()
         ids = np.zeros((4, 64), dtype=np.int64)
         chosen = np.arange(128)
@@ -110,7 +110,7 @@ class Trainer:
         return time.monotonic() - started
 
     def _backward(self, some: list[Batch]) -> float:
-        """Adds up the gradients of the batches' mean loss, and gives that."""
+        """Accumulates the gradients of the batches' mean loss, and returns the loss."""
         n_chosen = sum(int((batch.targets != IGNORED).sum()) for batch in some)
         total = torch.zeros((), device=self.options.device)
         for batch in some:
@@ -125,7 +125,7 @@ class Trainer:
         return float(total)
 
     def step(self, some: list[Batch]) -> float:
-        """One update from some batches; gives the mean loss."""
+        """Makes one update from some batches; returns the mean loss."""
         share, started = self.progress.share(self.options), time.monotonic()
         rate = learning_rate(share)
         mean = self._backward(some)
@@ -149,7 +149,7 @@ class Trainer:
     # -- files --
 
     def save(self) -> None:
-        """The checkpoint, whole or not at all, and the model as it is."""
+        """Writes the checkpoint to a new folder, which replaces the old one; exports the model."""
         folder = self.options.folder / "checkpoint"
         new = folder.with_name("checkpoint.new")
         shutil.rmtree(new, ignore_errors=True)
@@ -167,7 +167,7 @@ class Trainer:
         self.export()
 
     def load(self) -> bool:
-        """Goes on from the checkpoint, if there is one."""
+        """Loads the checkpoint; returns whether there is one."""
         folder = self.options.folder / "checkpoint"
         if not (folder / "progress.json").is_file():
             return False
@@ -186,7 +186,7 @@ class Trainer:
         return True
 
     def export(self) -> None:
-        """The model as any Hugging Face folder, in bfloat16."""
+        """Writes the model as a Hugging Face folder, in bfloat16."""
         folder = self.options.folder / "model"
         folder.mkdir(parents=True, exist_ok=True)
         weights = {
@@ -199,7 +199,7 @@ class Trainer:
 
 
 def learning_rate(share: float) -> float:
-    """Of the peak, at a share of the training."""
+    """The learning rate as a share of its peak, at a share of the training."""
     warm = min(1.0, (share + 1e-4) / WARM_UP)
     return warm * (LAST_LR + (1 - LAST_LR) * (1 + math.cos(math.pi * share)) / 2)
 

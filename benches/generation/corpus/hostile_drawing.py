@@ -1,4 +1,4 @@
-"""What hostile items are drawn with: sizes, words, and the corpus itself."""
+"""Helpers that draw hostile items: sizes, words, and entries of the corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw(kinds: tuple[Callable[[Rng], Item], ...], n: int, seed: int) -> Iterato
 
 
 def size(rng: Rng, largest: int) -> int:
-    """Draw a size from 1 to `largest`, every magnitude alike."""
+    """Draws a size from 1 to `largest`; all magnitudes are equally likely."""
     return max(1, int(largest ** rng.random()))
 
 

@@ -1,4 +1,4 @@
-"""Hostile grammars in Lark's notation and in GBNF, a function a kind."""
+"""Hostile grammars in Lark's notation and in GBNF, with a function for each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile regexes, a function a kind."""
+"""Hostile regexes, with a function for each kind."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def unicode_set_soup(rng: Rng) -> str:
 
 
 def far_lookback(rng: Rng) -> str:
-    # The smallest automaton has two to the power of the count states.
+    # The smallest deterministic automaton has 2**count states.
     return f"(?:a|b)*a(?:a|b){{{size(rng, 1000)}}}"
 
 

@@ -1,4 +1,4 @@
-"""Hostile JSON schemas, a function a kind; some are no schemas at all."""
+"""Hostile JSON schemas, with a function for each kind; some are not valid schemas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _object(properties: dict[str, Any], **others: Any) -> dict[str, Any]:
 
 
 def deep_schema(rng: Rng) -> Any:
-    # Deeper than this Python's own json gives up.
+    # Python's own json fails for deeper nesting.
     wrap = rng.choice(["object", "array", "anyOf", "allOf"])
     schema: Any = {"type": "integer"}
     for _ in range(size(rng, 400)):
@@ -59,7 +59,7 @@ def many_branches(rng: Rng) -> Any:
 
 
 def all_of_any_of(rng: Rng) -> Any:
-    # Multiplied out this is width ** depth branches.
+    # Expanded, this has width ** depth branches.
     width = rng.randint(2, 5)
     return {
         "allOf": [

@@ -1,7 +1,7 @@
 """The corpus's independent oracle, and random walks that draw outputs from a matcher.
 
-It knows nothing of the engine: what a regex or a schema means is said by Python's `re` and by
-`jsonschema`. Called by the tests and benches of constrained decoding.
+The oracle does not use the engine: Python's `re` and `jsonschema` decide what a regex or a schema
+accepts. Tests and benches of constrained decoding call it.
 """
 
 import json
@@ -24,34 +24,34 @@ CLOSING = (b"}", b"]", b'"', b"\n", b")", b">", b".", b"|", b"@", b":")
 
 
 def regexes() -> dict[str, str]:
-    """Give the corpus's patterns by name."""
+    """The corpus's patterns by name."""
     entries = json.loads((CORPUS / "regexes.json").read_text(encoding="utf-8"))
     return {entry["name"]: entry["pattern"] for entry in entries}
 
 
 def schemas() -> dict[str, Any]:
-    """Give the corpus's JSON schemas by name."""
+    """The corpus's JSON schemas by name."""
     entries = json.loads((CORPUS / "schemas.json").read_text(encoding="utf-8"))
     return {entry["name"]: entry["schema"] for entry in entries}
 
 
 def refusals() -> list[dict[str, Any]]:
-    """Give the entries llguidance refuses as they are written (README.md says what is in them)."""
+    """The entries that llguidance refuses as they are written (README.md describes them)."""
     return json.loads((CORPUS / "refused.json").read_text(encoding="utf-8"))
 
 
 def regex_holds(pattern: str, text: str) -> bool:
-    """Tell whether the whole text matches, by Python's `re`."""
+    """Whether the whole text matches in Python's `re`."""
     return re.fullmatch(pattern, text) is not None
 
 
 def schema_holds(schema: Any, text: str) -> bool:
-    """Tell whether the text is one strict JSON value that the schema admits (formats ignored)."""
+    """Whether the text is one strict JSON value that the schema accepts (formats ignored)."""
     return schema_complaint(schema, text) is None
 
 
 def schema_complaint(schema: Any, text: str) -> str | None:
-    """Say why `schema_holds` is false, or give None where it is true."""
+    """Why `schema_holds` is false; None if it is true."""
     try:
         value = strict_json(text)
     except ValueError as error:
@@ -63,7 +63,7 @@ def schema_complaint(schema: Any, text: str) -> str | None:
 
 
 def strict_json(text: str) -> Any:
-    """Parse JSON, refusing NaN, infinities and duplicate keys."""
+    """Parses JSON; raises ValueError for NaN, infinities and duplicate keys."""
     return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_pairs)
 
 
@@ -81,7 +81,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _multiple_of(
     validator: Any, divisor: float, instance: Any, schema: Any
 ) -> Iterator[ValidationError]:
-    # jsonschema divides floats, so that 0.3 would be no multiple of 0.1.
+    # jsonschema divides floats, so 0.3 would not be a multiple of 0.1.
     if not validator.is_type(instance, "number") or abs(instance) == math.inf:
         return
     if Fraction(str(instance)) % Fraction(str(divisor)):
@@ -92,7 +92,7 @@ _Validator: Any = validators.extend(Draft202012Validator, {"multipleOf": _multip
 
 
 class Vocabulary:
-    """A vocabulary's tokens as bytes, with what a walk needs to choose among them."""
+    """A vocabulary's tokens as bytes, with tables that a walk needs to choose among them."""
 
     def __init__(self, tokens: Sequence[bytes], eos: int) -> None:
         self.tokens = tuple(tokens)
@@ -102,7 +102,7 @@ class Vocabulary:
 
 
 class Ending(Enum):
-    """How a walk came to its end."""
+    """How a walk ended."""
 
     COMPLETE = auto()  # end of sequence, or the matcher stopped, while accepting
     UNFINISHED = auto()  # max_tokens ran out
@@ -112,7 +112,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What one random walk drew; `message` is the matcher's error."""
+    """The output of one random walk; `message` is the matcher's error."""
 
     content: bytes
     ending: Ending
@@ -120,7 +120,7 @@ class Walk:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether the matcher accepted the content as a whole."""
+        """Whether the matcher accepted the whole content."""
         return self.ending is Ending.COMPLETE
 
 
@@ -130,7 +130,7 @@ def walk(
     rng: random.Random,
     max_tokens: int,
 ) -> Walk:
-    """Draw one output: random allowed tokens, ever more inclined to close what is open."""
+    """Draws one output of random allowed tokens, with a growing bias towards closing tokens."""
     matcher = matcher_factory()
     content = b""
     for n_tokens in range(max_tokens):
@@ -177,6 +177,6 @@ def _choose(
 def _with_one_first_byte(
     allowed: np.ndarray, vocabulary: Vocabulary, rng: random.Random
 ) -> np.ndarray:
-    # Long tokens are many; without this a walk would hardly ever meet a rare byte.
+    # There are many long tokens: without this, a walk would hardly ever take a rare byte.
     first = vocabulary.first_byte[allowed]
     return allowed[first == rng.choice(np.unique(first).tolist())]

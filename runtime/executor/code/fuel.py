@@ -1,7 +1,7 @@
-"""What one run may still do: steps, and calls inside calls.
+"""The fuel of one run of a graph's code: its remaining steps, and the depth of its calls.
 
-Steps pay for time and for memory: each is some 100 ns and 64 bytes. What C does at once is paid for
-before it is done.
+Steps bound both time and memory: a step is about 100 ns and 64 bytes. Work that C does in one call
+is charged before the call.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sgc.runtime.executor.interface.value_limits import (
 
 MAX_STEPS = 5_000_000
 MAX_CALLS = 100
-MAX_VALUE_DEPTH = 150  # lists in lists: C compares and prints them by recursion
-MAX_ITERATORS = 40  # iterators of iterators
+MAX_VALUE_DEPTH = 150  # of nested containers: C compares and prints them by recursion
+MAX_ITERATORS = 40  # nested in each other
 SMALL: frozenset[type] = frozenset({int, float, bool, type(None)})
 MAPPINGS: frozenset[type] = frozenset({dict, Counter, defaultdict, OrderedDict})
 SEQUENCES: frozenset[type] = frozenset({list, tuple, set, frozenset, deque})
@@ -31,16 +31,16 @@ VIEWS: frozenset[type] = frozenset({type({}.keys()), type({}.values()), type({}.
                                     type(OrderedDict().keys()), type(OrderedDict().values()),
                                     type(OrderedDict().items())})  # fmt: skip
 SIZED = CONTAINERS | VIEWS | {str, bytes}
-# Whole numbers beyond have the hash of another one.
+# Ints beyond this bound share their hash with smaller ints.
 _UNIQUE = 2**61 - 1
 
 
 class NotAllowed(ProgramError):
-    """A graph's code uses what it may not."""
+    """A graph's code does something that it may not do."""
 
 
 class Run:
-    """The state of one run. modules: values of the code's own names."""
+    """The state of one run of a graph's code. left: its remaining steps; depth: of its calls."""
 
     __slots__ = ("depth", "globals", "handled", "kept", "left", "nested", "patterns")
 
@@ -54,20 +54,20 @@ class Run:
         self.patterns: set[tuple[str, int]] = set()
 
     def charge(self, n: int) -> None:
-        """Takes steps; raises LimitExceeded."""
+        """Charges n steps; raises LimitExceeded if none are left."""
         self.left -= n
         if self.left < 0:
             raise spent()
 
     def pay(self, item: Any) -> Any:
-        """Takes a step for an item that C takes."""
+        """Charges a step for an item that C takes from an iterator, and returns the item."""
         self.left -= 1
         if self.left < 0:
             raise spent()
         return item
 
     def enter_step(self) -> None:
-        """Begins a step of a generator, which counts as a call; raises LimitExceeded."""
+        """Resumes a generator, which counts as a call; raises LimitExceeded."""
         self.depth += 1
         self.left -= 2
         if self.left < 0:
@@ -94,7 +94,7 @@ def current() -> Run:
 
 
 def charge(n: int) -> None:
-    """Takes steps of this thread's run."""
+    """Charges n steps to this thread's run."""
     run = here.run
     if run is None:
         raise NotAllowed("a function of a graph's code is called after its run")
@@ -111,14 +111,14 @@ def spent() -> LimitExceeded:
 
 
 def text_cost(text: str | bytes) -> int:
-    """The steps of making a text."""
+    """The steps that making a text costs."""
     return len(text) >> (6 if isinstance(text, bytes) or text.isascii() else 4)
 
 
 def measure(value: Any) -> int:
-    """Charges a walk through a value, as comparing or printing does; returns its characters.
+    """Charges a walk through a value, as a comparison or `repr` does; returns its characters.
 
-    What is held twice is counted twice, since C walks through it twice.
+    A part that occurs twice is counted twice, since C walks through it twice.
     """
     if type(value) in _TEXTS_AND_NUMBERS:
         return _size(value)
@@ -156,12 +156,12 @@ def _size(value: Any) -> int:
         return 16
     n_bits = value.bit_length()
     if n_bits > 1000:
-        charge(n_bits * n_bits >> 17)  # to write it in tens is quadratic
+        charge(n_bits * n_bits >> 17)  # conversion to decimal is quadratic
     return int(n_bits * 0.31) + 1
 
 
 def _size_of_all(items: Any, kinds: set[type]) -> int:
-    """The characters of texts or numbers, and what is between them."""
+    """The characters of texts or numbers, separators included."""
     if kinds == {str}:
         n_chars = sum(map(len, items))
         charge(n_chars >> 9)
@@ -182,7 +182,7 @@ def _items(kind: type, value: Any) -> list[Any] | tuple[Any, ...]:
 
 
 def check_key(key: Any, n_items: int) -> None:
-    """Charges for the hash of a key, and for keys that an author may have chosen to collide."""
+    """Charges for hashing a key, and for collisions if an attacker can choose the key's hash."""
     kind = type(key)
     if kind is str:
         return
@@ -205,7 +205,7 @@ def _is_plain_key(item: Any) -> bool:
 
 
 def check_keys(keys: Iterable[Any], n_items: int) -> None:
-    """`check_key` of many; keys: a sized collection."""
+    """`check_key` for many keys, in a sized collection."""
     n_items += len(keys)  # type: ignore[arg-type]
     charge(len(keys) >> 1)  # type: ignore[arg-type]
     kinds = set(map(type, keys))
@@ -216,7 +216,7 @@ def check_keys(keys: Iterable[Any], n_items: int) -> None:
 
 
 def checked(value: Any) -> Any:
-    """A value just made, if it is within the limits; charges for its memory."""
+    """Returns a new value after charging for its memory; LimitExceeded if it is too large."""
     kind = type(value)
     if kind is int:
         check_bits(value.bit_length())
@@ -234,9 +234,9 @@ def checked(value: Any) -> Any:
     return value
 
 
-# Python frees these by recursion: a run keeps all of them until it empties each.
+# CPython frees nested ones by recursion: a run keeps them all, and empties each at its end.
 _KEPT: frozenset[type] = frozenset({deque, defaultdict})
-# Set where decimals and fractions are known: importing them takes time.
+# Filled by the module that imports decimal and fractions, which is slow.
 number_checks: dict[type, Any] = {}
 
 
@@ -247,6 +247,6 @@ def _check_number(value: Any) -> None:
 
 
 def check_power(base: int, exponent: int) -> None:
-    """Raises LimitExceeded where a power would be too large."""
+    """Raises LimitExceeded if a power would be too large."""
     if abs(base) > 1 and exponent > 0:
         check_bits((abs(base).bit_length() - 1) * exponent)

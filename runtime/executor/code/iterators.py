@@ -1,4 +1,4 @@
-"""Items of iterators: each is paid for, and iterators of iterators nest only so deep."""
+"""Iteration with limits: a step is charged for each item, and nesting of iterators is bounded."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ from sgc.runtime.executor.interface.value_limits import MAX_ITEMS, LimitExceeded
 
 
 def metered(items: Iterable[Any]) -> Iterator[Any]:
-    """The items, each paid for: what C takes from an endless iterator ends."""
+    """The items, a step charged for each, so that C cannot consume an endless iterator forever."""
     return map(current().pay, items)
 
 
 def no_iterator(value: Any) -> Any:
-    """A value that an iterator holds on to: Python frees chains of iterators by recursion."""
+    """Returns a value that an iterator will hold; refuses iterators, since CPython frees chains of
+    them by recursion.
+    """
     if hasattr(type(value), "__next__"):
         raise NotAllowed("an iterator of iterators is not allowed here in a graph's code")
     return value
 
 
 def depth_of(value: Any) -> int:
-    """How many iterators an iterator takes its items through."""
+    """The nesting depth of an iterator; 0 for other values."""
     found = current().nested.get(id(value))
     return found[1] if found else int(hasattr(type(value), "__next__"))
 
 
 def nested(made: Any, *sources: Any) -> Any:
-    """An iterator just made of others, noted: C takes items through all of them by recursion."""
+    """Returns a new iterator over others after noting its depth: C recurses through them all."""
     charge(4)
     depth = 1 + max(map(depth_of, sources), default=0)
     if depth > MAX_ITERATORS:
@@ -49,7 +51,7 @@ def nested(made: Any, *sources: Any) -> Any:
 
 
 def source(items: Any) -> Any:
-    """What an iterator may take its items from, and skip as many as it likes."""
+    """The items for an iterator that may skip many of them, charged."""
     if type(items) in SIZED:
         charge(len(items) >> 2)
         return items
@@ -57,13 +59,13 @@ def source(items: Any) -> Any:
 
 
 def drained(items: Any) -> Any:
-    """A sized collection of the items, paid for; an iterator is used up, and may be endless."""
+    """A sized collection of the items, charged; it consumes an iterator, which may be endless."""
     kind = type(items)
     if kind in SIZED:
         charge(len(items) >> 3)
         return items
     if kind is range:
-        # len() itself fails where a range is too long.
+        # len() fails for a range that is too long.
         n_items = max(0, -((items.start - items.stop) // items.step))
         check_items(n_items)
         charge(n_items >> 2)
@@ -78,9 +80,9 @@ def drained(items: Any) -> Any:
 
 
 def taken(items: Any, check: Callable[[Any], Any] | None = None) -> Any:
-    """The items for C to take one by one: an iterator's are paid for and checked as each comes.
+    """The items for C to take one by one; those of an iterator are charged and checked one by one.
 
-    What is done before an iterator raises, or before an item is refused, has its effect.
+    Items taken before an iterator raises, or before an item is refused, have their effect.
     """
     if not is_lazy(items):
         return drained(items)
@@ -89,12 +91,12 @@ def taken(items: Any, check: Callable[[Any], Any] | None = None) -> Any:
 
 
 def is_lazy(items: Any) -> bool:
-    """Whether items are made as they are taken."""
+    """Whether items are produced on demand."""
     return type(items) not in SIZED and type(items) is not range
 
 
 def hashed(target: Any) -> Callable[[Any], Any]:
-    """The check of an item that becomes a key of a collection."""
+    """A check of each item that becomes a key of a collection."""
 
     def check(item: Any) -> Any:
         n_items = len(target)
@@ -107,7 +109,7 @@ def hashed(target: Any) -> Callable[[Any], Any]:
 
 
 def added(target: Any) -> Callable[[Any], Any]:
-    """The check of an item that a collection is extended by."""
+    """A check of each item that is added to a collection."""
 
     def check(item: Any) -> Any:
         if len(target) >= MAX_ITEMS:
@@ -118,12 +120,12 @@ def added(target: Any) -> Callable[[Any], Any]:
 
 
 def is_iterable(value: Any) -> bool:
-    """Whether a value has items to take."""
+    """Whether a value can be iterated."""
     return hasattr(type(value), "__iter__")
 
 
 def more_for(items: Any, more: Any) -> Any:
-    """What a list or deque is extended by."""
+    """The items, checked and charged, with which a list or deque is extended."""
     if is_lazy(more):
         return taken(more, added(items))
     more = drained(more)
@@ -133,7 +135,7 @@ def more_for(items: Any, more: Any) -> Any:
 
 
 def keys_for(items: Any, target: Any) -> Any:
-    """What a set or counter is updated with."""
+    """The items, checked and charged, with which a set or counter is updated."""
     if is_lazy(items):
         return taken(items, hashed(target))
     items = drained(items)
@@ -144,7 +146,7 @@ def keys_for(items: Any, target: Any) -> Any:
 
 
 def entries(items: Any, target: Any) -> Any:
-    """What a mapping is updated with: another, or pairs, one by one."""
+    """The mapping or the pairs, checked and charged, with which a mapping is updated."""
     if type(items) in MAPPINGS:
         check_keys(items, len(target))
         charge(len(items))

@@ -1,4 +1,4 @@
-"""Whether code may change its arguments, by the names of what it calls."""
+"""Decides whether code may mutate its arguments, by its statements and the names that it calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 from sgc.ir.code import Code
 
-# Methods and functions that change what they are given, of any type.
+# Methods and functions, of any type, that mutate their arguments.
 _NAMES = """
 add append appendleft clear difference_update discard extend extendleft heapify heappop heappush
 heappushpop heapreplace insert insort insort_left insort_right intersection_update move_to_end pop
@@ -17,7 +17,7 @@ _CHANGES = frozenset(_NAMES.split())
 
 
 def may_change(code: Code) -> bool:
-    """Whether code may change a value that it did not make, or give it back changed."""
+    """Whether code may mutate its arguments; False is certain, True is not."""
     changes = any(_changes(node) for part in code.body for node in ast.walk(part))
     return changes or any(_is_changing(found.item) for found in code.imports.values())
 
@@ -27,7 +27,7 @@ def _changes(node: ast.AST) -> bool:
         return True
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
         return True
-    # Reading a defaultdict adds to it; such an argument is always copied.
+    # Reading a defaultdict may add a key to it, but such arguments are always copied.
     return isinstance(node, ast.Attribute) and node.attr in _CHANGES
 
 

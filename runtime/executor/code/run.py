@@ -1,4 +1,4 @@
-"""Runs a graph's code: its tree becomes closures once, which each run calls."""
+"""Runs a graph's code: its tree is compiled once to closures, which each run calls."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from sgc.runtime.executor.code.values import (
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
 ROOMS = (calls, displays, expressions, fstrings, statements, trying)
-# Frames of Python's that a run may add to its caller's: a call inside a call takes some ten.
+# Python frames that a run may add to its caller's; a nested call of the code takes about ten.
 _MAX_FRAMES = 6000
 
 
 def run_code(source: str, args: Sequence[Any], fixed: Sequence[int] = ()) -> Any:
-    """Calls the last function of a code with arguments, which it does not change.
+    """Calls the last function of some code with arguments, which it does not mutate.
 
-    fixed: those of which it is an error if it would have added to a defaultdict by reading it.
-    Raises what the code raises, LimitExceeded, NotAllowed, or CodeError.
+    fixed: indices of arguments in which reading must not add a key to a defaultdict. Raises what
+    the code raises, LimitExceeded, NotAllowed, or CodeError.
     """
     program = _program(source)
     run = Run()
@@ -121,7 +121,7 @@ def _value(module: str | None, name: str) -> Any:
 
 
 class _Depth:
-    """The recursion limit, raised while any run is at work."""
+    """The recursion limit of the process, raised while any code runs."""
 
     lock = threading.Lock()
     n_runs = 0
@@ -130,7 +130,7 @@ class _Depth:
 
 @contextmanager
 def _room() -> Iterator[None]:
-    """Makes room for the frames of a run."""
+    """Raises the recursion limit for the frames of a run."""
     with _Depth.lock:
         if _Depth.n_runs == 0:
             _Depth.before = sys.getrecursionlimit()

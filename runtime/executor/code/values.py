@@ -1,4 +1,7 @@
-"""What comes into a run and out of it: data, which a run never shares with its caller."""
+"""Checks and copies of the data that goes into a run of code and comes out of it.
+
+A run never shares mutable data with its caller, unless the code mutates nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
 from sgc.runtime.executor.functions.own_texts import as_value
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
-# Factories of defaultdicts that a run has in place of Python's own.
+# Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def copied(value: Any) -> Any:
-    """A deep copy of an argument; what is shared inside stays shared."""
+    """A deep copy of an argument; parts that occur twice in it stay shared."""
     return _copied(value, {}, 0)
 
 
@@ -78,7 +81,7 @@ def _other(value: Any, memo: dict[int, Any], depth: int) -> Any:
 
 
 def check_arguments(args: Any) -> bool:
-    """Whether arguments are data without a copy: texts, numbers, and containers of them."""
+    """Whether arguments need no copy: they are texts, numbers, and containers of them."""
     return all(_is_plain(each, 0) for each in args)
 
 
@@ -94,9 +97,9 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def check_result(value: Any) -> set[int]:
-    """Raises NotAllowed for a result that is no data, such as a generator.
+    """Raises NotAllowed for a result that is not data, such as a generator.
 
-    Returns the containers in it, by their ids.
+    Returns the ids of the containers in it.
     """
     seen: set[int] = set()
     _check(value, seen, 0)
@@ -133,7 +136,7 @@ def _check_other(value: Any, kind: type) -> None:
 
 
 def held_by(error: BaseException) -> set[int]:
-    """The containers in an error that leaves a run, by their ids."""
+    """The ids of the containers in an error that leaves a run."""
     seen: set[int] = set()
     for each in error.args:
         with suppress(ProgramError):
@@ -142,7 +145,7 @@ def held_by(error: BaseException) -> set[int]:
 
 
 def grew(before: Any, after: Any) -> bool:
-    """Whether a defaultdict in a value has more keys than in what it is a copy of."""
+    """Whether a defaultdict in a copy of a value has more keys than the original."""
     if before is after or type(before) is not type(after):
         return False
     if isinstance(before, defaultdict) and len(before) != len(after):

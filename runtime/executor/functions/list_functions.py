@@ -1,4 +1,4 @@
-"""Functions of lists: each gives a new one; what a list becomes is bounded as texts are."""
+"""Functions of lists: each returns a new list, whose length is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of numbers: Python's own operators, where whole numbers stay within the limits."""
+"""Functions of numbers: Python's own operators, with a limit on the size of ints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Number = int | float
 
 
 def _bounded(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation whose whole results are at most about as long as its operands together."""
+    """The operation with a check of its result: an int has at most about as many digits as the
+    operands together, so it is checked after it is computed.
+    """
 
     def function(*args: Any) -> Any:
         try:
@@ -28,7 +30,7 @@ def _bounded(operation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _too_large(error: OverflowError) -> LimitExceeded:
-    """Python's floats end near 1.8e308; a number beyond is a limit like the others."""
+    """An overflow of a float, which ends near 1.8e308, is reported like the other limits."""
     return LimitExceeded(f"a number is too large for a float: {error}", hint="use smaller numbers")
 
 
@@ -60,7 +62,7 @@ def _int(value: Any, *base: int) -> int:
 
 def _round(value: Number, *digits: int) -> Number:
     if isinstance(value, int) and digits and digits[0] < 0:
-        # 10**-digits is made on the way.
+        # Python computes 10**-digits for it.
         check_bits(-digits[0] * 3.33)
     try:
         return round(value, *digits)

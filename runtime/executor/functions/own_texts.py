@@ -1,8 +1,8 @@
-"""Texts that the program itself has put special tokens into.
+"""Texts with special tokens that the program itself wrote.
 
-In a text that is put together at run time, special tokens of the program's own mean what they say,
-and those of values do not. Where a model has special tokens, a text that holds one of the
-program's own remembers where; what else is done to it than joining makes it a value as any other.
+In a text that is concatenated at run time, special tokens that the program wrote stay special, and
+those in values are plain text. If a model has special tokens, a text with one that the program
+wrote keeps its span. Any operation but concatenation drops the spans: its result is a plain value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Spans = tuple[tuple[int, int], ...]
 
 
 class OwnText(str):
-    """A text with the spans that are the program's own."""
+    """A text with the spans that the program wrote."""
 
     __slots__ = ("spans",)
     spans: Spans
@@ -40,7 +40,7 @@ class OwnText(str):
 
 
 def own(operand: Operand, value: Any, special: re.Pattern[str]) -> Any:
-    """The value of an operand; of one that is written in the program, marked as its own."""
+    """The value of an operand, in which the program's literals with special tokens are marked."""
     if isinstance(operand, Lit):
         is_own = type(value) is str and special.search(value) is not None
         return OwnText(value, ((0, len(value)),)) if is_own else value
@@ -50,7 +50,7 @@ def own(operand: Operand, value: Any, special: re.Pattern[str]) -> Any:
 
 
 def as_value(value: Any) -> Any:
-    """What others are handed: a value as any other."""
+    """The value without marks, as the program's caller sees it."""
     kind = type(value)
     if kind is OwnText:
         return str.__str__(value)
@@ -60,14 +60,14 @@ def as_value(value: Any) -> Any:
 
 
 def put_together(parts: Sequence[str]) -> str:
-    """The texts as one, with what is the program's own in it."""
+    """Concatenates the texts, with the spans of the program's own."""
     text = "".join(parts)
     spans = tuple(_spans(parts))
     return OwnText(text, spans) if spans else text
 
 
 def joined(separator: str, items: Iterable[str]) -> str:
-    """`separator.join(items)`."""
+    """`separator.join(items)`, with the spans of the program's own texts."""
     parts: list[str] = []
     for item in items:
         parts += [separator, item] if parts else [item]

@@ -15,7 +15,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
 def _spans(name: str) -> Callable[..., list[list[int] | None]]:
-    """The spans of a match: a list or None for each group; an empty list for no match."""
+    """A function that returns a match's spans: a list or None for each group, [] for no match."""
 
     def function(pattern: str, flags: int, text: str) -> list[list[int] | None]:
         found = getattr(linear_pattern(pattern, flags), name)(text)
@@ -58,10 +58,10 @@ def _sub(pattern: str, flags: int, text: str, template: str, most: int) -> str:
 
 
 def template_pieces(template: str, pattern: str, flags: int) -> list[str | int]:
-    """The texts and groups of a template of `re.sub`.
+    r"""The texts and group numbers of a template of `re.sub`.
 
-    Raises re.error for a template that is none, UnsupportedPattern for escapes beyond those of
-    groups, lines and tabs.
+    Raises UnsupportedPattern for unknown groups, and for escapes other than those of groups, \n,
+    \r, \t and the backslash.
     """
     shape = shape_of(pattern, flags)
     pieces: list[str | int] = []

@@ -1,7 +1,7 @@
-"""Which of a run's values share a list, dict or other object that can be changed.
+"""Which of a run's values share a mutable object, such as a list or dict.
 
-A run's values are never changed: code that changes one gives another. Where Python would see the
-change through a second value that holds the same object, the run stops.
+A run never mutates its values: code that changes a value returns a new one. If another value holds
+the same object, so that in Python it would change too, the run stops with an error.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ _FIXED = (str, int, float, bool, type(None), bytes, complex, range)
 
 
 class Several(list[Any]):
-    """What code gives for several variables, which nothing sees but what takes them out of it."""
+    """The values that code returns for several variables; only nodes that take items out see it."""
 
 
 class Sharing:
-    """The objects that several values of a run hold."""
+    """The mutable objects that several values of a run hold."""
 
     def __init__(self) -> None:
-        self._shared: dict[int, Any] = {}  # they stay, so that their ids stay theirs
+        self._shared: dict[int, Any] = {}  # keeps the objects alive, so that ids stay unique
         self._displays: dict[int, Any] = {}
 
     def note_display(self, value: Any) -> None:
-        """A list or dict was put together for one node alone: nothing else has it."""
+        """Notes a list or dict that was made for one node, so that no other value holds it."""
         self._displays[id(value)] = value
 
     def note(self, result: Any, args: Iterable[Any]) -> None:
-        """A function has made a value of others."""
+        """Notes what the result of a function shares with its arguments."""
         found = changeable([result])
         if found:
             given = changeable(args).keys() - self._displays.keys()
             self._shared.update((key, found[key]) for key in found.keys() & given)
 
     def note_among(self, results: Iterable[Any]) -> None:
-        """Code has given several values."""
+        """Notes what several results of one piece of code share among each other."""
         seen: dict[int, Any] = {}
         for result in results:
             found = changeable([result])
@@ -45,7 +45,7 @@ class Sharing:
             seen |= found
 
     def check(self, value: Any) -> None:
-        """Raises ProgramError for a value that is to be changed, and shares what it holds."""
+        """Raises ProgramError if a value to be changed shares an object with another value."""
         if not self._shared.keys().isdisjoint(changeable([value])):
             raise ProgramError(
                 f"a {type(value).__name__} is changed that another value holds too, or a part of",
@@ -54,7 +54,7 @@ class Sharing:
 
 
 def changeable(values: Iterable[Any]) -> dict[int, Any]:
-    """The objects in some values that can be changed, by identity."""
+    """The mutable objects in some values, by id."""
     found: dict[int, Any] = {}
     queue = list(values)
     while queue:

@@ -11,7 +11,7 @@ from sgc.runtime.executor.interface.value_limits import check_length
 
 
 def _plainly(name: str) -> Callable[..., Any]:
-    """The method of `str` as it is."""
+    """The method of `str`, unchanged."""
     return lambda text, *args: methodcaller(name, *args)(text)
 
 

@@ -1,4 +1,4 @@
-"""Functions of lists, of values out of JSON, and of values of any kind."""
+"""Functions of lists, of JSON values, and of values of any type."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _loads(text: str) -> Any:
 
 
 def _check_nesting(value: Any) -> None:
-    """Raises LimitExceeded for values that Python could not write or compare again."""
+    """Raises LimitExceeded for values nested too deeply for Python to write or compare."""
     level, depth = [value], 0
     while level:
         depth += 1

@@ -1,8 +1,8 @@
-"""Whether an argument is the data that its annotation says: a JSON schema of few words, kept in the
-compiled program as its guard of kind "argument", so that a file without source checks it too.
+"""Checks that an argument is the data that its annotation says.
 
-A type is Python's own and no subclass of it: True is no int, a defaultdict no dict. A whole number
-is a float too, as annotations have it.
+A compiled program holds the annotation as a JSON schema of a few keywords, in a guard of kind
+"argument", so that a file without source checks it too. Types are exact: True is no int, a
+defaultdict no dict. An int is accepted for a float, as in annotations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from sgc.ir.graph import Graph
 
 KIND = "argument"  # of a guard: its value is the schema
-MAX_NESTING = 100  # of data within data, as `guards.py` has it
+MAX_NESTING = 100  # as in `guards.py`
 _MAX_SHOWN = 60
 _NAMES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -32,7 +32,7 @@ _ANY = tuple(dict.fromkeys(of for types in _NAMES.values() for of in types))
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A part of an argument that is not what it must be. at: how to reach it, `[1]['content']`."""
+    """A part of an argument that its schema refuses. at: its place, such as `[1]['content']`."""
 
     at: str
     expected: str
@@ -40,18 +40,18 @@ class Misfit:
 
 
 def schemas_of(graph: Graph) -> dict[str, Any]:
-    """The schemas of a program's arguments that have one, by name."""
+    """The schemas of a program's arguments, by name; some have none."""
     return {g.name: parsed(g.value) for g in graph.guards if g.kind == KIND}
 
 
 @lru_cache(maxsize=256)
 def parsed(schema: str) -> Any:
-    """A schema that is data of ours; nobody may change what this gives."""
+    """Parses a guard's schema; the result is shared and must not be changed."""
     return json.loads(schema)
 
 
 def problem(name: str, value: Any, schema: Any) -> str:
-    """What is wrong with an argument, for a user; empty for nothing."""
+    """The message for a user about a wrong argument; empty if it is right."""
     found = misfit(value, schema)
     if found is None:
         return ""
@@ -62,7 +62,7 @@ def problem(name: str, value: Any, schema: Any) -> str:
 
 
 def misfit(value: Any, schema: Any, at: str = "", depth: int = 0) -> Misfit | None:
-    """The first part of a value that its schema does not take."""
+    """The first part of a value that its schema refuses; None if there is none."""
     if depth > MAX_NESTING:
         return Misfit(at, f"nested at most {MAX_NESTING} levels deep", "more")
     arms = schema.get("anyOf")
@@ -119,7 +119,7 @@ def _cut(text: str) -> str:
 
 
 def shown(schema: Any) -> str:
-    """A schema as the annotation that one would write for it."""
+    """A schema, shown as an annotation."""
     if "enum" in schema:
         return " or ".join(map(repr, schema["enum"]))
     if "anyOf" in schema:

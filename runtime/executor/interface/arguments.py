@@ -66,7 +66,7 @@ def bind_arguments(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _other(param: Param, given: Mapping[str, Any]) -> str:
-    """Says which annotation makes a program take the type of a wrong argument, if there is one."""
+    """Hints at the annotation that accepts the type of a wrong argument, if there is one."""
     name = param.value.name
     type_ = _annotation(given[name])
     return f"; for a program that takes {type_}, annotate `{name}: {type_}`" if type_ else ""
@@ -81,7 +81,7 @@ def _annotation(value: Any) -> str:
 
 
 def fits(value: Any, expected: Type) -> bool:
-    """Whether a Python value is of a type; True is no int."""
+    """Whether a Python value has a type; True is no int."""
     if expected.kind is Kind.LIST:
         assert expected.item is not None
         item = expected.item

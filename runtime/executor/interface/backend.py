@@ -1,4 +1,4 @@
-"""The interface between executor and backends, and the frozen data that it speaks.
+"""The interface between executor and backends, and the frozen data that they exchange.
 
 `engine/backend.py` (our engine, over gRPC) is one backend, `scripted.py` (for tests) another. A
 backend holds no program state: every request carries its whole prompt.
@@ -19,7 +19,7 @@ from sgc.runtime.executor.interface.media import Media
 
 @dataclass(frozen=True, slots=True)
 class RoleMark:
-    """Where in a run's text a chat template begins or ends a message; code points, half open."""
+    """Where in a text run a chat template begins or ends a message: half open, in code points."""
 
     start: int
     end: int
@@ -29,9 +29,10 @@ class RoleMark:
 
 @dataclass(frozen=True, slots=True)
 class CacheMark:
-    """Where in a run's text a provider keeps the prompt, in code points. ttl: for how long, "" for
-    the provider's default. A mark at the very beginning keeps nothing; it says that all text worth
-    keeping is marked.
+    """The place in a text run, in code points, up to which a provider caches the prompt.
+
+    ttl: for how long, "" for the provider's default. A mark at the very beginning caches nothing;
+    it says that all text worth caching is marked.
     """
 
     at: int
@@ -63,7 +64,7 @@ class TokenRun:
 
 @dataclass(frozen=True, slots=True)
 class MediaRun:
-    """An image or video. text: what stands for it in the text of the prompt."""
+    """An image or video. text: its placeholder in the text of the prompt."""
 
     media: Media
     text: str = ""
@@ -88,13 +89,13 @@ class LogprobsAsked:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample one generation; every value is decided, none is a default.
+    """How to sample one generation; all values are decided: a backend fills in no defaults.
 
-    heal: where the prompt's text ends inside a possible token, its last tokens are sampled again
-    under that text. refused: beginnings of earlier replies that did not meet the constraint, which
-    a backend may show the model. is_repeatable: the user set the seed, so an equal draw has an
-    equal reply; not part of the request. own_seed: the seed that the program set, for backends with
-    seeds of their own; `seed` is derived from it, so it is not compared.
+    heal: if the prompt's text ends inside a possible token, its last tokens are sampled again,
+    constrained to begin with that text. refused: beginnings of earlier replies that did not meet
+    the constraint, which a backend may show the model. is_repeatable: the user set the seed, so an
+    equal draw has an equal reply; not part of the request. own_seed: the seed that the program set,
+    for backends with seeds of their own; `seed` is derived from it, so it is not compared.
     """
 
     max_tokens: int
@@ -136,9 +137,9 @@ class Usage:
     """Token positions; prompt_tokens = cached_tokens + computed_tokens. Times in seconds.
 
     forced_tokens: those of completion_tokens that a constraint forced without a step of their own.
-    from_log: the reply is from the run's log; its tokens and times were spent when that was
-    written. from_ahead: an earlier reply held it already (`speculation.py`); no request was made.
-    from_cache, from_shared: it is the reply to an equal request, of an earlier run or of this one;
+    from_log: the reply is from the run's log; its tokens and times were spent when the log was
+    written. from_ahead: an earlier reply already held the text (`speculation.py`); no request was
+    made. from_cache, from_shared: the reply to an equal request, of an earlier run or of this one;
     its tokens and times were spent on that request. Providers only: cache_written_tokens (part of
     computed_tokens), reasoning_tokens (part of completion_tokens), and cost_usd, None where no
     price is known.
@@ -161,7 +162,7 @@ class Usage:
     cost_usd: float | None = None
 
     def with_more(self, other: Usage) -> Usage:
-        """Returns the sum with another request that was made beside this one."""
+        """Returns the sum with a request that was made concurrently; times are not added."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _ADDED}
         return replace(self, **sums, cost_usd=sum_costs([self.cost_usd, other.cost_usd]))
 
@@ -183,7 +184,7 @@ class FinishReason(Enum):
     LENGTH = "length"
 
 
-# [log-probability, token id, text]; the first of a prompt has no log-probability.
+# (log-probability, token id, text); the first token of a prompt has no log-probability.
 Logprob = tuple[float | None, int, str | None]
 
 
@@ -202,9 +203,9 @@ class Generated:
     """A finished generation: its text is `head`, the text of the kept ids, and `tail`.
 
     text: without the stop string. ids: every sampled token. kept_ids: those that stay in the prompt
-    unchanged; head: text before them, which joins the run before it where the border was healed;
-    tail: text after them, which joins the next run. matched: the stop string or token id that ended
-    it. extra: further facts from the server; tells_all: `extra` is the whole meta info.
+    unchanged; head: text before them, which joins the text run before it if the border was healed;
+    tail: text after them, which joins the next text run. matched: the stop string or token id that
+    ended it. extra: further facts from the server; tells_all: `extra` is the whole meta info.
     """
 
     text: str
@@ -222,11 +223,12 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScore:
-    """Log-probabilities of a choice's tokens, from where any choice can differ.
+    """Log-probabilities of a choice's tokens, from the first position where choices can differ.
 
-    texts: the tokens' texts, where the backend returns them. unconditional: log-probabilities of
-    the same tokens without the prompt, if requested; the first has none. before: the token before
-    them, without one; after: the likeliest next tokens. Both only where the backend returns them.
+    texts: the tokens' texts. unconditional: log-probabilities of the same tokens without the
+    prompt, if requested; the first has none. before: the token before them, without a
+    log-probability; after: the likeliest next tokens. texts, before and after are empty if the
+    backend does not return them.
     """
 
     ids: tuple[int, ...]
@@ -239,9 +241,9 @@ class ChoiceScore:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A backend's answer on choices: their scores, or only the index it has `chosen`, and how.
+    """A backend's reply on choices: their scores, or only the index that it has `chosen`.
 
-    meta: the whole result of `get_meta_info`, where the backend returns it.
+    how: how it chose. meta: the whole result of `get_meta_info`, if the backend returns it.
     """
 
     choices: tuple[ChoiceScore, ...]
@@ -331,10 +333,11 @@ class Delta(str):
 
 
 class Backend(Protocol):
-    """A model that programs run on. A subclass generates and scores, and says what it can do; it
-    inherits that it keeps no prompts and holds nothing.
+    """A model that programs run on.
 
-    All methods raise `BackendError`s; cancelling a call frees what it held at once.
+    A subclass defines `generate`, `score` and `capabilities`; by default it caches no prompts and
+    has nothing to close. All methods raise `BackendError`s; cancelling a call frees its resources
+    at once.
     """
 
     async def capabilities(self) -> Capabilities: ...
@@ -369,7 +372,8 @@ class Backend(Protocol):
         return Usage()
 
     async def prefetch(self, prompt: Prompt) -> Usage:
-        """Computes and caches any text that may follow, when nothing else waits: a hint.
+        """Computes and caches a prompt ahead of its use, when nothing else waits: a hint.
+
         `Capabilities.prefetches` says whether it has an effect.
         """
         return Usage()

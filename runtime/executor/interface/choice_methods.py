@@ -14,7 +14,7 @@ Scores = Sequence[ChoiceScore]
 
 
 def token_length_normalized(scores: Scores) -> list[float]:
-    """Mean log-probability of a token; prefers long, self-predictable choices."""
+    """Mean log-probability of the choice's tokens; prefers long, predictable choices."""
     return [math.fsum(score.logprobs) / len(score.logprobs) for score in scores]
 
 
@@ -40,7 +40,10 @@ def greedy_token_selection(scores: Scores) -> list[float]:
 
 
 def unconditional_likelihood_normalized(scores: Scores) -> list[float]:
-    """Mean of what the prompt adds to each token's log-probability; 0 where that is unknown."""
+    """Mean increase of the tokens' log-probabilities by the prompt.
+
+    A token whose log-probability without the prompt is unknown counts with its own.
+    """
     return [
         math.fsum(
             given - (alone or 0.0)
@@ -64,7 +67,7 @@ NEEDS_UNCONDITIONAL = frozenset({"unconditional_likelihood_normalized"})
 def pick(scores: Scores, method: str, temperature: float, uniform: float) -> int:
     """Returns the index of the winner: the best choice, or one drawn by `uniform` in [0, 1).
 
-    Ties go to the first. Above greedy, the scores divided by the temperature are the logits.
+    Ties go to the first. If not greedy, the logits are the scores divided by the temperature.
     """
     values = METHODS[method](scores)
     if temperature < GREEDY_BELOW:
@@ -99,7 +102,7 @@ def decide(
 
 
 def select_meta(method: Any, scores: Scores) -> dict[str, Any]:
-    """Returns what `get_meta_info` returns for a select: SGLang's keys, and probabilities."""
+    """Returns the meta info of a select (`get_meta_info`): SGLang's keys, and probabilities."""
     joint_logprobs = joint(scores)
     best = max(joint_logprobs)
     weights = [math.exp(value - best) for value in joint_logprobs]

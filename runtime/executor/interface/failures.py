@@ -15,7 +15,7 @@ from sgc.errors import SgcError, ToolError, raised_as
 
 MAX_CHARS = 100_000  # of an exception's message
 MAX_CLASSES = 100
-_PROGRAM = "_sgc_program_"  # begins the names of modules that the command line imports anew
+_PROGRAM = "_sgc_program_"  # prefix of modules that the command line imports from a file
 HINT = (
     "on_error=VALUE of @sgc.tool is the value that the program sees instead; or handle the "
     "failure there, try: … except Exception:"
@@ -39,7 +39,7 @@ def class_names(kind: type[BaseException]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The value of a tool call that failed, where the program may handle it; or of `evaluate`.
+    """The value of a failed tool call, or of a failed `evaluate`, that the program may handle.
 
     tool: its name, empty for `evaluate`; kind: the name of the exception's class; why: its
     message; classes: its `class_names`; where: the program's line; cause: the exception, if this
@@ -93,7 +93,7 @@ class Failed:
 
 
 class MadeUp(Exception):
-    """An exception without a real failure: a made-up tool raises it to stand for one."""
+    """Raised by a made-up tool to simulate a failure."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.text)

@@ -14,7 +14,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The program that a log is of. fingerprint: of its source; options: all but the defaults."""
+    """The program of a log. fingerprint: of its source; options: those that are not defaults."""
 
     program: str
     fingerprint: str
@@ -25,8 +25,8 @@ class Header:
 class Log(Protocol):
     """Records of a run by kind and place.
 
-    on_unknown: what to do about a call with an effect whose outcome the log does not have.
-    is_replay: a request that the log does not have is an error.
+    on_unknown: what to do about a call with an effect whose outcome is not in the log.
+    is_replay: a request that is not in the log is an error.
     """
 
     path: str
@@ -36,25 +36,25 @@ class Log(Protocol):
     def begin(
         self, header: Header, row: str, arguments: Mapping[str, Any], capabilities: Capabilities
     ) -> None:
-        """Begins a row; raises an error where the log is of another program, model or options."""
+        """Begins a row; raises an error if the log has another program, model or options."""
         ...
 
     def find(self, *key: Any) -> Json | None:
-        """The last record of a kind and place; None where there is none."""
+        """The last record of a kind and place; None if there is none."""
         ...
 
     def find_same(self, key: Key, fingerprint: str, what: str, where: str) -> Json | None:
-        """The record of a place; raises NonDeterministicProgram if it is of another request."""
+        """The record at a place; raises NonDeterministicProgram if its request is another one."""
         ...
 
     def append(self, record: Json) -> None:
-        """Adds a record; when this returns, it outlives the process."""
+        """Adds a record, which survives a crash of the process once this returns."""
         ...
 
     async def append_durably(self, record: Json) -> None:
-        """Adds a record; when this returns, it also outlives the machine."""
+        """Adds a record, which survives a crash of the machine once this returns."""
         ...
 
     def wall_s(self, monotonic_s: float) -> float:
-        """A time of the monotonic clock as the log writes it: seconds since 1970."""
+        """Converts a time of the monotonic clock to the log's: seconds since 1970."""
         ...

@@ -1,4 +1,4 @@
-"""Images and videos as typed values: bytes with a kind, known by the hash of their content.
+"""Images and videos as values: bytes with a MIME type, identified by the hash of their content.
 
 Files are read by the caller's own process and only when the caller names them; nothing is
 fetched by URL, here or in an engine.
@@ -31,7 +31,7 @@ _SIGNATURES = (
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, or a video as frames one after the other (each a PNG).
+    """An image, or a video as concatenated frames (each a PNG).
 
     digest: SHA-256 of the content, in hex; two media are equal when it is.
     """
@@ -49,7 +49,7 @@ class Media:
 
 
 def media(data: bytes, mime: str | None = None, n_frames: int = 0) -> Media:
-    """Returns media of some bytes; without a given kind, their signature decides it."""
+    """Returns media with the given bytes; without a MIME type, their signature decides it."""
     if not data:
         raise ArgumentError("an image is empty")
     if len(data) > MAX_MEDIA_BYTES:
@@ -107,10 +107,10 @@ def load_video(value: Any, n_frames: int) -> Media:
 
 
 def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
-    """Frames at evenly spaced places, the last one repeated where there are too few."""
+    """Frames at evenly spaced positions; if there are too few, the last one is repeated."""
     total = max(int(capture.get(cv2.CAP_PROP_FRAME_COUNT)), 1)
     step = (total - 1) / max(n_frames - 1, 1)
-    # Places are cut off, not rounded, as SGLang's are; the last is that of the last frame.
+    # Positions are truncated, not rounded, as in SGLang; the last is that of the last frame.
     wanted = [int(i * step) if i < n_frames - 1 or i == 0 else total - 1 for i in range(n_frames)]
     found: dict[int, bytes] = {}
     n_read = 0  # frames that cannot be read do not count
@@ -130,7 +130,7 @@ def _frames(cv2: Any, capture: Any, n_frames: int) -> list[bytes]:
 
 
 def _png(pixels: Any) -> bytes:
-    from PIL import Image  # comes with whoever reads videos
+    from PIL import Image  # `load_video` has checked that it is installed
 
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG")
@@ -162,7 +162,7 @@ def _read_file(path: str) -> bytes:
     _check_file(path)
     try:
         with open(path, "rb", opener=_open) as file:
-            _check_mode(path, os.fstat(file.fileno()).st_mode)  # it may be another one by now
+            _check_mode(path, os.fstat(file.fileno()).st_mode)  # the file may have been replaced
             data = file.read(MAX_MEDIA_BYTES + 1)
     except OSError as error:
         raise ArgumentError(f"cannot read the image {path}: {error.strerror}") from error
@@ -172,7 +172,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _open(path: str, flags: int) -> int:
-    """Does not wait for the other end of a pipe."""
+    """Opens a file without waiting for the other end of a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -182,7 +182,7 @@ def _check_file(path: str) -> None:
         mode = os.stat(path).st_mode
     except OSError as error:
         raise ArgumentError(f"cannot read the image {path}: {error.strerror}") from error
-    except ValueError as error:  # no path at all, such as one with a null byte
+    except ValueError as error:  # an invalid path, such as one with a null byte
         raise ArgumentError(f"cannot read {path[:80]!r}: {error}") from error
     _check_mode(path, mode)
 

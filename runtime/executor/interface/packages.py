@@ -1,4 +1,4 @@
-"""Packages that not every installation has."""
+"""Imports optional packages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from sgc.errors import SgcError
 
 
 def needed(module: str, what: str, package: str = "", instead: str = "") -> Any:
-    """Imports a module; raises SgcError, which says what to install, where it is not there.
+    """Imports a module; if it is not installed, raises SgcError, which says what to install.
 
-    what: that needs it; package: where it is not called like the module; instead: a way without.
+    what: the feature that needs it; package: its name, if not the module's; instead: an alternative
+    to installing it.
     """
     try:
         return import_module(module)

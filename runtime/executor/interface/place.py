@@ -11,10 +11,11 @@ from sgc.runtime.executor.interface.backend import Backend
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A draw of a program, or a commit, and one of its requests, as a run's log names them.
+    """The place of a request in a program, as a run's log names it.
 
-    row: its key; path: of the stream; ordinal: among the stream's draws; number: among the draw's
-    requests; name, line: of the program.
+    row: the key of the row; path: the stream's; ordinal: of the draw or commit among the stream's
+    draws; number: of the request among the draw's requests; name, line: the variable and the line
+    in the program.
     """
 
     row: str = ""
@@ -26,7 +27,7 @@ class Place:
 
 
 class OfRun(Protocol):
-    """A backend that reads the program which makes a request: each node has its own."""
+    """A backend that reads the program of a request: each node gets a backend of its own."""
 
     def in_run(self, run: Any, node: Node, path: str, ordinal: int) -> Backend:
         """Returns the backend for one node of a run, an `Instance`."""
@@ -34,12 +35,12 @@ class OfRun(Protocol):
 
 
 def of_run(backend: Backend) -> OfRun | None:
-    """Returns the backend if it reads the program itself; a wrapper of it does not count."""
+    """Returns the backend if it reads the program; None for wrappers around such a backend."""
     return cast(OfRun, backend) if hasattr(type(backend), "in_run") else None
 
 
 class Placed(Protocol):
-    """A source of backends, one for each draw: a run sends its requests to those."""
+    """A source of backends: a run sends the requests of each draw to a backend of its own."""
 
     def at(self, place: Place) -> Backend:
         """Returns the backend for one draw."""
@@ -48,6 +49,6 @@ class Placed(Protocol):
 def as_placed(backend: Backend) -> Placed | None:
     """Returns the backend if it is such a source, or wraps one.
 
-    Each run comes here, and `isinstance` with a protocol looks through all of its members anew.
+    It uses no `isinstance`, which checks all members of a protocol each time: every run calls this.
     """
     return cast(Placed, backend) if hasattr(backend, "at") else None

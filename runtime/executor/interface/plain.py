@@ -1,7 +1,7 @@
-"""Plain data: the values that may pass between a program and a tool, and into a log.
+"""Plain data: the values that a program and its tools exchange, and that a log holds.
 
-Texts, finite numbers, bools, None, lists, and dicts with texts as keys. Values are copied: a tool
-that changes its arguments changes nothing in the program.
+They are texts, finite numbers, bools, None, lists, and dicts with texts as keys. Values are copied:
+a tool that changes its arguments changes nothing in the program.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def canonical(value: Any) -> str:
 
 
 def checked(value: Any, type_: Type) -> Any:
-    """Copies plain data of a type; raises TypeError or ValueError if it is of another one."""
+    """Copies plain data; raises TypeError or ValueError if it is not of the given type."""
     found = plain_copy(value)
     converted = _CONVERTED[type_.kind](found) if type_.kind in _CONVERTED else found
     if type_.kind is Kind.LIST:

@@ -1,7 +1,7 @@
-"""Seeds of single draws, derived so that nothing but the program decides them.
+"""Seeds of single draws, which depend on the program alone.
 
-A draw's seed depends on the run's seed, the row, the stream's path and the ordinal of
-the draw in that stream: not on batch order, threads, passes or what ran before.
+A draw's seed is derived from the run's seed, the row, the stream's path and the ordinal of the draw
+in that stream. It does not depend on the order of a batch, threads, passes or earlier draws.
 """
 
 from __future__ import annotations

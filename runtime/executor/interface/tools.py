@@ -1,4 +1,4 @@
-"""Tools as a caller hands them to a run: the Python that a name stands for, and what is allowed."""
+"""Tools as a caller passes them to a run: the Python function of each name that is allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EFFECTS = (PURE, "idempotent", "effect")
 
 @dataclass(frozen=True, slots=True)
 class ToolImpl:
-    """The Python that a tool's name stands for. effect: None is whatever the program says."""
+    """The Python function of a tool's name. effect: None accepts what the program says."""
 
     name: str
     signature: str
@@ -27,7 +27,7 @@ class ToolSource(Protocol):
     """The tools that a caller allows."""
 
     def find(self, node: Node) -> ToolImpl | None:
-        """The tool that a call's name stands for; None if it is not allowed."""
+        """The tool that a call names; None if it is not allowed."""
         ...
 
 

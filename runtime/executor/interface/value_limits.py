@@ -7,7 +7,7 @@ import math
 from sgc.errors import ProgramError
 
 MAX_TEXT = 10_000_000  # characters
-# As many as Python itself turns into text: a number can always be shown.
+# Python's own limit for converting an int to text, so that every number can be shown.
 MAX_DIGITS = 4300
 MAX_BITS = math.ceil(MAX_DIGITS * math.log2(10))
 MAX_ITEMS = 1_000_000  # of a list

@@ -18,7 +18,7 @@ from sgc.runtime.executor.interface.backend import (
 
 
 class Wrapping(Backend):
-    """Forwards to a backend, which its endpoint closes; a subclass says what it changes."""
+    """Forwards all calls to a backend, but `close`; a subclass overrides some of them."""
 
     def __init__(self, backend: Backend) -> None:
         self.inner = backend
@@ -48,7 +48,7 @@ class Wrapping(Backend):
         return await self.inner.prefetch(prompt)
 
     async def close(self) -> None:
-        """The backend is its endpoint's to close."""
+        """Does nothing: the endpoint closes the backend."""
 
     def __getattr__(self, name: str) -> Any:
         """Forwards the other attributes that an endpoint reads."""

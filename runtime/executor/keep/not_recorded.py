@@ -1,5 +1,5 @@
-"""The error of a request that a recording does not have: the closest recorded request, and how the
-two differ.
+"""The error for a request that is not in a recording: the closest recorded request, and how the two
+differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WHAT = {"generate": "a generation", "score": "a choice"}
 
 
 def not_recorded(file: LogFile, of: str, prompt: str, asked: Json) -> NotRecorded:
-    """of: generate or score; asked: the recorded fields of the request, without its prompt."""
+    """of: generate or score; asked: the fields of the request but its prompt, as recorded."""
     closest = _closest(file, of, prompt)
     if closest is None:
         how = "it has none"
@@ -32,7 +32,7 @@ def not_recorded(file: LogFile, of: str, prompt: str, asked: Json) -> NotRecorde
 
 
 def _closest(file: LogFile, of: str, prompt: str) -> Json | None:
-    """Returns the recorded request whose prompt has the longest beginning in common."""
+    """Returns the recorded request whose prompt shares the longest prefix."""
     best, length = None, -1
     replies = (place for place in file.places() if place[0] == "reply")
     for place in islice(replies, MAX_COMPARED):
@@ -44,7 +44,7 @@ def _closest(file: LogFile, of: str, prompt: str) -> Json | None:
 
 
 def _n_alike(one: str, other: str) -> int:
-    """Returns how many characters the common beginning of two texts has."""
+    """Returns the length of the common prefix of two texts."""
     if one.startswith(other) or other.startswith(one):
         return min(len(one), len(other))
     return next(n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
@@ -60,7 +60,7 @@ def _difference(record: Json, prompt: str, asked: Json) -> str:
         )
     before, now = _flat(record, asked), _flat(json.loads(canonical(asked)), asked)
     names = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
-    names = [name for name in names if name != "seed"]  # any will do
+    names = [name for name in names if name != "seed"]  # replay accepts any seed
     if not names:
         return "was requested fewer times, or has other roles or tokens in its prompt"
     pairs = ((name, before.get(name, _DEFAULT), now.get(name, _DEFAULT)) for name in names)
@@ -69,9 +69,7 @@ def _difference(record: Json, prompt: str, asked: Json) -> str:
 
 
 def _flat(record: Json, asked: Json) -> Json:
-    """Returns the fields of a request without its prompt, by name; a sampling's fields by their
-    own.
-    """
+    """Returns the fields of a request but its prompt, by name; those of a sampling flattened."""
     found: Json = {}
     for name in asked:
         value = record.get(name)

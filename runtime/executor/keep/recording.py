@@ -1,9 +1,9 @@
-"""Recordings: the requests and replies of a backend, so that a run can be repeated without one.
+"""Recordings: the requests and replies of a backend, so that a run can be repeated without it.
 
-A recording knows requests, not programs: equal requests have equal replies in any order. Equal
-requests receive their replies in the recorded order, further ones the last again. A draw by another
-seed receives the next unused reply to the same request. The file is JSON lines, one for each reply,
-and only its owner may read it: it holds prompts and replies.
+A recording knows requests, not programs, so the order of different requests does not matter. Equal
+requests receive their replies in the recorded order, and further ones the last reply again. If
+requests differ only in their seeds, one that was not recorded receives the next unused reply. The
+file has one JSON line for each reply, and only its owner may read it: it holds prompts and replies.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Recorder(KeptReplies):
         return file
 
     def note_seed(self, seed: int) -> None:
-        """Writes down the seed of the run that is recorded."""
+        """Records the seed of the run."""
         self._file.append({"kind": "run", "seed": seed})
 
     async def capabilities(self) -> Capabilities:
@@ -92,14 +92,14 @@ class Recorder(KeptReplies):
         self._file.append({"kind": "reply", **told, **shown, "reply": reply})
 
     async def close(self) -> None:
-        """The backend is its endpoint's to close."""
+        """Closes the file; the endpoint closes the backend."""
         self._file.close()
 
 
 class Replayer(Backend):
-    """Stands in for a backend: replies come from a recording, and a missing one is an error.
+    """A backend whose replies come from a recording; a missing one is an error.
 
-    seed: of the recorded run, if it is known.
+    seed: the seed of the recorded run, if known.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -116,7 +116,7 @@ class Replayer(Backend):
         self._used: set[Key] = set()
 
     def _indexed(self) -> tuple[dict[str, list[Key]], dict[str, list[Key]]]:
-        """Returns the places of replies by request, and by request without its seed."""
+        """Returns the keys of the replies' records by request, and by request without its seed."""
         by_key: dict[str, list[Key]] = {}
         unseeded: dict[str, list[Key]] = {}
         for place in self._file.places():
@@ -184,8 +184,8 @@ class Replayer(Backend):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request. of: generate or score; key, unseeded: with its seed and without; prompt: its end;
-    fields: the others.
+    """A request. of: generate or score; key, unseeded: its keys with and without the seed; prompt:
+    the end of its text; fields: its other fields.
     """
 
     of: str

@@ -1,7 +1,7 @@
 """Keys of requests: equal requests have equal keys, in any program and at any place.
 
-Unlike the fingerprints of a run's log, whose records have a place in a program, they include the
-roles of messages, for backends that take messages.
+Unlike the fingerprints of a run's log, they include the roles of messages, for backends that take
+messages: a record of a log is found by its place in the program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sgc.runtime.executor.log.records import fingerprint, prompt_parts, sampling
 
 
 def generation_key(prompt: Prompt, sampling: Sampling) -> str:
-    """A greedy generation has no use for its seed."""
+    """The key of a generation; a greedy one ignores its seed."""
     asked = replace(sampling, seed=0) if sampling.is_greedy else sampling
     return _key("generate", prompt, sampling_parts(asked))
 

@@ -1,8 +1,8 @@
-"""A backend that keeps deterministic replies on disk, and answers equal requests from there.
+"""A backend that caches deterministic replies on disk, and answers equal requests from there.
 
-It keeps greedy generations, those whose seed the user set (their own, or the run's), and scores of
-choices: the request decides their reply. Whether the model really repeats itself is not checked:
-APIs do not promise it for greedy requests. Errors are never kept.
+It caches greedy generations, generations whose seed the user set (their own, or the run's), and
+scores of choices: the request decides their reply. It does not check whether the model really
+repeats itself, which APIs do not promise for greedy requests. Errors are never cached.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class ResultCache(KeptReplies):
-    """The backend with a store before it, which is closed with this."""
+    """A backend with a store of replies; closing it closes the store."""
 
     def __init__(self, backend: Backend, store: ResultStore) -> None:
         super().__init__(backend)
@@ -45,13 +45,13 @@ class ResultCache(KeptReplies):
         try:
             return None if reply is None else _cached(decode(reply))
         except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # of another version of sgc: it is requested again, and replaced
+            return None  # written by another version of sgc: the request is made again
 
     async def keep(self, request: str, reply: Json, start_s: float) -> None:
         await self._store.put(request, reply)
 
     async def close(self) -> None:
-        """The backend is its endpoint's to close."""
+        """Closes the store; the endpoint closes the backend."""
         await asyncio.to_thread(self._store.close)
 
     async def _key(self, request: str) -> str:

@@ -1,9 +1,9 @@
 """Replies of deterministic requests on disk: a SQLite file that several processes may use at once.
 
-Keys and replies are the result cache's (`result_cache.py`); this file knows only bytes, their age
-and their size. All work happens on one thread, never on the event loop. A fault of the file when it
-is opened is an error; a later one ends the caching with one warning, not the run. A process that is
-killed loses at most the reply that it was writing.
+The result cache (`result_cache.py`) makes the keys and replies; this file knows only their age and
+size. All work happens on one thread, never on the event loop. A fault of the file is an error when
+it is opened; later it only ends the caching, with one warning. A process that is killed loses at
+most the reply that it was writing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x73676372
 MAX_BYTES = 1024**3
 MIN_BYTES = 1024**2
-MAX_SHARE = 8  # one reply takes at most this part of the room
+MAX_SHARE = 8  # one reply takes at most 1 / MAX_SHARE of the store
 BUSY_S = 10.0
-USED_EVERY_S = 60.0  # a reply's age is not written down more often
+USED_EVERY_S = 60.0  # the last use of a reply is written at most this often
 EVICTED_AT_ONCE = 32
 
 _SCHEMA = f"""
@@ -46,7 +46,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-# Errors of a damaged file; the latter comes from messages that quote bytes which are not text.
+# Errors of a damaged file; UnicodeDecodeError comes from messages that quote bytes of it.
 _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 _OURS = {("table", "replies"), ("index", "replies_used"), ("index", "sqlite_autoindex_replies_1")}
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class ResultStore:
         return reply
 
     def _mark(self, statement: str, values: tuple[object, ...]) -> None:
-        """Writes if it can be written: a full disk must not keep replies from being read."""
+        """Writes if possible: a full disk must not prevent reading."""
         if not self._off["written"]:
             try:
                 self._database.execute(statement, values)
@@ -126,7 +126,7 @@ class ResultStore:
         try:
             text = json.dumps(reply, allow_nan=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):
-            return  # a reply's further facts may not be JSON
+            return  # `extra` of a reply may not be JSON
         if len(text) > self._max_bytes // MAX_SHARE:
             return
         values = (key, time.time(), _digest(key, text), text)
@@ -135,7 +135,7 @@ class ResultStore:
             pass
 
     def _n_bytes(self) -> int:
-        """Returns the used part of the file: freed pages are used again before it grows."""
+        """Returns the used part of the file in bytes; free pages are reused before it grows."""
         names = ("page_count", "freelist_count", "page_size")
         pages, free, size = (
             self._database.execute(f"PRAGMA {name}").fetchone()[0] for name in names
@@ -158,7 +158,7 @@ def _open(path: Path) -> sqlite3.Connection:
             f"cannot use {path.parent} as a result cache: {error.strerror}",
             hint="name another folder with --cache-dir, or run with --no-cache",
         ) from error
-    # One thread uses it, but not the one that opens it. Every statement is a transaction.
+    # One thread uses it, though another opens it. Every statement is a transaction.
     database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         _prepare_when_free(database, path)
@@ -176,7 +176,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _prepare_when_free(database: sqlite3.Connection, path: Path) -> None:
-    """SQLite itself does not wait for another process that changes the journal's mode."""
+    """Retries while the file is locked: SQLite does not wait for a change of the journal mode."""
     end_s = time.monotonic() + BUSY_S
     while True:
         try:
@@ -188,7 +188,7 @@ def _prepare_when_free(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_busy(error: BaseException) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0)  # some errors are the module's, not the library's
+    code = getattr(error, "sqlite_errorcode", 0)  # errors of the Python module have none
     return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -202,7 +202,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
             what = f"of version {version} of its format" if is_other else "another program's"
             raise _unusable(path, f"it is {what}")
     database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")  # a machine that stops may lose the last ones
+    database.execute("PRAGMA synchronous = NORMAL")  # a crash of the machine loses the last ones
     database.execute("PRAGMA journal_size_limit = 4194304")
     if not _is_ours(database):
         database.executescript(_SCHEMA)
@@ -232,7 +232,7 @@ def _unusable(path: Path, why: str) -> CacheError:
 
 
 def _digest(key: str, text: str) -> str:
-    """Returns the digest that shows whether a reply is unchanged."""
+    """Returns the checksum of a reply."""
     return hashlib.blake2b(f"{key}\n{text}".encode(), digest_size=16).hexdigest()
 
 

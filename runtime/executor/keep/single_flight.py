@@ -1,11 +1,11 @@
 """Makes equal deterministic requests once, within one run or the rows of one batch.
 
 A request that is greedy, or whose seed the user set, has one reply. An equal request that comes
-while it is running waits for it; a later one receives its reply again, marked `from_shared`. The
-same holds for scores of choices. The first request is made as it would be without the others, since
-nearly all requests have no equal. If it is cancelled, the next is made; if it fails, only the first
-fails, and the others are made for themselves. Kept replies are bounded; a dropped one is requested
-again. Lives on one event loop.
+while it is running waits for it; a later one receives the kept reply, marked `from_shared`. The
+same holds for scores of choices. The first request is made as if there were no others, since nearly
+all requests have no equal. If it is cancelled, the next one is made; if it fails, only the first
+fails, and each of the others is made by itself. The number and size of kept replies are bounded. It
+lives on one event loop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Replies = tuple[Any, ...]
 
 
 class _Key:
-    """A request, hashed once: a prompt is long, and is looked up several times."""
+    """A request as a dict key, hashed only once, since prompts are long."""
 
     __slots__ = ("_hash", "parts")
 
@@ -108,7 +108,7 @@ class SingleFlight(Wrapping):
                     return await self._lead(key, ask, shown)
                 outcome = await flight.follow(shown)
                 if outcome is None:
-                    continue  # the maker has left: another one takes over
+                    continue  # the leader has left: another request takes over
                 if isinstance(outcome, BaseException):
                     if (
                         shown is not None and shown.n_told
@@ -126,7 +126,7 @@ class SingleFlight(Wrapping):
         ask: Callable[[OnDelta | None], Awaitable[tuple[R, ...]]],
         shown: _Shown | None,
     ) -> tuple[R, ...]:
-        """Makes the request, for all that come meanwhile."""
+        """Makes the request as the leader: equal requests wait for its reply meanwhile."""
         flight = self._flights[key] = _Flight(shown)
         outcome: Replies | BaseException | None = None
         try:
@@ -143,7 +143,7 @@ class SingleFlight(Wrapping):
 
 
 class _Shown:
-    """The text that one reader has been shown; a text that begins again continues from there."""
+    """The text that one reader has been shown; a repeated text continues where it stopped."""
 
     def __init__(self, on_delta: OnDelta) -> None:
         self._on_delta = on_delta
@@ -151,7 +151,7 @@ class _Shown:
         self.n_told = 0
 
     def begin(self) -> None:
-        """The text comes from its beginning."""
+        """The next text is the beginning again."""
         self._n_said = 0
 
     def tell(self, text: str) -> None:
@@ -168,18 +168,18 @@ class _Shown:
 
 
 class _Flight:
-    """A running request: its maker shows its text to those who wait, and ends their waiting."""
+    """A running request: its leader passes its text and its outcome to the requests that wait."""
 
     def __init__(self, shown: _Shown | None) -> None:
         self._shown = shown
         self._said: list[str] = []
         self._waits: dict[asyncio.Future[Any], _Shown | None] = {}
-        self.has_left = False  # by an error of its own, which the others do not have
+        self.has_left = False  # the leader failed by its own callback, not by the request
         if shown is not None:
             shown.begin()
 
     def say(self, text: str) -> None:
-        """Shows text as it comes, to the others first: an error of the maker ends the request."""
+        """Shows text as it comes, to the others first: the leader's callback may raise."""
         self._said.append(text)
         for wait, shown in self._waits.items():
             _tell(wait, shown, text)
@@ -191,7 +191,7 @@ class _Flight:
             raise
 
     async def follow(self, shown: _Shown | None) -> Replies | BaseException | None:
-        """Waits for the end: returns replies, an error, or None if the maker has left."""
+        """Waits for the end: returns replies, an error, or None if the leader has left."""
         wait: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waits[wait] = shown
         try:
@@ -210,7 +210,7 @@ class _Flight:
 
 
 def _tell(wait: asyncio.Future[Any], shown: _Shown | None, text: str) -> None:
-    """Shows text; an error of the reader is its own, and ends only its wait."""
+    """Shows text; an error of the reader's callback ends only its own wait."""
     if shown is None or wait.done():
         return
     try:
@@ -222,7 +222,7 @@ def _tell(wait: asyncio.Future[Any], shown: _Shown | None, text: str) -> None:
 
 
 class _Kept:
-    """Replies by request, the latest used last; the first are dropped when there are too many."""
+    """Replies by request; the least recently used are dropped when there are too many."""
 
     def __init__(self, max_replies: int, max_bytes: int) -> None:
         self._max_replies, self._max_bytes = max_replies, max_bytes
@@ -262,7 +262,7 @@ def _n_bytes(prompt: Any, replies: Replies) -> int:
 
 
 def _own(error: BaseException) -> BaseException:
-    """Copies an error that others have too, so that it can have a line of its own."""
+    """Copies an error that several requests raise, so that each can name its own line."""
     if not isinstance(error, SgcError):
         return error
     own = copy.copy(error)
@@ -271,7 +271,7 @@ def _own(error: BaseException) -> BaseException:
 
 
 def _drawn_alike(sampling: Sampling) -> Sampling:
-    """Returns the part of a sampling that decides the text: a greedy one has no seed."""
+    """Returns the sampling without what does not affect the text: the seed, if it is greedy."""
     return replace(sampling, seed=0) if sampling.is_greedy and sampling.seed else sampling
 
 

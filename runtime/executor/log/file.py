@@ -1,8 +1,8 @@
-"""An append-only file of JSON lines that outlives the process that writes it.
+"""An append-only file of JSON lines that survives a crash of the process that writes it.
 
-The first line names the format; each other line is a record of some kind, and its key tells it from
-others of its kind. Memory holds only where each record is. A last line that is incomplete, as after
-a crash, is removed; any other line that is not a record is an error.
+The first line names the format; each other line is a record, identified by its kind and key. Memory
+holds only the place of each record in the file. An incomplete last line, as after a crash, is
+removed; any other line that is not a record is an error.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "failure": ("row", "path", "ordinal"),
     "tool": ("row", "path", "ordinal"),
 }
-# The fields of keys that are texts; the others are numbers.
+# The key fields that are texts; the others are ints.
 _TEXTS = frozenset({"row", "path", "fingerprint"})
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A kind of such files. name: in the first line; what: in errors; keys: of its records."""
+    """A file format. name: for the first line; what: its name in errors; keys: the key fields of
+    each kind of record.
+    """
 
     name: str
     version: int
@@ -67,12 +69,12 @@ class LogFile:
         self.is_read_only = is_read_only
         self._fd = fd
         self._lock = threading.RLock()
-        self._places: dict[Key, tuple[int, int]] = {}  # where a record begins, and its bytes
+        self._places: dict[Key, tuple[int, int]] = {}  # offset and length of each record in bytes
         self._size = 0
 
     @staticmethod
     def open(path: str, form: Form = RUN_LOG) -> LogFile:
-        """Opens a file to continue it, or makes one that only its owner may read."""
+        """Opens a file to continue it, or creates one that only its owner may read."""
         fd = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(fd, path)
@@ -101,7 +103,7 @@ class LogFile:
 
     @staticmethod
     def temporary() -> LogFile:
-        """A file that nobody else sees, gone when it is closed."""
+        """A file without a name, deleted when it is closed."""
         with tempfile.TemporaryFile() as unnamed:
             file = LogFile("a temporary log", os.dup(unnamed.fileno()), is_read_only=False)
         file._append(RUN_LOG.line)
@@ -117,7 +119,7 @@ class LogFile:
     # -- reading --------------------------------------------------------------------------
 
     def find(self, key: Key) -> Json | None:
-        """The last record of a key; None where there is none."""
+        """The last record with a key; None if there is none."""
         with self._lock:
             place = self._places.get(key)
             if place is None:
@@ -151,7 +153,7 @@ class LogFile:
         if not isinstance(kind, str) or kind not in self._form.keys:
             raise RunLogError(f"{where}: there is no record of the kind {kind!r}")
         names = self._form.keys[kind]
-        # Logs older than maps do not name the mapped call that a tool is called in.
+        # Logs from before maps existed do not name the mapped call of a tool call.
         told = {"path": "", **record} if kind in ("intent", "failure", "tool") else record
         parts = tuple(told.get(name) for name in names)
         wanted = (str if name in _TEXTS else int for name in names)
@@ -164,7 +166,7 @@ class LogFile:
     # -- writing --------------------------------------------------------------------------
 
     def append(self, record: Json) -> None:
-        """Adds a record; when this returns, it outlives the process."""
+        """Adds a record, which survives a crash of the process once this returns."""
         try:
             text = json.dumps(record, allow_nan=False, separators=(",", ":"))
         except (ValueError, TypeError, RecursionError) as error:
@@ -186,17 +188,17 @@ class LogFile:
             while at < end:
                 at += os.pwrite(fd, line[len(line) - (end - at) :], at)
         except OSError as error:
-            with suppress(OSError):  # half a line would make the next one unreadable
+            with suppress(OSError):  # half a line would make the next line unreadable
                 os.ftruncate(fd, self._size)
             raise RunLogError(f"cannot write {self.path}: {error.strerror}") from error
         self._size = end
 
     def sync(self) -> None:
-        """Waits until all records outlive the machine too."""
+        """Waits until all records would survive a crash of the machine."""
         try:
             os.fsync(self._open_fd())
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without it
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system has no fsync
                 raise RunLogError(f"cannot write {self.path}: {error.strerror}") from error
 
     def _open_fd(self) -> int:
@@ -206,7 +208,7 @@ class LogFile:
 
 
 def _open(path: str, flags: int) -> int:
-    """Opens a regular file; a new one belongs to its owner alone."""
+    """Opens a regular file; only the owner may read a new one."""
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
@@ -225,7 +227,7 @@ def _lock(fd: int, path: str) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    """A new file outlives the machine only when its folder's entry does."""
+    """Syncs the folder: without that, a crash of the machine may lose a new file."""
     with suppress(OSError):
         fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
         try:
@@ -235,7 +237,7 @@ def _sync_folder(path: str) -> None:
 
 
 def _check_format(line: bytes, where: str, form: Form) -> None:
-    if form.line.startswith(line):  # whole, or torn
+    if form.line.startswith(line):  # complete, or cut short by a crash
         return
     raise RunLogError(
         f"{where}: expected {form.what} of format {form.version}, found {line[:40]!r}",

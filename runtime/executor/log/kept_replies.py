@@ -1,4 +1,4 @@
-"""A backend with replies kept before it: a request whose reply is there is not made again."""
+"""A backend with a store of replies: a request whose reply is in the store is not made again."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ T = TypeVar("T")
 
 
 class KeptReplies(Wrapping):
-    """A subclass names requests as it likes, finds their replies and keeps new ones."""
+    """The base of such backends: a subclass makes keys of requests, and finds and keeps replies."""
 
     @abstractmethod
     async def generation(self, prompt: Prompt, sampling: Sampling) -> Any:
-        """Names a generation; None for one whose reply is not kept."""
+        """Returns the key of a generation; None if its reply is not kept."""
 
     @abstractmethod
     async def choice(self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool) -> Any:
-        """Names a request for the scores of choices."""
+        """Returns the key of a request for the scores of choices."""
 
     @abstractmethod
     async def find(self, request: Any, decode: Callable[[Json], T]) -> T | None:
-        """Returns the reply that is kept; None if there is none."""
+        """Returns the kept reply; None if there is none."""
 
     @abstractmethod
     async def keep(self, request: Any, reply: Json, start_s: float) -> None:
@@ -64,7 +64,7 @@ class KeptReplies(Wrapping):
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        """Requests those that are missing, together."""
+        """Makes one request for all missing replies."""
         requests = [await self.generation(prompt, sampling) for sampling in samplings]
         if None in requests:
             return await super().generate_n(prompt, samplings)

@@ -1,7 +1,7 @@
-"""A backend as one draw of a program sees it through the run's log.
+"""The backend for one draw of a program, behind the run's log.
 
-A request that the log has is not made again; a new one is written when its reply comes. Tries that
-a constraint rejects are requests like others: the requests of a draw are numbered.
+A request in the log is not made again; a new one is written when its reply comes. The requests of a
+draw are numbered, including tries whose reply a constraint rejected.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Logged:
 class LoggedBackend(KeptReplies):
     """The backend for one draw, or one commit.
 
-    A prefetch is not written: a hint changes nothing that a log keeps.
+    Prefetches are not logged: a hint changes no result.
     """
 
     def __init__(self, backend: Backend, log: Log, place: Place) -> None:
@@ -100,7 +100,7 @@ class LoggedBackend(KeptReplies):
             tuple(request[name] for name in names), request["fingerprint"], what, request["line"]
         )
         if found is None:
-            if self._log.is_replay and request["kind"] != "commit":  # which changes no result
+            if self._log.is_replay and request["kind"] != "commit":  # a commit changes no result
                 raise not_in_log(self._log, what, request["line"])
             return None
         try:
@@ -117,8 +117,9 @@ class LoggedBackend(KeptReplies):
 
 
 def log_as(log: Log, row: str, drawn: Request, shared: Request) -> None:
-    """Writes a draw's records, all its tries included, down for another draw that shares its
-    replies: a run that requests each finds them.
+    """Copies a draw's records, all its tries included, to another draw that shares its replies.
+
+    A later run that makes both requests finds both in the log.
     """
     if log.is_replay or log.find(shared.kind, row, shared.path, shared.ordinal, 0) is not None:
         return
@@ -142,7 +143,7 @@ def not_in_log(log: Log, what: str, where: str) -> RunLogError:
 
 
 class ReplayBackend(Backend):
-    """Stands in for a backend: every reply is in the log, and a missing one is an error."""
+    """A backend for replays: every reply comes from the log, and a missing one is an error."""
 
     def __init__(self, log: RunLog) -> None:
         self._log = log

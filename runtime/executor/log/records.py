@@ -1,7 +1,7 @@
 """The contents of a run's log, as JSON: requests, replies and the capabilities of a backend.
 
-Replies come back exactly as they were. A fingerprint is the SHA-256 of a whole request: equal
-requests have equal fingerprints.
+Replies are read back exactly as they were written. A fingerprint is the SHA-256 of a whole request:
+equal requests have equal fingerprints.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sgc.runtime.executor.interface.backend import (
 from sgc.runtime.executor.interface.log import Json
 from sgc.runtime.executor.interface.plain import canonical
 
-MAX_PROMPT_CHARS = 20_000  # of a prompt's end, kept for people; the fingerprint is of all of it
+MAX_PROMPT_CHARS = 20_000  # kept of a prompt's end, for readers; the fingerprint covers all of it
 _MAX_TOKENS = 1 << 48
 _MAX_SPENT = 1e11  # seconds, dollars
 
@@ -70,8 +70,8 @@ def sampling_parts(sampling: Sampling) -> Json:
 
 
 def _given(record: Any) -> Json:
-    """Returns the fields of a record that differ from their defaults, so that new ones change
-    nothing.
+    """Returns the fields that differ from their defaults, so that a new field changes no
+    fingerprint.
     """
     asked = [(row, getattr(record, row.name)) for row in fields(record) if row.compare]
     return {row.name: value for row, value in asked if value != row.default}
@@ -85,7 +85,7 @@ def usage_json(usage: Usage) -> Json:
 
 
 def usage_of(found: Json) -> Usage:
-    """Reads a usage, and marks it as from the log: it was spent when that was written."""
+    """Reads a usage, and marks it as from the log: it was spent when the log was written."""
     usage = Usage(**found, from_log=True)
     for row in fields(usage):
         _check_spent(row.name, row.default, getattr(usage, row.name))
@@ -93,13 +93,13 @@ def usage_of(found: Json) -> Usage:
 
 
 def usage_in(record: Json) -> Usage:
-    """The usage of the reply in a record; that of a commit is the reply itself."""
+    """The usage in a record's reply; the reply of a commit is its usage."""
     reply = record["reply"]
     return usage_of(reply if record["kind"] == "commit" else reply["usage"])
 
 
 def _check_spent(name: str, default: Any, value: Any) -> None:
-    """Raises TypeError for a value that is not a number: sums of usages would end the run."""
+    """Raises TypeError for a value of another type, with which sums would fail later."""
     if isinstance(default, bool):
         is_one = isinstance(value, bool)
     elif isinstance(default, int):
@@ -144,7 +144,7 @@ def generated_of(found: Json) -> Generated:
 
 
 def instance_of(value: Any, kind: type[T]) -> T:
-    """Returns the value; raises TypeError if a log has something else."""
+    """Returns the value; raises TypeError if it is no instance of `kind`."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"expected {kind.__name__}, found {str(value)[:80]!r}")
     return value
@@ -199,7 +199,7 @@ def scored_of(found: Json) -> Scored:
             tuple(map(float, choice["logprobs"])),
             tuple(choice["texts"]),
             tuple(map(_number_of, choice["unconditional"])),
-            _rows_of(choice.get("before", ())),  # of older logs, none
+            _rows_of(choice.get("before", ())),  # older logs have none
             _rows_of(choice.get("after", ())),
         )
         for choice in found["choices"]
@@ -213,7 +213,7 @@ def scored_of(found: Json) -> Scored:
 
 
 def _number_json(value: float | None) -> float | str | None:
-    """JSON has no infinities: they are texts."""
+    """Writes infinities, which JSON does not have, as texts."""
     return value if value is None or math.isfinite(value) else str(value)
 
 
@@ -266,12 +266,12 @@ def capabilities_json(found: Capabilities) -> Json:
         "refuses": sorted(found.refuses),
         "checked": sorted(found.checked),
     }
-    del told["prefetches"]  # a log answers none
+    del told["prefetches"]  # a replay does not prefetch
     return told
 
 
 def capabilities_of(found: Json) -> Capabilities:
-    """What an older log does not have is as it was then."""
+    """Reads capabilities; fields that an older log lacks take their defaults."""
     chat: Mapping[str, Any] = found["chat"]
     pool_tokens = found.get("pool_tokens")
     flags = [row.name for row in fields(Capabilities) if isinstance(row.default, bool)]

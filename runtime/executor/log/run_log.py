@@ -1,10 +1,10 @@
-"""A run's log: its requests and their replies, so that none need be made again.
+"""A run's log: its requests and their replies, so that no request need be made again.
 
 Its records (`log/file.py`) are the program and the backend, each row's arguments, and every request
-and tool call with its reply, by row and place in the program. Interpreted and compiled runs share
-those places, so either can continue the other's log. Records outlive the process; before a call
-with an effect, and after it, they also outlive the machine. The log holds prompts, replies and
-arguments: only its owner may read it. One process writes it at a time. Reading one executes
+and tool call with its reply, by row and place in the program. Interpreted and compiled runs name
+places alike, so either can continue the other's log. Records survive a crash of the process; those
+around a call with an effect survive a crash of the machine too. The log holds prompts, replies and
+arguments: only its owner may read it. One process writes it at a time. Reading a log executes
 nothing.
 """
 
@@ -35,7 +35,7 @@ _HEADER = {"name": str, "fingerprint": str, "seed": int, "options": dict}
 
 
 def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Header:
-    """Returns the header of a run's log; the same for a program compiled and interpreted."""
+    """Returns the header of a run's log, which is the same for compiled and interpreted runs."""
     sources = sorted((guard.name, guard.value) for guard in guards if guard.kind == "source")
     return Header(program, fingerprint(*sources), options.seed, plain_copy(options.given()))
 
@@ -43,9 +43,8 @@ def header_of(program: str, guards: Iterable[Guard], options: RunOptions) -> Hea
 class RunLog:
     """An open log; rows of a batch share it.
 
-    on_unknown: what to do about a call with an effect whose outcome the log does not have: `stop`
-    the row, `retry` the call, or `skip` it. is_replay: a request that the log does not have is an
-    error.
+    on_unknown: what to do about a call with an effect whose outcome is not in the log: `stop` the
+    row, `retry` the call, or `skip` it. is_replay: a request that is not in the log is an error.
     """
 
     def __init__(self, file: LogFile, on_unknown: str = "stop") -> None:
@@ -56,13 +55,13 @@ class RunLog:
         self.is_replay = file.is_read_only
         self._file = file
         self._checked: tuple[Header, Capabilities] | None = None
-        self._changed: dict[str, str] = {}  # names of changed arguments, by row
-        # Times in a log are of the wall clock: the monotonic one ends with the machine.
+        self._changed: dict[str, str] = {}  # the names of changed arguments, by row
+        # A log has wall-clock times: the monotonic clock restarts with the machine.
         self._clock_s = time.time() - time.monotonic()
 
     @staticmethod
     def open(path: str | os.PathLike[str], on_unknown: str = "stop") -> RunLog:
-        """Opens a log to continue it, or begins it where there is none.
+        """Opens a log to continue it, or creates it.
 
         Raises RunLogError for a file that is not a log, is damaged, or is being written by another
         process.
@@ -80,7 +79,7 @@ class RunLog:
 
     @staticmethod
     def temporary() -> RunLog:
-        """A log that nobody else sees, gone when it is closed."""
+        """A log in a file without a name, deleted when it is closed."""
         return RunLog(LogFile.temporary())
 
     def close(self) -> None:
@@ -96,11 +95,11 @@ class RunLog:
     # -- reading --------------------------------------------------------------------------
 
     def find(self, *key: Any) -> Json | None:
-        """The last record of a kind and place; None where there is none."""
+        """The last record of a kind and place; None if there is none."""
         return self._file.find(key)
 
     def find_same(self, key: Key, fingerprint: str, what: str, where: str) -> Json | None:
-        """The record of a place; raises NonDeterministicProgram if it is of another request."""
+        """The record at a place; raises NonDeterministicProgram if its request is another one."""
         found = self._file.find(key)
         if found is not None and found.get("fingerprint") != fingerprint:
             logged = f"{found['kind']} {found.get('name') or ''}".rstrip()
@@ -124,7 +123,7 @@ class RunLog:
 
     @property
     def header(self) -> Header | None:
-        """The program that the log is of; None if no run has begun."""
+        """The program of the log; None if no run has begun."""
         found = self.find("program")
         if found is None:
             return None
@@ -158,8 +157,10 @@ class RunLog:
     def begin(
         self, header: Header, row: str, arguments: Mapping[str, Any], capabilities: Capabilities
     ) -> None:
-        """Begins a row. Raises GuardError where the log is of another program or model, UsageError
-        where it was written with other options.
+        """Begins a row.
+
+        Raises GuardError if the log has another program or model, UsageError if it was written with
+        another seed or options.
         """
         if self._checked != (header, capabilities):
             before = self.header
@@ -173,8 +174,8 @@ class RunLog:
             self.append({"kind": "row", "row": row, "arguments": _plain_or_none(arguments)})
 
     def _note_changes(self, row: str, before: Json, now: Json) -> None:
-        """Keeps which arguments have changed, for the error of a request that differs."""
-        both = before.keys() & now.keys()  # a compiled program does not have those it fixed
+        """Notes which arguments have changed, for the error about a request that differs."""
+        both = before.keys() & now.keys()  # a compiled program lacks the arguments it fixed
         changed = sorted(name for name in both if before[name] != now[name])
         if changed:
             self._changed[row] = ", ".join(changed)
@@ -209,16 +210,16 @@ class RunLog:
             raise GuardError(f"{self.path} was written on {model}, not on {capabilities.model}")
 
     def append(self, record: Json) -> None:
-        """Adds a record; when this returns, it outlives the process."""
+        """Adds a record, which survives a crash of the process once this returns."""
         self._file.append(record)
 
     async def append_durably(self, record: Json) -> None:
-        """Adds a record; when this returns, it also outlives the machine."""
+        """Adds a record, which survives a crash of the machine once this returns."""
         self._file.append(record)
         await asyncio.to_thread(self._file.sync)
 
     def wall_s(self, monotonic_s: float) -> float:
-        """A time of the monotonic clock as the log writes it: seconds since 1970."""
+        """Converts a time of the monotonic clock to the log's: seconds since 1970."""
         return round(self._clock_s + monotonic_s, 6)
 
 

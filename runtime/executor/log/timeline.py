@@ -1,11 +1,11 @@
 """A run's timeline in Chrome trace format, for chrome://tracing and Perfetto.
 
 Each stream has a row; each request is a block on it, and inside the block are the engine's phases:
-queue, prefill, decode. The engine reports how long these took and not when: they are drawn up to
-the end of the request, and the time before them is transport (sending, tokenizing). Where requests
-of a stream overlap, as several draws do, further rows take them, so that phases belong to the block
-around them. Tools and prefetches have rows of their own. Above the rows run counters. Times are
-whole microseconds.
+queue, prefill, decode. The engine reports how long these took but not when: they are drawn so that
+they end with the request, and the time before them is transport (sending, tokenizing). If requests
+of a stream overlap, as several texts of one draw do, they take further rows, so that each phase is
+inside its block. Tools and prefetches have rows of their own. Counters are above the rows. Times
+are whole microseconds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def timeline(
     calls: Sequence[ToolCall],
     prefetches: Sequence[Request] = (),
 ) -> dict[str, Any]:
-    """Returns the trace of requests, tool calls and prefetches. paths: streams that have a row in
-    any case.
+    """Returns the trace of requests, tool calls and prefetches. paths: streams that have a row even
+    without requests.
     """
     requests = sorted(requests, key=lambda request: request.start_s)
     starts = [request.start_s for request in (*requests, *prefetches)]
@@ -63,14 +63,14 @@ def _micros(seconds: float) -> int:
 
 
 def _path(request: Request) -> str:
-    """A commit is drawn on the stream it commits; its path names the fork below that."""
+    """A commit is shown on the stream that it commits; its path names a fork of that stream."""
     return request.path.rpartition("/")[0] if request.kind == "commit" else request.path
 
 
 class _Rows:
-    """The row of each request: its stream's, or the first further row of the stream that is free.
+    """The row of each request: the first row of its stream that is free.
 
-    paths: streams that have a row in any case, in this order.
+    paths: streams that have a row even without requests, in this order.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -80,14 +80,14 @@ class _Rows:
             self._number(path, 0)
 
     def place(self, path: str, start: int, end: int) -> int:
-        """Returns the row's number; requests must come by their start."""
+        """Returns the row's number; requests must be placed in order of their start."""
         ends = self._ends.setdefault(path, [])
         free = next((i for i, last in enumerate(ends) if last <= start), len(ends))
         ends[free:] = [end, *ends[free + 1 :]]
         return self._number(path, free)
 
     def events(self) -> Iterator[Event]:
-        """Returns the events that name and order the rows: a stream's further ones below it."""
+        """Returns the events that name the rows and order them by stream."""
         ordered = ((path, i) for path, ends in self._ends.items() for i in range(len(ends)))
         for order, (path, index) in enumerate(ordered):
             row = self._numbers[path, index]

@@ -15,7 +15,7 @@ from sgc.runtime.executor.run.record import Request
 
 
 class Asking:
-    """The backend of one run. speculation: text that earlier replies hold already."""
+    """The backend of one run. speculation: text that earlier replies already hold."""
 
     def __init__(self, context: Context) -> None:
         backend, log = context.backend, context.options.log
@@ -38,6 +38,6 @@ class Asking:
         return placed.at(Place(self._row, path, ordinal, name, str(node.loc or "")))
 
     def log_shared(self, request: Request, drawn: Request) -> None:
-        """Writes down that a draw shares another one's replies, for runs that request each."""
+        """Logs a draw that shares another draw's replies, for later runs that make both."""
         if self._log is not None:
             log_as(self._log, self._row, drawn, request)

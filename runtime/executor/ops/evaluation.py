@@ -1,4 +1,4 @@
-"""Code that is data, at run time: the handler of `evaluate`."""
+"""The handler of the op `evaluate`, which runs code that is data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PYTHON = {Kind.TEXT: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Ki
 
 def evaluate(run: Run, node: Node) -> tuple[Any]:
     """The handler of the op `evaluate`."""
-    from sgc.runtime.executor.code.run import run_code  # with all the libraries that it knows
+    from sgc.runtime.executor.code.run import run_code  # loads many modules
 
     code, args = node.text("code"), list(run.field(node, "args"))
     special = run.context.special
@@ -57,7 +57,7 @@ def _check_type(value: Any, type_: Type) -> None:
 
 
 def _is_own(value: Any) -> bool:
-    """Whether a special token in it, which is the program's own, would become a value's text."""
+    """Whether a value holds a special token of the program's, which code would make plain text."""
     if isinstance(value, dict):
         return any(map(_is_own, value.values()))
     return type(value) is OwnText or (isinstance(value, (list, tuple)) and any(map(_is_own, value)))

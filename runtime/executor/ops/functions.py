@@ -1,7 +1,7 @@
 """The functions of `ir/functions.py` at run time: handlers of `compute` and `attempt`.
 
-Each function is Python's own operation, within the limits of `value_limits.py`. The tracer uses
-`evaluate` too, where all arguments are known.
+Each function is Python's own operation, within the limits of `value_limits.py`. The tracer calls
+`evaluate` too, if all arguments are known.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ EXCEPTIONS: dict[str, type[Exception]] = {
 
 
 def evaluate(fn: str, *args: Any) -> Any:
-    """Returns the value of a function; raises Python's exception, or LimitExceeded."""
+    """Returns the value of a function; raises what Python raises, or LimitExceeded."""
     return EVALUATORS[fn](*args)
 
 
 def failure(fn: str, *args: Any) -> Exception | None:
-    """Returns the exception that a function raises, of those in its row; None if none."""
+    """Returns the exception, of those in the function's row, that it raises; None if none."""
     try:
         evaluate(fn, *args)
     except SgcError:
@@ -68,7 +68,7 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
 }
 
 
-# What these make takes the place of the list that they were given.
+# Their result replaces the list that is their first argument.
 TAKES_PLACE = frozenset({"push", "put", "insert", "without", "removed"})
 PUTS_TOGETHER = frozenset({"join", "concat", "push", "plus", "put", "insert"})
 

@@ -91,7 +91,7 @@ async def _generate(run: Run, node: Node, n: int, is_list: bool) -> tuple[Any, .
 def _seeded(
     run: Run, state: StreamState, given: Mapping[str, Any], plan: ConstraintPlan
 ) -> ConstraintPlan:
-    """The plan of one text, with its seed. Greedy ones have none: equal requests would differ."""
+    """The plan of one text, with its seed. A greedy text has none, so that requests are equal."""
     context, sampling = run.context, plan.sampling
     if not sampling.is_greedy:
         seed = seed_of(given, context.options, context.row, state.path, state.n_draws)
@@ -105,7 +105,7 @@ def _seeded(
 def _seeds(
     run: Run, state: StreamState, given: Mapping[str, Any], sampling: Sampling, n: int
 ) -> list[tuple[int, int | None]]:
-    """The seeds of n texts, each with the program's own; greedy ones have none here either."""
+    """The seeds of n texts, each with the seed that the program set; greedy texts have seed 0."""
     if sampling.is_greedy:
         return [(0, own_seed_of(given))] * n
     place = (run.context.options, run.context.row, state.path, state.n_draws)
@@ -129,7 +129,7 @@ def _speculating(
     backend: Backend,
     on_thrown: OnThrown,
 ) -> Backend:
-    """The backend for one text, which may be part of an earlier reply or hold later texts."""
+    """The backend for one text: an earlier reply may hold it, or its reply may hold later texts."""
     ahead = run.field(node, "ahead") if node.op == "gen" else 0
     where, capabilities = str(node.loc or ""), run.context.capabilities
     if plan.check is None:
@@ -158,8 +158,8 @@ def _request_of(
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decided parameters of a node, but for the seed. of: the objects that decided them, kept
-    alive.
+    """The decided parameters of a node, without the seed. of: the objects that decided them, kept
+    alive because their ids are keys.
     """
 
     of: tuple[object, ...]
@@ -188,12 +188,12 @@ def _decided(run: Run, node: Node) -> tuple[Mapping[str, Any], Sampling, Constra
         if is_literal:
             if len(_decisions) >= MAX_DECISIONS:
                 _decisions.clear()
-            _decisions[key] = found  # its parts live while it does, so their ids stay theirs
+            _decisions[key] = found  # keeps the key's objects alive, so that ids stay unique
     return found.given, found.sampling, found.plan
 
 
 def _with_stop(reply: Generated) -> Generated:
-    """Returns the reply with the stop string that ended it, which joins the next run."""
+    """Returns the reply with the stop string that ended it, which joins the next text run."""
     if not isinstance(reply.matched, str):
         return reply
     text, tail = reply.text + reply.matched, reply.tail + reply.matched
@@ -201,7 +201,7 @@ def _with_stop(reply: Generated) -> Generated:
 
 
 def _generated_pieces(reply: Generated) -> list[Piece]:
-    """Kept ids stay as generated; text before and after them joins the runs beside them."""
+    """Pieces of a reply: kept ids stay as generated; text around them joins adjacent text runs."""
     kept = reply.text[len(reply.head) : len(reply.text) - len(reply.tail)]
     pieces = []
     if reply.head:
@@ -222,7 +222,7 @@ def separate_reasoning(run: Run, node: Node) -> tuple[Any, ...]:
 
 
 def share(run: Run, node: Node) -> tuple[Any, ...]:
-    """Appends the pieces of an equal generation, ids and all: its prompt was the same."""
+    """Appends the pieces of an equal generation with their ids, since its prompt was the same."""
     state: StreamState = run.field(node, "stream")
     value, end = run.field(node, "value"), run.field(node, "end")
     pieces = end.pieces(since=run.field(node, "start"))
@@ -238,6 +238,6 @@ def share(run: Run, node: Node) -> tuple[Any, ...]:
         run.requests.add_draw(node, request)
         run.asking.log_shared(request, drawn)
     Shown(run, node, state.path).finish("".join(piece.text for piece in pieces))
-    # A list is its reader's own, who may change it.
+    # Each reader gets its own list, which it may change.
     value = list(value) if isinstance(value, list) else value
     return state.draw(pieces, prompt, run.context.special), value

@@ -129,7 +129,7 @@ def _append_span(run: Run, node: Node) -> Results:
     state: StreamState = run.field(node, "stream")
     end: StreamState = run.field(node, "end")
     for piece in end.pieces(since=run.field(node, "start")):
-        # Tokens that were generated after another prompt are text here.
+        # Their ids were generated after another prompt, so they are text here.
         state = extend(run, node, state, replace(piece, ids=()))
     return (state,)
 
@@ -140,7 +140,7 @@ def _cache(run: Run, node: Node) -> Results:
 
 
 def _fork(run: Run, node: Node) -> Results:
-    """Children continue the trunk; it is committed first, so that none computes it again."""
+    """Forks a stream; the trunk's prompt is committed first, so that no child computes it again."""
     state: StreamState = run.field(node, "stream")
     n = run.field(node, "n")
     gate = state.gate

@@ -1,8 +1,8 @@
-"""Maps at run time: a called program runs for each item of a list, some at a time.
+"""Maps at run time: a called program runs for each item of a list, several at a time.
 
 Each call is a run of its own on the same backend, loop and log, at the same path as in the
-interpreter. The error of a map must not depend on time: when a call fails, later calls are stopped
-and earlier ones continue, since direct calls would have ended by then.
+interpreter. The error of a map must not depend on timing: when a call fails, later calls are
+cancelled and earlier ones continue, since sequential calls would have finished those.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def no_list(found: str, where: str = "") -> UsageError:
 
 
 def _gathered(node: Node, results: Sequence[RunResult]) -> list[Any]:
-    """Returns the lists of a map; a list is not set if a call has not set its variable."""
+    """Returns the result lists of a map; a variable's list is unset if one call did not set it."""
     names = node.get("names")
     assert isinstance(names, tuple)
     found: list[Any] = []
@@ -86,9 +86,10 @@ def _gathered(node: Node, results: Sequence[RunResult]) -> list[Any]:
 
 
 async def in_order(n: int, width: int, call: Callable[[int], Coroutine[Any, Any, T]]) -> list[T]:
-    """Returns the results of n calls, at most `width` of them at a time; else raises the error of
-    the first call, in order, that fails. Cancelling it cancels the running calls, and waits for
-    them.
+    """Returns the results of n calls, of which at most `width` run at a time.
+
+    If calls fail, raises the error of the first one in order. Cancelling it cancels the running
+    calls, and waits for them.
     """
     calls = _Calls(n, call)
     try:
@@ -103,7 +104,7 @@ async def in_order(n: int, width: int, call: Callable[[int], Coroutine[Any, Any,
 
 class _Calls(Generic[T]):
     def __init__(self, n: int, call: Callable[[int], Coroutine[Any, Any, T]]) -> None:
-        self._end = n  # calls from here on are not made, since the one before has failed
+        self._end = n  # the first call that failed, or n: later calls are not made
         self._call = call
         self._n_begun = 0
         self._running: dict[asyncio.Task[T], int] = {}

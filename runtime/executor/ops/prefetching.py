@@ -1,8 +1,8 @@
-"""The op `prefetch` at run time: a hint, sent beside the run, which never waits for it.
+"""The op `prefetch` at run time: a hint, sent in the background, for which a run never waits.
 
-It is not a request of the program's: it has its own place in the timeline and the sums. A failure
-fails nothing; it is counted, and logged at level DEBUG. A prefetch that is running when its run
-ends is cancelled, which frees it at the backend.
+It is not one of the program's requests: the timeline and the sums show it separately. A failure
+does not fail the run; it is counted, and logged at level DEBUG. A prefetch that is still running
+when its run ends is cancelled, which frees it at the backend.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("sgc.prefetch")
 
 
 def prefetch(run: Run, node: Node) -> tuple[Any, ...]:
-    """The handler; does nothing where the backend does not prefetch."""
+    """The handler of the op `prefetch`; does nothing if the backend does not prefetch."""
     if run.context.capabilities.prefetches:
         run.work.background(_ask(run, node))
     return ()
@@ -35,7 +35,7 @@ async def _ask(run: Run, node: Node) -> None:
         await pass_gate(state)
         prompt = run.context.prompt(state)
         usage = await run.context.backend.prefetch(prompt)
-    except Exception as error:  # a hint: the program continues whatever fails
+    except Exception as error:  # a hint must not fail the run
         run.requests.failed_prefetches += 1
         log.debug("the prefetch of %s failed: %s", node.loc or "a line unknown", error)
         return

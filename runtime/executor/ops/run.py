@@ -50,13 +50,13 @@ class Run(Protocol):
         ...
 
     def hold(self) -> None:
-        """Keeps the run from ending before `release`, as an unfinished node does."""
+        """Keeps the run open until `release`, as an unfinished node does."""
         ...
 
     def release(self) -> None: ...
 
     def returns(self, value: Any) -> None:
-        """Takes the program's return value."""
+        """Sets the program's return value."""
         ...
 
     def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:
@@ -66,9 +66,9 @@ class Run(Protocol):
     def part(
         self, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
     ) -> MappedRun:
-        """A run of a called program that is a part of this one; `work.leave` ends that."""
+        """A run of a called program as a part of this run, until `work.leave` is called with it."""
         ...
 
     def take_in(self, place: MapPlace, results: Iterable[RunResult]) -> None:
-        """Makes the results of a map's calls part of this run's, at the map's place."""
+        """Adds the results of a map's calls to this run's, at the map's place."""
         ...

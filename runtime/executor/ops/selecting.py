@@ -19,7 +19,7 @@ from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState, pass_
 
 
 def _check_scored(scored: Scored, n_choices: int) -> None:
-    """Refuses a reply to other choices, which a log, a recording or a cache may hold."""
+    """Refuses a reply whose choices do not fit, as a log, recording or cache may return."""
     chosen, n_scored = scored.chosen, len(scored.choices)
     hint = "if the reply is from a log, a recording or a cache, begin a new one"
     if chosen is not None and not 0 <= chosen < n_choices:
@@ -81,7 +81,7 @@ def _choices(run: Run, node: Node) -> tuple[str, ...]:
 
 
 def _refuse_scoring(run: Run, method: Any, temperature: float) -> None:
-    """Refuses what a backend cannot do that returns only the chosen index."""
+    """Refuses parameters that need scores, for a backend that returns only the chosen index."""
     if temperature or method != choice_methods.DEFAULT:
         what = "a temperature" if temperature else "this choices_method"
         raise UnsupportedParameter(
@@ -111,7 +111,7 @@ def _check_method(run: Run, method: Any) -> bool:
 
 
 def _select_draw(run: Run, node: Node, state: StreamState) -> tuple[float, float]:
-    """Returns the temperature (0 unless the select has its own) and a uniform number."""
+    """Returns the temperature (0 unless the select sets one) and a uniform number in [0, 1)."""
     temperature = run.field(node, "temperature") or 0.0
     check_parameter("temperature", temperature)
     given = {"seed": run.field(node, "seed")}

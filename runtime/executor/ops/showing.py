@@ -1,4 +1,4 @@
-"""Shows texts to a watcher of the run as they come."""
+"""Passes texts to the run's `on_text` callback as they come."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def extend(run: Run, node: Node, state: StreamState, piece: Piece) -> StreamStat
 
 
 class Shown:
-    """Shows one text as it comes, then the part that was not streamed, then an empty text, which
-    marks its end.
+    """Shows one text: first as it comes, then the part that was not streamed, then an empty text,
+    which marks its end.
     """
 
     def __init__(self, run: Run, node: Node, path: str) -> None:

@@ -1,9 +1,8 @@
-"""Joins that wait for some children of a fork only: which children win, and cutting off the others.
+"""Joins that wait for only some children of a fork: choosing the winners, cutting off the others.
 
 Which children win depends on when they end, so it is decided at run time. The others are cut off:
 their requests are cancelled at the backend, and their values are `Lost` from then on. Nodes before
-the join that use a lost stream are lost too; later nodes that use one, or carry something lost into
-the rest of the program, fail.
+the join that use a lost stream are lost too. Nodes after the join that use a lost value fail.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ async def join_first(run: Run, node: Node) -> tuple[Any, ...]:
     while len(found) < k and len(found) + len(left) >= k:
         name = await next_of(run, list(left))
         value = run.values.raw(name)
-        if type(value) is Lost:  # the join itself is of a child that was cut off
+        if type(value) is Lost:  # the join belongs to a child that was itself cut off
             return (value,)
         index = left.pop(name)
         if value:
@@ -53,7 +52,7 @@ def _refuse_log(run: Run) -> None:
 
 
 async def next_of(run: Run, names: list[str]) -> str:
-    """Returns the value that came first; with `ordered_joins`, the first in order."""
+    """Returns the name whose value came first; with `ordered_joins`, the first name."""
     if run.context.options.ordered_joins:
         await asyncio.gather(*map(run.values.value, names))
         return names[0]

@@ -29,7 +29,7 @@ MAX_TRIES = 4
 EXCERPT = 120  # characters of a rejected reply that the next try may show the model
 
 _NEUTRAL = {field.name: field.default for field in fields(Sampling)}
-# Fields without which a reply is as good.
+# Fields that may be refused without an error: a reply is as good without them.
 _UNSEEN = frozenset({"seed"})
 
 
@@ -67,7 +67,7 @@ def _compiled(check: Check) -> Callable[[str], bool]:
 
 
 def meets(check: Check, text: str) -> bool:
-    """Whether a text meets the constraint; may take long."""
+    """Whether a text meets the constraint; may be slow."""
     return _compiled(check)(text)
 
 
@@ -81,13 +81,13 @@ class Try:
     end_s: float
 
 
-# Gets the tries whose replies did not meet the constraint.
+# Receives each try whose reply does not meet the constraint.
 OnThrown = Callable[[Try], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ConstraintPlan:
-    """How to request a generation. check: the part of it that is not sent."""
+    """How to request a generation. check: the constraint that is checked here."""
 
     sampling: Sampling
     check: Check | None = None
@@ -115,7 +115,7 @@ class ConstraintPlan:
         seeds: Sequence[tuple[int, int | None]],
         on_thrown: OnThrown,
     ) -> tuple[Try, ...]:
-        """Returns one try a seed. seeds: each with the program's own (`Sampling.own_seed`)."""
+        """Returns one try per seed. seeds: pairs of `Sampling.seed` and `Sampling.own_seed`."""
         samplings = [replace(self.sampling, seed=seed, own_seed=own) for seed, own in seeds]
         if self.check is not None:
             return tuple(
@@ -163,13 +163,13 @@ async def _try(
 
 
 def excerpt(text: str) -> str:
-    """Returns the beginning of a reply, as text that can be sent."""
+    """Returns the beginning of a reply, as text that can be encoded."""
     shown = text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
     return shown.encode("utf-8", "replace").decode()
 
 
 def retried(sampling: Sampling, number: int, refused: tuple[str, ...] = ()) -> Sampling:
-    """Returns the sampling of a try: a greedy reply would repeat, so later tries are drawn."""
+    """Returns the sampling of a try: later tries are never greedy, which would repeat the reply."""
     if number == 0:
         return sampling
     temperature = 1.0 if sampling.is_greedy else sampling.temperature
@@ -186,7 +186,7 @@ def retried(sampling: Sampling, number: int, refused: tuple[str, ...] = ()) -> S
 
 
 def plan_constraint(sampling: Sampling, capabilities: Capabilities) -> ConstraintPlan:
-    """Plans a generation's requests; raises UnsupportedParameter for what is impossible."""
+    """Plans a generation's requests; raises UnsupportedParameter if they are impossible."""
     plan = _plan_refused(sampling, capabilities)
     sent = [name for name in sorted(capabilities.checked) if getattr(sampling, name) is not None]
     if len(sent) > 1:

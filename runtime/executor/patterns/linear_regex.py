@@ -1,10 +1,10 @@
-"""Python's patterns, matched in time linear in the text: neither author need be trusted.
+"""Python's patterns, matched in time linear in the text: pattern and text may be hostile.
 
 Python's own parser reads a pattern, and Python's own matcher decides which characters each of its
-sets holds. Characters that belong to the same sets become one byte; RE2 then matches the bytes, so
-Unicode, case and word boundaries are Python's, and positions are those of the text. What a linear
-matcher cannot do, or does differently, raises UnsupportedPattern: references back, lookaround,
-atomic groups, repeats of what may be empty.
+sets holds. Characters that belong to the same sets become one byte, and RE2 matches the bytes. So
+Unicode, case and word boundaries are Python's, and positions are those of the text. Patterns that a
+linear matcher cannot match, or matches differently, raise UnsupportedPattern: backreferences,
+lookaround, atomic groups, repeats of a part that may be empty.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from sgc.runtime.executor.patterns.regex_classes import (
 
 Span = tuple[int, int] | None
 
-MAX_WORK = 10**9  # characters looked at by one search for all matches
+MAX_WORK = 10**9  # characters read by one search for all matches
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Facts of a pattern without a text. sure: the groups that take part in each match."""
+    """Properties of a pattern. sure: the groups that take part in every match."""
 
     n_groups: int
     names: dict[str, int]
@@ -55,7 +55,7 @@ def shape_of(pattern: str, flags: int = 0) -> Shape:
 
 
 class LinearPattern:
-    """A compiled pattern. Spans are of group 0 and each group, None for one that took no part."""
+    """A compiled pattern. Spans are those of group 0 and each group; None if it took no part."""
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         made = translated(pattern, flags)
@@ -74,7 +74,7 @@ class LinearPattern:
         return _spans(self._fullmatch.search(self._encoded(text)))
 
     def all(self, text: str) -> Iterator[list[Span]]:
-        """Matches from left to right that do not overlap; the pattern may match no empty text."""
+        """Matches from left to right that do not overlap; the pattern must not match empty text."""
         encoded = self._encoded(text)
         at, work = 0, 0
         while (found := _spans(self._search.search(encoded, at))) is not None:
@@ -120,7 +120,7 @@ def _re2(source: bytes) -> Any:
 
 
 def _sure(tree: Iterable[Node]) -> set[int]:
-    """The groups that take part whenever the pattern matches."""
+    """The groups that take part in every match."""
     found: set[int] = set()
     for op, arg in tree:
         inner = [_sure(body) for body, _ in bodies(op, arg)]

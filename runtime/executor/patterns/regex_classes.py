@@ -1,5 +1,5 @@
 """Translates Python's patterns for RE2: characters that belong to the same sets of a pattern become
-one byte, and sets become classes of such bytes. `linear_regex.py` calls it, and says why.
+one byte, and sets become classes of such bytes. `linear_regex.py` calls it, and explains why.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sgc.ir.regex_tree import REPEATS, bodies
 
 Node = tuple[Any, Any]
 
-MAX_REPEAT = 1000  # RE2's own
+MAX_REPEAT = 1000  # RE2's limit
 _LAST = 0x110000
 _WORD = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 NEWLINE, _INNER_NEWLINE = 0x0A, 0x0B
@@ -39,7 +39,7 @@ def _refuse(what: str) -> UnsupportedPattern:
 
 
 class _BytesOf(dict[int, str]):
-    """The byte of each character, as `str.translate` asks for it."""
+    """The byte of each character, found when `str.translate` first looks it up."""
 
     def __init__(self, starts: list[int], bytes_: list[int]) -> None:
         super().__init__()
@@ -52,7 +52,9 @@ class _BytesOf(dict[int, str]):
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """source: for RE2; ends_at_newline: a newline that ends the text is a byte of its own."""
+    """A translated pattern. source: for RE2; ends_at_newline: a newline at the end of the text has
+    a byte of its own.
+    """
 
     tree: Any
     source: bytes
@@ -82,7 +84,7 @@ def _check_scope(added: int, removed: int) -> None:
 
 
 class _Survey:
-    """The sets of characters of a pattern, and the positions that it tests."""
+    """The character sets of a pattern, and the kinds of positions that it tests."""
 
     def __init__(self) -> None:
         self.sets: dict[tuple[str, int], tuple[tuple[int, int], ...]] = {}
@@ -144,7 +146,7 @@ def _frozen(arg: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _runs(op: Any, arg: Any, flags: int) -> tuple[tuple[int, int], ...]:
-    """Returns the ranges of characters that a set matches, ends excluded, by Python's matcher."""
+    """Returns the ranges of characters, ends excluded, that a set matches in Python's matcher."""
     if op is sre.LITERAL and not flags & re.IGNORECASE:
         return ((arg, arg + 1),)
     matcher = _matcher(op, list(arg) if isinstance(arg, tuple) else arg, flags)
@@ -152,7 +154,7 @@ def _runs(op: Any, arg: Any, flags: int) -> tuple[tuple[int, int], ...]:
 
 
 def _matcher(op: Any, arg: Any, flags: int) -> re.Pattern[str]:
-    """Returns Python's own matcher of one or more characters of a set."""
+    """Returns Python's own pattern for one or more characters of a set."""
     state = _parser.State()
     state.flags = flags if flags & re.ASCII else flags | re.UNICODE
     state.str = ""
@@ -193,7 +195,7 @@ class _Classes:
         self.bytes_of = _BytesOf(starts, [self._bytes[each] for each in signatures])
 
     def _take(self, is_word: bool | None) -> int:
-        """Returns a free byte; where it matters, one that RE2 counts as part of a word, or not."""
+        """Returns a free byte. is_word: whether RE2 must count it as a word character, if known."""
         first, second = self._free_words, self._free_others
         if is_word is not None:
             first = second = first if is_word else second
@@ -215,7 +217,7 @@ class _Classes:
 def _cut(
     sets: dict[tuple[str, int], tuple[tuple[int, int], ...]],
 ) -> tuple[list[int], list[frozenset[Any]]]:
-    """Where the ranges between all borders start, and the sets that each lies in."""
+    """Splits all characters at the borders of sets: the start of each range, and its sets."""
     changes: dict[int, list[tuple[str, int]]] = {0: []}
     for key, runs in sets.items():
         for border in {border for border, n in _counts(runs).items() if n % 2}:
@@ -232,9 +234,7 @@ def _cut(
 
 
 def _counts(runs: tuple[tuple[int, int], ...]) -> dict[int, int]:
-    """Counts the ranges that start or end at a border: at two, neighbours meet, and it is no
-    border.
-    """
+    """Counts the ranges that start or end at a position; if two do, it is no border of the set."""
     counts: dict[int, int] = {}
     for run in runs:
         for border in run:

@@ -1,4 +1,4 @@
-"""Whether JSON meets a schema that need not be trusted: nothing is fetched, patterns are bounded.
+"""Checks JSON against a schema that may be hostile: nothing is fetched, matching has a time limit.
 
 `timed_regex.py` matches the patterns of a schema, in place of jsonschema.
 """
@@ -16,13 +16,16 @@ from sgc.runtime.executor.patterns.timed_regex import Pattern
 
 
 def schema_check(schema: str) -> Callable[[str], bool]:
-    """Returns a check of texts: JSON that meets the schema. Raises UsageError if it is invalid."""
+    """Returns a function that tells whether a text is JSON that meets the schema.
+
+    Raises UsageError if the schema is invalid.
+    """
     validator = _validator(needed("jsonschema", "checking a JSON schema"), _parsed(schema))
 
     def is_valid(text: str) -> bool:
         try:
             return _is_valid(validator, json.loads(text))
-        except (ValueError, RecursionError):  # no JSON, or too deep
+        except (ValueError, RecursionError):  # not JSON, or nested too deeply
             return False
 
     return is_valid
@@ -62,7 +65,7 @@ def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _validator(jsonschema: Any, schema: Any) -> Any:
-    from referencing import Registry  # of jsonschema's own
+    from referencing import Registry  # a dependency of jsonschema
 
     try:
         known = jsonschema.validators.validator_for(
@@ -70,10 +73,10 @@ def _validator(jsonschema: Any, schema: Any) -> Any:
         )
         known.check_schema(schema)
         bounded = jsonschema.validators.extend(known, _keywords(jsonschema.ValidationError))
-        return bounded(schema, registry=Registry())  # an empty one, that fetches nothing
+        return bounded(schema, registry=Registry())  # an empty registry fetches nothing
     except jsonschema.SchemaError as error:
         raise UsageError(f"the JSON schema is invalid: {error.message}") from error
-    except Exception as error:  # of a schema that is odd enough, any
+    except Exception as error:  # an odd schema can make jsonschema raise anything
         raise UsageError(f"the JSON schema is invalid: {error}") from error
 
 
@@ -99,7 +102,7 @@ def _pattern(text: str) -> Pattern:
 
 
 def _keywords(problem: Callable[[str], Exception]) -> dict[str, Any]:
-    """jsonschema's keywords that match patterns; each yields the problems it finds."""
+    """Replacements of jsonschema's keywords that match patterns; each yields its problems."""
 
     def pattern(validator: Any, text: str, value: Any, schema: Any) -> Iterator[Any]:
         if isinstance(value, str) and not _pattern(text).is_in(value):

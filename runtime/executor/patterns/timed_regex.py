@@ -1,4 +1,4 @@
-"""Patterns matched in bounded time and memory; their authors need not be trusted."""
+"""Patterns matched in bounded time and memory; they may be hostile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sgc.errors import UsageError
 from sgc.runtime.executor.interface.packages import needed
 
 TIMEOUT_S = 1.0
-# Fixed repeats are expanded by the package: this many characters take about 30 MB.
+# The package `regex` expands fixed repeats: this many characters take about 30 MB.
 MAX_EXPANDED = 100_000
 _TOKEN = re.compile(
     r"\\[pPN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?:(?P<count>\d+)(?:,\d*)?|,\d*)\}|.",
@@ -50,7 +50,7 @@ class Pattern:
 
 
 def _expanded(pattern: str) -> int:
-    """How many characters the pattern has with its fixed repeats written out, at most."""
+    """An upper bound of the pattern's length with its fixed repeats expanded."""
     open_groups, last = [0], 0
     for token in _TOKEN.finditer(pattern):
         if token[0] == "(":
@@ -68,5 +68,5 @@ def _expanded(pattern: str) -> int:
 
 
 def _plain(pattern: str) -> str:
-    """With braces as `re` reads them: {e} is text, not the package's inexact matching."""
+    """Escapes braces that `re` reads as text: {e} is fuzzy matching in the package `regex`."""
     return _TOKEN.sub(lambda token: r"\{" if token[0] == "{" else token[0], pattern)

@@ -1,9 +1,9 @@
 """The named chat templates of SGLang's front end, and which one a model's name selects.
 
-The table is data, `chat_templates.json`; names, marks and the order of the matchers are SGLang's,
-so a program puts the same text around its roles there and here. One entry differs: SGLang's
-`janus-pro` spells its user role "User", which leaves the users' messages unmarked; here it is
-"user". The table is for servers that take plain text; our engine reads the model's own template.
+The table is in `chat_templates.json`; names, marks and the order of the matchers are SGLang's, so a
+program puts the same text around its roles as in SGLang. One entry differs: SGLang's `janus-pro`
+spells its user role "User", which leaves the users' messages unmarked; here it is "user". The table
+is for servers that take plain text; our engine reads the model's own template.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Matcher:
 @dataclass(frozen=True, slots=True)
 class Table:
     formats: Mapping[str, ChatFormat]
-    matchers: tuple[Matcher, ...]  # the first that fits decides
+    matchers: tuple[Matcher, ...]  # the first that fits is used
 
 
 def names() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from sgc.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marks that open and close reasoning; is_open: a reply may begin inside it, unopened."""
+    """The marks around reasoning. is_open: a reply may begin inside reasoning, without `start`."""
 
     start: str
     end: str

@@ -8,9 +8,7 @@ from sgc.runtime.executor.run.stream import Piece, PieceKind, StreamState
 
 
 def begin_role(capabilities: Capabilities, state: StreamState, role: str) -> list[Piece]:
-    """Returns the pieces that begin a message, with the default system message before the first
-    one.
-    """
+    """Returns the pieces that begin a message; before the first, the default system message."""
     default_system = capabilities.chat.default_system
     if state.roles or role == "system" or not default_system:
         return [_prefix(capabilities, state.roles, role)]
@@ -28,7 +26,7 @@ def end_role(capabilities: Capabilities, role: str) -> Piece:
 
 
 def _prefix(capabilities: Capabilities, roles: tuple[str, ...], role: str) -> Piece:
-    """roles: of the messages begun so far."""
+    """roles: the roles of the messages begun so far."""
     prefix = _format(capabilities, role).prefix
     if capabilities.chat.system_in_user:
         if role == "system" and not roles:

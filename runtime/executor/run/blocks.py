@@ -1,8 +1,8 @@
 """Runs a program of several blocks: each terminator decides the next block.
 
-A block's nodes are submitted at once, so they may still run while later blocks begin; only a test
-is waited for. In each turn of a loop, a block's values have names of their own: generations of one
-turn may still be running in the next.
+A block's nodes are submitted all at once, and may still run while later blocks begin: a terminator
+waits only for its test. In each iteration of a loop, the values of a block are renamed, since
+generations of one iteration may still be running in the next.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sgc.runtime.executor.run.map_places import Maps
 from sgc.runtime.executor.run.schedule import made_once
 from sgc.runtime.executor.run.values import Values
 
-MAX_BLOCKS = 1_000_000  # that one run goes through
-YIELD_EVERY = 64  # blocks: a loop that waits for nothing must not keep others from running
+MAX_BLOCKS = 1_000_000  # that one run may execute
+YIELD_EVERY = 64  # blocks: a loop that waits for nothing must let other tasks run
 MAX_KEPT = 2048  # renamed blocks of one program
 
 
 class Walked(Protocol):
-    """The run that goes through the blocks."""
+    """The run that executes the blocks."""
 
     values: Values
     maps: Maps
@@ -50,7 +50,7 @@ class Walked(Protocol):
 
 
 class Flow:
-    """A program's blocks by name, and the renamed blocks of earlier runs."""
+    """A program's blocks by name, with a cache of renamed blocks."""
 
     def __init__(self, graph: Graph) -> None:
         self.entry = graph.blocks[0].name
@@ -58,7 +58,7 @@ class Flow:
         self._kept: dict[tuple[Any, ...], tuple[Node, ...]] = {}
 
     def renamed(self, shape: _Shape, names: Mapping[str, str], turn: int) -> tuple[Node, ...]:
-        """Returns the block's nodes under their present names; the same objects for equal names."""
+        """Returns the block's nodes with renamed values; the same objects for equal names."""
         if not turn and not any(name in names for name in shape.uses):
             return shape.block.nodes
         key = (shape.block.name, turn, *(names.get(name) for name in shape.uses))
@@ -149,7 +149,7 @@ def _bind(run: Walked, shape: _Shape, jump: Node, names: dict[str, str], turn: i
     bound = {}
     for name, arg in zip(shape.params, args, strict=True):
         if isinstance(arg, Ref):
-            bound[name] = arg.name  # the jump has its present names already
+            bound[name] = arg.name  # the jump is already renamed
         else:
             bound[name] = f"{name}#{turn}="
             value, special = run.values.operand(arg), run.context.special
@@ -167,7 +167,7 @@ async def _decided(run: Walked, last: Node) -> str:
         cases, targets = run.field(last, "cases"), run.field(last, "targets")
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
     if last.op == "fail":
-        for name in run.maps.values:  # their errors come first, as in the interpreter
+        for name in run.maps.values:  # errors of earlier maps come first, as in the interpreter
             await run.values.value(name)
         of = last.get("failed")
         if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:

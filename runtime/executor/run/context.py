@@ -13,15 +13,17 @@ from sgc.runtime.executor.run.map_places import Called
 from sgc.runtime.executor.run.options import RunOptions
 from sgc.runtime.executor.run.stream import StreamState, special_pattern
 
-# (node, stream path, text): text that a stream has got, in order, never retracted.
+# Called with (node, stream path, text) for new text of a stream, in order, never retracted.
 OnText = Callable[[Node, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """row: the key of the run's row; special: matches the model's special tokens; called: the
-    programs that maps call; sharing: where code changes values, which of them share what they
-    hold; base: where a mapped call stands in its run, "" for no such call.
+    """The constant part of a run.
+
+    row: the key of the run's row; special: matches the model's special tokens; called: the programs
+    that maps call; sharing: which values share mutable objects, None if no code changes values;
+    base: the path of a mapped call in its run, "" for other runs.
     """
 
     program: str
@@ -46,7 +48,7 @@ class Context:
         called: Called = Called(),  # noqa: B008  # it is frozen
         sharing: Sharing | None = None,
     ) -> Context:
-        """Returns a run's context. row: in place of the options'."""
+        """Returns a run's context. row: in place of `options.row`."""
         row = options.row if row is None else row
         special = special_pattern(capabilities.special_tokens)
         return Context(
@@ -58,7 +60,7 @@ class Context:
         return replace(self, program=program, base=base)
 
     def placed(self, path: str) -> str:
-        """Returns a path of this run as the whole run names it, of which this one is a part."""
+        """Returns a path of this run as a path in the whole run, of which it may be a part."""
         return self.base + path.removeprefix(self.program) if self.base else path
 
     def prompt(self, state: StreamState) -> Prompt:

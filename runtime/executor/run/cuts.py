@@ -1,4 +1,4 @@
-"""Streams of one run that were cut off, and what happens to their nodes."""
+"""The streams of one run that were cut off, and their nodes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sgc.runtime.executor.run.stream import StreamState
 from sgc.runtime.executor.run.values import Lost, Values, lost_error
 from sgc.runtime.executor.run.work import Work
 
-# Ops that end with their stream, asked of each request.
+# Ops that are lost with their stream; computed once, since each request reads it.
 _CUT = ops_with(Flag.APPENDS) - ops_with(Flag.TAKES_LOST)
 
 
 def awaited(node: Node) -> Iterable[str]:
-    """Returns the values that a node waits for before it starts; it may wait for more itself."""
+    """Returns the values that a node waits for before it starts; its handler may wait for more."""
     if node.op == "join_first":
         return ()
     if node.op == "winner":
@@ -28,12 +28,12 @@ class Cuts:
     """The streams of one run that were cut off. work: the tasks of their requests."""
 
     def __init__(self, work: Work) -> None:
-        self.is_decided = False  # a join has taken some children, so that others are lost
+        self.is_decided = False  # whether a join has chosen its winners, so others may be lost
         self._lost: dict[str, Lost] = {}  # by the paths of children
         self._work = work
 
     def cut(self, path: str, lost: Lost) -> None:
-        """Cuts off a stream and all that was forked from it."""
+        """Cuts off a stream and all streams forked from it."""
         self._lost[path] = lost
         self._work.cancel_asking(lambda asking: self.at(asking) is not None)
 
@@ -48,7 +48,7 @@ class Cuts:
     def of(self, values: Values, node: Node) -> Lost | None:
         """Returns the value of a lost node's results; None for a node that is not lost.
 
-        Raises CutOff for a node that would carry something lost into the rest of the program.
+        Raises CutOff for a node that would use a lost value in the rest of the program.
         """
         if not self.is_decided or Flag.TAKES_LOST in node.flags:
             return None

@@ -1,9 +1,9 @@
 """Last uses: how much of a prompt later requests may begin with, as a hint to the backend.
 
 Nothing continues a generation marked `last` (`hints/mark_last.py`). Other rows and streams may
-begin with its prompt up to the stream's first draw, or its last fork; the rest is this stream's
-alone. The hint goes beside the request, not in it: requests are equal with it and without, and a
-backend that keeps no prompts never reads it.
+begin with its prompt up to the stream's first draw since it began or forked; only this stream uses
+the rest. The hint is not part of the request: requests are equal with and without it, and a backend
+that caches no prompts never reads it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ def _hinting(kept: Prompt) -> Iterator[None]:
 
 
 def reusable(prompt: Prompt) -> tuple[int, int] | None:
-    """Returns the segment and the code point, or id, up to which later requests may begin with a
-    prompt whose request is being made. None if nothing is known, or the hint is of another prompt.
+    """Returns the end of the part of a prompt with which later requests may begin.
+
+    It is a segment's index, and a number of code points or ids in it. None if nothing is known, or
+    the hint is for another prompt. Called while the prompt's request is made.
     """
     kept = _reusable.get()
     if kept is None:

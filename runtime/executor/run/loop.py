@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own, for callers that are not asynchronous."""
+"""One event loop in a thread of its own, for synchronous callers."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class LoopThread:
             raise
 
     def forget(self) -> None:
-        """In a forked child: the loop's thread is the parent's, so begin anew."""
+        """Forgets the loop in a forked child, which does not have the thread."""
         self._lock = threading.Lock()
         self._loop = None
 
 
 def refuse_own_thread(loop: asyncio.AbstractEventLoop) -> None:
-    """Raises UsageError on the loop's own thread, where waiting for it would never end."""
+    """Raises UsageError on the loop's own thread, where waiting for the loop would deadlock."""
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:

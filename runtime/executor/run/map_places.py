@@ -1,6 +1,6 @@
-"""The places of the maps of one run: among its streams and tool calls, and their paths.
+"""The places of a run's maps among its streams and tool calls, and the paths of their calls.
 
-They are noted as nodes are submitted, in the order of the program; the calls end in any order.
+Places are noted when nodes are submitted, in the order of the program; calls end in any order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Called:
 
     @staticmethod
     def of(graph: Graph) -> Called:
-        found: list[bool] = []  # each runs those before it alone
+        found: list[bool] = []  # a called program calls only earlier ones
         for each in graph.called:
             found.append(any(_has_effect(node, found) for node in each.nodes()))
         return Called(graph.called, tuple(found))
@@ -65,14 +65,14 @@ class Maps:
     """The maps of one run."""
 
     def __init__(self) -> None:
-        self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that are over
-        self.values: list[str] = []  # one result of each map, there once the map is over
+        self.streams: dict[MapPlace, tuple[StreamResult, ...]] = {}  # of the maps that have ended
+        self.values: list[str] = []  # one result of each map, defined when the map ends
         self._n_maps = 0
         self._of_caller: Counter[str] = Counter()
-        self._places: dict[int, MapPlace] = {}  # of maps that are not begun, by their nodes
+        self._places: dict[int, MapPlace] = {}  # of maps that have not begun, by their nodes' ids
 
     def note(self, node: Node, place: MapPlace) -> None:
-        """Takes note of a map that is submitted."""
+        """Notes a map that is submitted."""
         self.values += [value.name for value in node.results[:1]]
         self._places[id(node)] = place
 
@@ -86,7 +86,7 @@ class Maps:
         return self._places.pop(id(node))
 
     def ordinal_of(self, node: Node) -> int:
-        """Returns which of its caller's maps a submitted map is; call it once for each."""
+        """Returns a submitted map's ordinal among its caller's maps; called once for each map."""
         caller, given = node.get("caller"), node.get("ordinal")
         if isinstance(given, Lit) and isinstance(given.value, int):
             return given.value
@@ -95,7 +95,7 @@ class Maps:
         return self._of_caller[caller.name] - 1
 
     def among(self, own: list[tuple[int, StreamResult]]) -> tuple[StreamResult, ...]:
-        """Returns a run's own streams, given with their numbers, and those of its maps, in order of
+        """Merges a run's own streams, given with their numbers, with those of its maps, in order of
         creation.
         """
         if not self.streams:

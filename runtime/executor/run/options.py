@@ -17,7 +17,7 @@ from sgc.runtime.executor.interface.tools import ToolSource
 
 DEFAULT_MAX_TOKENS = 128
 
-# What each parameter may be: (types, lowest, highest); None bounds nothing.
+# The valid values of each parameter: (types, lowest, highest); None is no bound.
 RANGES: Mapping[str, tuple[type | tuple[type, ...], float | None, float | None]] = {
     "max_tokens": (int, 0, 2**31 - 1),
     "min_tokens": (int, 0, 2**31 - 1),
@@ -54,13 +54,12 @@ DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run's seed, row key and sampling defaults; a generation's own parameters replace the
-    defaults.
+    """A run's seed, row key and sampling defaults, which a generation's own parameters replace.
 
-    stop and stop_regex may be one text; any list becomes a tuple. allow_tools: the tools that names
-    stand for; log: requests are written to it, or replies are read from it. ordered_joins: a join
-    that takes the first children waits for all, and takes them in order. is_seed_drawn: the seed
-    was drawn and not set by the user, so no other run has it.
+    stop and stop_regex may be one text; any list becomes a tuple. allow_tools: the tools that the
+    program may call; log: requests are written to it, or replies are read from it. ordered_joins: a
+    join that takes the first children waits for all, and takes them in order. is_seed_drawn: the
+    seed was drawn at random and not set by the user, so no other run has it.
     """
 
     seed: int = 0
@@ -139,8 +138,7 @@ def decide_sampling(
     """Returns a generation's sampling: its own parameters, else the run's defaults.
 
     chat_stop: the strings that end a message in the chat template; they end every generation. The
-    seed stays 0, which is final for a greedy generation: a seed would only make equal requests
-    differ.
+    seed is 0, and stays so for a greedy generation, so that equal requests are equal.
     """
     values: dict[str, Any] = {}
     for name in _PLAIN:
@@ -177,10 +175,9 @@ def check_lengths(min_tokens: int, max_tokens: int) -> None:
 
 
 def check_choices(choices: Sequence[Any], method: Any) -> None:
-    """Raises UsageError for a choice that is not a text, or that is there twice.
+    """Raises UsageError for choices that are not non-empty texts, or not distinct.
 
-    A text that is there twice would share its probability with itself; a user's method may handle
-    that.
+    A text that is there twice would split its probability; only a user's own method may have it.
     """
     for choice in choices:
         if not isinstance(choice, str) or not choice:
@@ -201,7 +198,9 @@ def seed_of(
     ordinal: int,
     n_index: int = 0,
 ) -> int:
-    """Returns the seed of one draw: from the generation's own, or the run's and its place."""
+    """Returns the seed of one draw: derived from the generation's own seed if it has one, else from
+    the run's seed and the draw's place.
+    """
     own = given.get("seed")
     if own is None:
         return draw_seed(options.seed, row, path, ordinal, n_index)
@@ -263,7 +262,7 @@ def _pattern(given: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _check_constraints(values: Mapping[str, Any]) -> None:
-    """Refuses constraints that no backend could decode under; literals were checked before."""
+    """Refuses invalid constraints; literal ones were checked before."""
     try:
         for pattern in (values["regex"], *values["stop_regex"]):
             if pattern is not None:

@@ -1,6 +1,6 @@
 """The requests of a run, their replies, and their sums.
 
-Records are facts for statistics, traces and tests; nothing is executed from them.
+Records are for statistics, traces and tests; nothing is executed from them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from sgc.runtime.executor.interface.choice_methods import select_meta
 class Request:
     """One request and its reply. Times in seconds of the monotonic clock.
 
-    kind: generate, score, commit or prefetch; path and ordinal: which draw of which stream.
-    is_used: false for a reply that did not meet its constraint; the next try is a request of its
-    own.
+    kind: generate, score, commit or prefetch; path: of the stream; ordinal: of the draw in the
+    stream. is_used: false for a reply that did not meet its constraint; the next try is a request
+    of its own.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Request:
     is_used: bool = True
 
     def identity(self) -> tuple[object, ...]:
-        """Returns what two runs with equal requests have in common."""
+        """Returns the fields that are equal if two runs make equal requests."""
         return (self.path, self.ordinal, self.kind, self.prompt, self.sampling, self.choices)
 
     def meta_info(self) -> dict[str, Any] | None:
@@ -72,9 +72,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool. ordinal: among the calls of its run in the program's order, or of the
-    mapped call at `path` that makes it; arguments: as JSON, by position and by name; error: its
-    failure, where `on_error` replaced it.
+    """One call of a tool. ordinal: among the calls of its run, in the program's order, or of the
+    mapped call at `path` that makes it; arguments: as JSON, by position and by name; error: the
+    failure that `on_error` replaced, if any.
     """
 
     name: str
@@ -89,14 +89,12 @@ class ToolCall:
     path: str = ""
 
     def identity(self) -> tuple[object, ...]:
-        """Returns what two runs with equal tool calls have in common."""
+        """Returns the fields that are equal if two runs make equal tool calls."""
         return (self.path, self.ordinal, self.name, self.effect, self.arguments)
 
 
 def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[str, Any]:
-    """Returns a generation's meta info: `finish_reason`, token counts, log-probabilities if
-    requested.
-    """
+    """Returns a generation's meta info: `finish_reason`, token counts, log-probabilities if any."""
     if reply.tells_all:
         return dict(reply.extra)
     finish: dict[str, Any] = {"type": reply.finish_reason.value}
@@ -114,7 +112,7 @@ def generated_meta(reply: Generated, sampling: Sampling | None = None) -> dict[s
         if getattr(reply.usage, name):
             found[name] = getattr(reply.usage, name)
     if reply.logprobs is not None:
-        # SGLang's servers return the tokens after the first one of the range.
+        # As on SGLang's servers, the first token of the range has no log-probability.
         found["input_token_logprobs"] = _rows(reply.logprobs.input)
         for row in found["input_token_logprobs"][:1]:
             row[0] = None
@@ -142,7 +140,7 @@ def meta_of(requests: Iterable[Request], path: str, name: str) -> Any:
     return None if not last else last[0] if len(last) == 1 else last
 
 
-# What the usages of requests have that is added up as it is; each run sums them.
+# The fields of `Usage` whose sums are fields of `Stats`.
 _SUMMED = (
     "prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "queue_s",
     "prefill_s", "decode_s", "forced_tokens", "cache_written_tokens", "reasoning_tokens",
@@ -154,14 +152,14 @@ _summed = attrgetter(*_SUMMED)
 class Stats:
     """Sums over a run's requests (DESIGN.md, "Counts"); commits are requests too.
 
-    requests: without answered_ahead, those that an earlier reply had answered, and without
-    shared_requests, which share the reply of an equal one. cached_requests, logged_requests: those
-    of requests whose replies came from the result cache, or from the run's log. Tokens, times and
-    cost count once: not for shared or cached requests, and the cost not for logged ones. queue_s,
-    prefill_s, decode_s: the engine's, of requests that may overlap. forced_tokens: those of
+    requests: without answered_ahead, the requests that an earlier reply had answered, and without
+    shared_requests, which share the reply of an equal request. cached_requests, logged_requests:
+    how many of `requests` had replies from the result cache, or from the run's log. Tokens, times
+    and cost are not counted for shared and cached requests, nor the cost for logged ones. queue_s,
+    prefill_s, decode_s: the engine's times, of requests that may overlap. forced_tokens: those of
     completion_tokens that a constraint forced without a step of their own. cache_written_tokens,
-    reasoning_tokens, cost_usd: of providers, as in `Usage`. prefetches: those that are done;
-    prefetched_tokens: the tokens they computed, which are in no other sum.
+    reasoning_tokens, cost_usd: of providers, as in `Usage`. prefetches: those that have ended;
+    prefetched_tokens: the tokens that they computed, which are in no other sum.
     """
 
     requests: int
@@ -236,9 +234,11 @@ class StreamResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. streams: in order of creation, the main one first; empty if the program
-    was compiled to return its value alone. prefetches: prompts computed ahead of their use, which
-    are hints and not requests.
+    """The result of a run.
+
+    streams: in order of creation, the main one first; empty if the program was compiled to return
+    only its value. prefetches: prompts computed ahead of their use, which are hints and not
+    requests.
     """
 
     program: str

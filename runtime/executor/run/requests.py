@@ -1,4 +1,4 @@
-"""The requests of one run, as they are made."""
+"""Collects the requests of one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sgc.runtime.executor.run.record import Request, RunResult, Stats
 class Requests:
     """Requests and prefetches in the order in which they ended.
 
-    prefetches: those that are done; they are no requests of the program's.
+    prefetches: those that have ended; they are not requests of the program.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Requests:
         self._draws.setdefault(node.results[-1].name, []).append(request)
 
     def draws_of(self, name: str) -> list[Request]:
-        """Returns the requests that a value came from; none if it was not generated."""
+        """Returns the requests that produced a value; none if it was not generated."""
         return self._draws.get(name, [])
 
     def meta_info(self, name: str) -> Any:
@@ -37,7 +37,7 @@ class Requests:
         return None if not found else found[0] if len(found) == 1 else found
 
     def take_in(self, result: RunResult) -> None:
-        """Makes the requests of a mapped call part of these."""
+        """Adds the requests of a mapped call."""
         self.made.extend(result.requests)
         self.prefetches.extend(result.prefetches)
         self.failed_prefetches += result.stats.failed_prefetches

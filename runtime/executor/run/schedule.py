@@ -1,7 +1,7 @@
-"""Which nodes of a run can start: each waits until the values of its operands are there.
+"""Which nodes of a run are ready: each waits until its operands have values.
 
-What the nodes of a compiled program wait for is the same in every run: a `Plan` holds it. An
-interpreted program's nodes come one by one.
+A `Plan` holds what the nodes of a compiled program wait for, which is the same in every run. The
+nodes of an interpreted program are added one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_MADE = 64
 A = TypeVar("A")
 R = TypeVar("R")
 
-# Ops whose place among others counts in the order of the program.
+# Ops whose place in the order of the program matters.
 NOTED = frozenset({"publish", "tool", "stream", "fork", "map"})
 
 
@@ -32,12 +32,12 @@ class Plan:
     nodes: tuple[Node, ...]
     n_missing: tuple[int, ...]
     waiting: Mapping[str, tuple[int, ...]]
-    noted: tuple[Node, ...]  # those that a run takes note of before they start
-    is_in_order: bool  # it returns, and publishes streams in the order in which they begin
+    noted: tuple[Node, ...]  # nodes whose place a run notes before they start
+    is_in_order: bool  # whether it returns, and publishes streams in the order in which they begin
 
 
 class _Same(Generic[A]):
-    """Keeps the object alive, so that its id stays its own."""
+    """A dict key that compares an object by identity, and keeps it alive so its id stays unique."""
 
     __slots__ = ("of",)
 
@@ -52,8 +52,8 @@ class _Same(Generic[A]):
 
 
 def made_once(make: Callable[[A], R]) -> Callable[[A], R]:
-    """The function, whose last results are kept by the identity of their arguments: to compare
-    programs by value would cost more than it saves.
+    """Caches a function's last results by the identity of its argument: comparing programs by value
+    would cost more than it saves.
     """
     kept = lru_cache(MAX_MADE)(lambda same: make(same.of))
 
@@ -93,18 +93,18 @@ def _is_in_order(nodes: tuple[Node, ...]) -> bool:
 
 
 class Schedule:
-    """The nodes of one run that are not finished. ready: those that can start, in order."""
+    """The unfinished nodes of one run. ready: those that can start, in order."""
 
     def __init__(self, values: Values) -> None:
         self.ready: deque[Node] = deque()
-        self.n_open = 0  # nodes submitted and not finished, and what else keeps the run from ending
+        self.n_open = 0  # unfinished nodes, and other holds that keep the run open
         self._by_name = values.by_name
         self._blocked: dict[str, list[_Pending]] = {}  # by the values that they wait for
         self._plan: Plan | None = None
         self._n_missing: list[int] = []  # of the plan's nodes
 
     def add(self, node: Node) -> None:
-        """Takes a node whose operands are defined by earlier ones."""
+        """Adds a node whose operands are defined by earlier nodes."""
         self.n_open += 1
         missing = {name for name in awaited(node) if name not in self._by_name}
         if missing:
@@ -115,7 +115,7 @@ class Schedule:
             self.ready.append(node)
 
     def add_all(self, plan: Plan) -> None:
-        """Takes all nodes of a compiled program, once; the values that they wait for are known."""
+        """Adds all nodes of a compiled program; called once."""
         self.n_open += len(plan.nodes)
         self._plan, self._n_missing = plan, list(plan.n_missing)
         for place, count in enumerate(plan.n_missing):
@@ -125,7 +125,7 @@ class Schedule:
             self.came(name)
 
     def came(self, name: str) -> None:
-        """A value is there: the nodes that wait for nothing else are ready."""
+        """Notes that a value is defined; nodes that waited only for it become ready."""
         if self._plan is not None:
             counts = self._n_missing
             for place in self._plan.waiting.get(name, ()):
@@ -139,7 +139,7 @@ class Schedule:
                     self.ready.append(pending.node)
 
     def clear(self) -> None:
-        """Forgets all nodes: the run has failed."""
+        """Forgets all nodes when the run has failed."""
         self._blocked.clear()
         self.ready.clear()
 

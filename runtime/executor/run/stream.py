@@ -1,7 +1,7 @@
-"""Stream states at run time: immutable prompts that share their beginnings.
+"""Stream states at run time: immutable prompts that share their prefixes.
 
-A state is a link to the state before it and the piece appended since, so that a fork
-costs nothing and every state can be read at any time. Nothing here talks to a backend.
+A state is a link to the previous state and the piece appended since, so a fork costs nothing and
+every state can be read at any time. Nothing here talks to a backend.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PieceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Something appended to a stream.
+    """One piece appended to a stream.
 
     role: of the two role kinds; ids: of GENERATED; media: of MEDIA; ttl: of MARK.
     """
@@ -52,7 +52,7 @@ class Piece:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether special tokens in its text are special."""
+        """Whether special tokens in its text stay special."""
         return self.kind not in (PieceKind.VALUE, PieceKind.CHOSEN, PieceKind.GENERATED)
 
 
@@ -60,10 +60,9 @@ class Piece:
 class StreamState:
     """One state of a stream.
 
-    path: its place among calls and forks, unique in a run; n_draws: sampling ops so far, and
-    n_forks: forks so far, both in this stream; roles: of the messages begun so far, at most two of
-    them; gate: done once the trunk is committed; first: the prompt of the stream's first draw since
-    it began or forked.
+    path: its place among calls and forks, unique in a run; n_draws, n_forks: the number of sampling
+    ops and forks in this stream so far; roles: of the first two messages begun; gate: done once the
+    trunk is committed; first: the prompt of the stream's first draw since it began or forked.
     """
 
     path: str
@@ -73,7 +72,7 @@ class StreamState:
     n_forks: int = 0
     roles: tuple[str, ...] = ()
     gate: asyncio.Future[None] | None = None
-    closed: Prompt | None = None  # segments up to here that nothing can change any more
+    closed: Prompt | None = None  # the prompt up to here, if later pieces cannot change its runs
     first: Prompt | None = None
 
     def append(self, piece: Piece) -> StreamState:
@@ -100,7 +99,7 @@ class StreamState:
     ) -> StreamState:
         """Returns the state after a sampling op, requested with `prompt`, that appended `pieces`.
 
-        Its gate has been passed. Generated tokens close the prompt before them for good.
+        Its gate has been passed. Generated tokens close the prompt before them.
         """
         roles, n_draws, first = self.roles, self.n_draws + 1, self.first
         first = prompt if first is None else first
@@ -108,8 +107,8 @@ class StreamState:
         for piece in pieces:
             closed = None
             if piece.ids:
-                # Text before the tokens is of a healed border: it joins the last run of the
-                # request, whose special tokens may be others with it.
+                # Text before the tokens comes from a healed border: it joins the last text run of
+                # the request, where it may complete a special token.
                 before = prompt if state.piece is None else state.prompt(special)
                 closed = (*before, TokenRun(piece.ids, piece.text))
             state = StreamState(
@@ -142,9 +141,7 @@ class StreamState:
         return (trunk, *children)
 
     def pieces(self, since: StreamState | None = None) -> list[Piece]:
-        """Returns the appended pieces in order; all of them, or those after the earlier state
-        `since`.
-        """
+        """Returns the appended pieces in order: all, or those after the earlier state `since`."""
         found: list[Piece] = []
         state: StreamState | None = self
         while state is not None and state is not since:
@@ -178,9 +175,7 @@ def make_prompt(pieces: list[Piece], special: re.Pattern[str] | None) -> Prompt:
 
 
 def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[TextRun]:
-    """Yields the run of text that pieces make, if it is not empty: in one pass, since each request
-    of a run comes here.
-    """
+    """Yields the text run of the pieces, if not empty; in one pass, since each request needs it."""
     text = "".join([piece.text for piece in run])
     if not text:
         return
@@ -201,7 +196,7 @@ def _close_run(run: list[Piece], special: re.Pattern[str] | None) -> Iterator[Te
 def _literal_spans(
     text: str, values: list[tuple[int, int]], special: re.Pattern[str] | None
 ) -> tuple[tuple[int, int], ...]:
-    """Returns where a special token's text touches a value, and so must stay plain text."""
+    """Returns the spans of special tokens that overlap a value, and so must be plain text."""
     if special is None or not values or special.search(text) is None:
         return ()
     found = [match.span() for match in special.finditer(text)]
@@ -212,9 +207,9 @@ def _literal_spans(
     )
 
 
-@lru_cache  # each run of a model asks
+@lru_cache  # every run calls it
 def special_pattern(special_tokens: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Matches any special token, the longest first; None where there is none."""
+    """Matches any special token, the longest first; None if there are none."""
     if not special_tokens:
         return None
     longest_first = sorted(special_tokens, key=len, reverse=True)
@@ -226,7 +221,7 @@ def messages(pieces: list[Piece]) -> list[dict[str, Any]]:
 
     Text outside roles and a message that has not ended are left out. As in SGLang, white space
     before a message's text is left out too, and with images the content is a list of the text and
-    the images, which are called JPEG whatever they are.
+    the images, whose MIME type is always JPEG.
     """
     found: list[dict[str, Any]] = []
     inside: list[Piece] | None = None

@@ -1,7 +1,7 @@
 """The streams of one run: their order, their call paths, and their results.
 
-Which blocks of a program run is decided at run time, so streams are counted as nodes are submitted,
-which is in the order of the program; when a node runs depends on its data.
+Which blocks run is decided at run time, so streams are numbered when their nodes are submitted,
+which is in the order of the program. Nodes run in another order, as their operands come.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StreamOrder:
         self._n_calls = defaultdict[str, int](int)
 
     def note(self, node: Node) -> None:
-        """Takes note of a node that is submitted."""
+        """Notes a node that is submitted."""
         if node.op == "stream":
             self._note_call(node)
         states = [value for value in node.results if value.type.kind is Kind.STREAM]
@@ -69,15 +69,15 @@ class Streams:
         self._order: StreamOrder | None = None  # of a program of several blocks
         self._n_begun = 0
         self._n_published = 0  # publish nodes so far, in the order of the program
-        self._index: dict[int, int] = {}  # by the publish nodes that are not done
+        self._index: dict[int, int] = {}  # by the ids of publish nodes that have not run
         self._results: dict[int, StreamResult] = {}
 
     def count_by_blocks(self) -> None:
-        """Numbers the streams by their states: the program has several blocks."""
+        """Numbers streams by their states, for a program of several blocks."""
         self._order = StreamOrder()
 
     def note(self, node: Node) -> None:
-        """Takes note of a node that is submitted."""
+        """Notes a node that is submitted."""
         if self._order is not None:
             self._order.note(node)
         elif node.op == "publish":
@@ -94,7 +94,7 @@ class Streams:
         return self._n_begun if self._order is None else self._order.n_streams
 
     def path_of(self, node: Node) -> str:
-        """Returns the path of a stream that begins, in the program alone."""
+        """Returns the path of a stream that begins, relative to its program."""
         return node.text("path") if self._order is None else self._order.path_of(node)
 
     def publish(self, node: Node, result: StreamResult) -> None:

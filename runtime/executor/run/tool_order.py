@@ -1,7 +1,7 @@
-"""The order of a run's tool calls: which effect waits for which, and where each call stands.
+"""The order of a run's tool calls: which effect waits for which, and the place of each call.
 
-Calls whose effect is not `pure` run one after the other, in the order of the program; pure ones
-as soon as their arguments are there.
+Calls whose effect is not `pure` run one after the other, in the order of the program; pure calls
+run as soon as their arguments have values.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sgc.ir.graph import Node
 from sgc.runtime.executor.interface.tools import PURE
 from sgc.runtime.executor.run.record import ToolCall
 
-# Among the calls of a run: how many of its own came before; 0 for calls of mapped calls, 1 for its
-# next own call; the order among calls of mapped calls.
+# A sort key of a run's tool calls: how many of the run's own calls came before; 0 for a call by a
+# mapped call, 1 for an own call; the order among calls by mapped calls.
 Order = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolMark:
-    """The place of a map among the tool calls of its run. after: done when the effect before it is;
-    done: completed when the map is over, if later effects wait for it.
+    """The place of a map among the tool calls of its run. after: done when the previous effect is;
+    done: set when the map ends, if later effects wait for it.
     """
 
     order: Order
@@ -34,7 +34,8 @@ class ToolMark:
 @dataclass(frozen=True, slots=True)
 class CallPlace:
     """The place of a tool call. ordinal: among the calls of the run, or of the mapped call that
-    makes it; after: done when the effect before it is.
+    makes it; after: done when the previous effect is; done: set when this effect is done, None if
+    the call is pure.
     """
 
     order: Order
@@ -44,8 +45,8 @@ class CallPlace:
 
 
 class ToolOrder:
-    """The places of the tool calls of one run. turn: of effects, one after the other, in mapped
-    calls too.
+    """The places of the tool calls of one run. turn: held by one effect at a time, those of mapped
+    calls included.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class ToolOrder:
         self._made: list[tuple[Order, ToolCall]] = []
 
     def note(self, node: Node) -> None:
-        """Takes note of a call that is submitted, which is in the order of the program."""
+        """Notes a call that is submitted; called in the order of the program."""
         path, done = node.text("path"), None
         if node.text("effect") != PURE:
             done = asyncio.get_running_loop().create_future()
@@ -72,7 +73,7 @@ class ToolOrder:
         return self._n_calls[""], 0, self._n_mapped
 
     def mark(self, has_effects: bool) -> ToolMark:
-        """Takes note of a map that is submitted. has_effects: later effects wait for it."""
+        """Notes a map that is submitted. has_effects: later effects wait for it."""
         done = asyncio.get_running_loop().create_future() if has_effects else None
         mark = ToolMark(self._mapped_order(), self._last, done)
         self._last = done or self._last
@@ -89,11 +90,11 @@ class ToolOrder:
         return self._places.pop(node.results[0].name)
 
     def add(self, place: CallPlace, call: ToolCall) -> None:
-        """Keeps a call that was made."""
+        """Adds a call that was made."""
         self._made.append((place.order, call))
 
     def take_in(self, mark: ToolMark, calls: Iterable[ToolCall]) -> None:
-        """Adds the tool calls of a map's calls, in their order: the map is over."""
+        """Adds the tool calls of a map's calls, in their order, when the map ends."""
         self._made.extend((mark.order, call) for call in calls)
         if mark.done is not None and not mark.done.done():
             mark.done.set_result(None)

@@ -1,4 +1,4 @@
-"""The values of one run by name, the stand-ins for missing ones, and the readers that wait."""
+"""The values of one run by name, the stand-ins for missing values, and the readers that wait."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def unset_error(value: Unset) -> UnknownVariable:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The value of anything that belongs to a child that was cut off.
+    """The value of a node that belongs to a child that was cut off.
 
-    is_late: it comes from the join itself, so the program may not use it.
+    is_late: it comes from the join itself, so that using it is an error.
     """
 
     index: int
@@ -55,11 +55,11 @@ class Values:
 
     @property
     def by_name(self) -> Mapping[str, Any]:
-        """The values that are there; it changes as they come."""
+        """The values defined so far; a live view."""
         return self._values
 
     def define(self, name: str, value: Any) -> None:
-        """Keeps a value, and hands it to its readers."""
+        """Sets a value, and passes it to its readers."""
         self._values[name] = value
         if self._readers:
             for reader in self._readers.pop(name, ()):
@@ -82,7 +82,7 @@ class Values:
         return tuple(map(self.operand, operand))
 
     def raw(self, name: str) -> Any:
-        """Returns a value that is there, or its stand-in."""
+        """Returns a value that is defined, or its stand-in."""
         return self._values[name]
 
     def raw_field(self, node: Node, name: str) -> Any:
@@ -95,12 +95,12 @@ class Values:
         return type(self._values[name]) is Unset
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Returns those of some values that are there, in the order in which they came."""
+        """Returns the names that have values, in the order in which the values came."""
         wanted = set(names) & self._values.keys()
         return [name for name in self._values if name in wanted] if wanted else []
 
     def known(self, name: str) -> tuple[Any] | None:
-        """Returns a value that is there already; any thread may call it."""
+        """Returns a value in a tuple, None if it is not yet defined; any thread may call it."""
         try:
             return (self._values[name],)
         except KeyError:

@@ -22,25 +22,26 @@ class Work:
 
     def __init__(self) -> None:
         self.finished: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
-        self._tasks: dict[asyncio.Task[None], str | None] = {}  # the stream that each asks for
+        self._tasks: dict[asyncio.Task[None], str | None] = {}  # with the path of the stream
         self._parts: set[Part] = set()
 
     def background(self, work: Coroutine[Any, Any, None], path: str | None = None) -> None:
-        """Begins a task of this run: cancelled with it, and waited for by `settle`. path: of the
-        stream that it asks for, which may be cut off.
+        """Starts a task of this run, which is cancelled with it, and for which `settle` waits.
+
+        path: of the stream whose request the task makes, which may be cut off.
         """
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = path
         task.add_done_callback(self._tasks.pop)
 
     def enter(self, part: Part) -> None:
-        """Takes a part, which ends with this run."""
+        """Adds a part, which is cancelled if this run ends."""
         self._parts.add(part)
         if self.finished.done():
             part.cancel()
 
     async def leave(self, part: Part) -> None:
-        """Stops a part, if it is not over, and waits until it has let go of the backend."""
+        """Cancels a part if it has not ended, and waits until it has released the backend."""
         part.cancel()
         await part.settle()
         self._parts.discard(part)
@@ -50,7 +51,7 @@ class Work:
             task.cancel()
 
     def cancel_asking(self, is_cut: Callable[[str], bool]) -> None:
-        """Cancels the tasks that ask for streams of some paths."""
+        """Cancels the tasks that make requests of streams with certain paths."""
         for task, path in self._tasks.items():
             if path is not None and is_cut(path):
                 task.cancel()
@@ -60,7 +61,7 @@ class Work:
             part.cancel()
 
     async def settle(self) -> None:
-        """Waits until cancelled requests have let go of the backend."""
+        """Waits until cancelled requests have released the backend."""
         running = [task for task in self._tasks if not task.done()]
         if running:
             await asyncio.gather(*running, return_exceptions=True)
@@ -69,11 +70,11 @@ class Work:
 
 
 def is_stopped(error: BaseException) -> bool:
-    """Whether an error in a task means that the task itself was cancelled or thrown away."""
+    """Whether an error in a task means that the task itself was cancelled or discarded."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    if isinstance(error, GeneratorExit):  # of a coroutine that is closed outside its loop
+    if isinstance(error, GeneratorExit):  # a coroutine that is closed outside its loop
         try:
             return asyncio.current_task() is None
         except RuntimeError:

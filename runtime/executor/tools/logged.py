@@ -1,7 +1,7 @@
-"""Tool calls through a run's log: a call that the log has is not made again.
+"""Tool calls through a run's log: a call that is in the log is not made again.
 
-A call with an effect is written down before it begins, so a log shows that it was begun even if the
-run ends in the middle of it. Whether it was done is then for the user to say.
+A call with an effect is logged before it begins, so the log shows that it began even if the run
+ends in the middle of it. The user then decides whether it was done.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sgc.runtime.executor.log.logged_backend import not_in_log
 from sgc.runtime.executor.log.records import fingerprint
 from sgc.runtime.executor.tools.threads import to_its_end
 
-GRACE_S = 5.0  # for a call with an effect to end in, when its run has ended
+GRACE_S = 5.0  # that a call with an effect may take to end after its run has ended
 
 _EMPTY: dict[Kind, Any] = {
     Kind.TEXT: "", Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.LIST: [],
@@ -30,7 +30,7 @@ _EMPTY: dict[Kind, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The value of a call that the program sees, and the error that the value replaces, if any."""
+    """The value that the program sees of a call, and the error that the value replaces, if any."""
 
     value: Any
     error: str = ""
@@ -53,7 +53,7 @@ class LoggedCall:
     on_error: Any
 
     async def outcome(self, make: Callable[[], Awaitable[tuple[Any, str]]]) -> Outcome:
-        """Returns the outcome in the log; else calls `make` and writes its outcome down."""
+        """Returns the outcome from the log; if it has none, calls `make` and logs its outcome."""
         found = self._find("tool")
         if found is not None:
             return self._decoded(found)
@@ -83,7 +83,7 @@ class LoggedCall:
         return Outcome(value, error)
 
     async def _unknown(self) -> Outcome:
-        """Decides about a call that the log saw begin and did not see end well."""
+        """Handles a call that began, according to the log, but failed or did not end."""
         failure = self.log.find("failure", self.row, self.path, self.ordinal)
         if self.log.on_unknown == "stop":
             how = f"failed: {failure['error']}" if failure else "was begun and did not end"

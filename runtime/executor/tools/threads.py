@@ -1,9 +1,9 @@
 """Runs a tool's Python: on a thread, or on the event loop if it is asynchronous.
 
 A thread cannot be stopped. A call that outlives its timeout, or its run, is abandoned: the run
-continues without it, and its thread is not free until the call ends. There are `MAX_THREADS`
-threads, and at most `MAX_WAITING` calls wait for one; Python does not wait for the threads when it
-ends. An asynchronous tool is cancelled; if it ignores that, it is abandoned too.
+continues without it, and its thread stays busy until the call ends. There are `MAX_THREADS`
+threads, and at most `MAX_WAITING` calls wait for one; Python does not wait for the threads at exit.
+An asynchronous tool is cancelled; if it ignores that, it is abandoned too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_WAITING = 100_000
 MAX_WAIT_S = 600.0  # for a thread
 MAX_ABANDONED = 1024  # asynchronous calls that ignore their cancellation
 
-# The value of a call and its error: a value too, since it may be a SystemExit.
+# The value of a call, and its error: not raised in the loop, since it may be a SystemExit.
 Outcome = tuple[Any, BaseException | None]
 
 
@@ -56,7 +56,7 @@ class _Job:
             if not future.done():
                 future.set_result(outcome)
 
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
             self._loop.call_soon_threadsafe(tell, context=Context())
 
 
@@ -68,7 +68,7 @@ class _Threads:
         self.forget()
 
     def forget(self) -> None:
-        """No threads and no calls, as in a forked child."""
+        """Forgets all threads and calls, which a forked child does not have."""
         self._n_threads = 0
         self._n_idle = 0
         self._jobs: deque[_Job] = deque()
@@ -103,7 +103,7 @@ _abandoned: set[asyncio.Task[Any]] = set()
 
 
 async def call_on_thread(call: Callable[[], Any], timeout_s: float | None) -> Outcome:
-    """Returns the value or the error of a call; TimeoutError if it takes too long once begun."""
+    """Returns the value or the error of a call; TimeoutError if it runs for too long."""
     job = _Job(call)
     try:
         _threads.put(job)
@@ -125,7 +125,7 @@ async def call_on_loop(
     """Calls an asynchronous tool, as `call_on_thread` does; it is cancelled at its timeout."""
     if len(_abandoned) >= MAX_ABANDONED:
         raise ToolError(f"{MAX_ABANDONED} tool calls ignore their cancellation")
-    # A context of its own: what the tool calls is no part of the program that called it.
+    # An empty context: code that the tool calls is not part of the program that called the tool.
     work = asyncio.get_running_loop().create_task(_outcome(call), context=Context())
     try:
         await asyncio.wait({work}, timeout=timeout_s)
@@ -138,14 +138,14 @@ async def call_on_loop(
 
 
 async def to_its_end(work: Coroutine[Any, Any, T], grace_s: float) -> T:
-    """Returns the result of some work; when cancelled, still waits for it for `grace_s`."""
+    """Returns the result of a coroutine; if cancelled, first gives it `grace_s` to end."""
     task = asyncio.get_running_loop().create_task(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         end_s = time.monotonic() + grace_s
         while not task.done() and (left_s := end_s - time.monotonic()) > 0:
-            with suppress(asyncio.CancelledError):  # a run's end cancels what is left again
+            with suppress(asyncio.CancelledError):  # the end of a run cancels its tasks again
                 await asyncio.wait({task}, timeout=left_s)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -1,8 +1,8 @@
-"""Tools at run time: which Python a name stands for, and the calls of one run.
+"""Tools at run time: the Python function of each name, and the calls of one run.
 
-A program only names its tools. The caller of the run decides what a name stands for, else the tools
-that the program's own Python called; nothing is imported here. Calls overlap with generations;
-`run/tool_order.py` decides which wait for others.
+A program only names its tools. The caller of the run decides which function a name means; else it
+is the tool of that name that the program's own Python calls. Nothing is imported here. Calls
+overlap with generations; `run/tool_order.py` decides which calls wait for others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Caller(Protocol):
         ...
 
 
-_OF_HOST = ops_with(Flag.HOST)  # asked of every node of every run
+_OF_HOST = ops_with(Flag.HOST)  # computed once: every node of every run is checked
 
 
 class Tools:
@@ -50,11 +50,11 @@ class Tools:
         self._own: dict[str, ToolImpl] = {}
 
     def allow(self, tools: Iterable[ToolImpl]) -> None:
-        """Allows tools of the program's own; those of the caller come first."""
+        """Allows the program's own tools; the caller's tools take precedence."""
         self._own.update((tool.name, tool) for tool in tools)
 
     def check(self, nodes: Iterable[Node]) -> None:
-        """Raises ToolError for the first call whose tool is not allowed, or is a different one."""
+        """Raises ToolError for the first call whose tool is not allowed, or does not match."""
         for node in nodes:
             if node.op in _OF_HOST:
                 self.resolve(node)
@@ -124,7 +124,7 @@ class Tools:
         )  # fmt: skip
         self.order.add(place, made)
         if type(outcome.value) is Failed and not _catches(node):
-            raise outcome.value.error()  # out of the log of a run that handled it
+            raise outcome.value.error()  # the log is from a run that handled the failure
         return outcome.value
 
     async def _make(
@@ -155,7 +155,7 @@ class Tools:
 
 
 def _arguments(run: Caller, node: Node) -> tuple[list[Any], dict[str, Any]]:
-    """Copies the arguments, by position and by name, so that a tool may change its own."""
+    """Copies the arguments, by position and by name, since a tool may change them."""
     try:
         args = [plain_copy(arg) for arg in run.field(node, "args")]
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The values of the names of modules that a graph's code may import."""
+"""The modules that a graph's code may import, as tables of names and values."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 def library_value(module: str, name: str) -> Any:
-    """The value of a name of a module."""
+    """The value of a name in a module."""
     return TABLES[module][name]

@@ -60,5 +60,5 @@ COLLECTIONS: dict[str, Any] = {
     "deque": deque,
 }
 GUARDS.update({Counter: _counter, OrderedDict: _ordered, defaultdict: _defaultdict, deque: _deque})
-# Factories that a run must know of; a result has Python's own.
+# Inside a run, a defaultdict may have a guarded factory; a result gets Python's own back.
 FACTORIES.update({_deque: deque, _defaultdict: defaultdict})

@@ -33,7 +33,7 @@ def _partial(*args: Any, **kwargs: Any) -> Any:
 
 
 class _Key:
-    """An item that compares by a function."""
+    """An item that is compared by a function."""
 
     __slots__ = ("_compare", "_item")
 
@@ -138,7 +138,7 @@ def _heaped(name: str) -> Callable[..., Any]:
             if type(items) is list:
                 check_items(len(items) + 1)
                 charge(8 + (len(items) if name == "heapify" else 0))
-                # What is compared lies on a path of the heap: the items there are walked through.
+                # Comparisons walk through the items on one path of the heap.
                 for item in [*args[1:], *items[:1]]:
                     charge((measure(item) >> 3) + 1 if type(item) in CONTAINERS else 1)
         return real(*args)
@@ -147,7 +147,7 @@ def _heaped(name: str) -> Callable[..., Any]:
 
 
 def _compared(item: Any) -> Any:
-    charge(8)  # with some of the largest
+    charge(8)  # for comparisons with some of the largest items
     if type(item) in CONTAINERS:
         charge(measure(item) >> 3)
     return item

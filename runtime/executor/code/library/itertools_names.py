@@ -1,4 +1,4 @@
-"""Names of `itertools`: iterators that skip items pay for them."""
+"""Names of `itertools`; iterators that skip items are charged for them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OF_TYPES[_chain] = {"from_iterable": _from_iterable}
 
 
 def _skipping(real: Callable[..., Any], *, has_function: bool = False) -> Callable[..., Any]:
-    """An iterator that may take many items before it gives one."""
+    """An iterator that may consume many items before it yields one."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         at = int(has_function)
@@ -133,7 +133,7 @@ def _priced(items: Iterator[Any], width: int) -> Iterator[Any]:
 
 def _starmap(function: Any, iterable: Any) -> Any:
     called = guarded(function)
-    # A generator would hold on to its item.
+    # A generator would keep its item alive.
     return nested(map(lambda item: called(*drained(item)), iterable), iterable)  # noqa: C417
 
 

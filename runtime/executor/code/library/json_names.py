@@ -23,7 +23,7 @@ def _loads(*args: Any, **kwargs: Any) -> Any:
     (text,) = args
     if type(text) is not str:
         return json.loads(text)
-    # A list of empty lists takes the most: 72 bytes for three characters.
+    # A list of empty lists needs the most memory: 72 bytes for three characters.
     charge(len(text) >> 2)
     return _loads_text(text)
 
@@ -49,7 +49,7 @@ def _dumps(*args: Any, **kwargs: Any) -> str:
 
 
 def _slowly(value: Any, kwargs: dict[str, Any]) -> str:
-    """Part by part: what `default` gives, and how wide it gets, is not known before."""
+    """Encodes part by part, since what `default` returns, and its size, is not known before."""
     parts, n_chars = [], 0
     kwargs = dict(kwargs)
     if kwargs.get("indent") is not None and kwargs.get("separators") is None:

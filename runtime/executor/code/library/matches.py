@@ -1,4 +1,4 @@
-"""Patterns and matches that look like those of `re`."""
+"""Patterns and matches with the interface of `re`, on the linear matcher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sgc.runtime.executor.patterns.linear_regex import Span, linear_pattern, sha
 from sgc.runtime.executor.patterns.regex_classes import UnsupportedPattern, translated
 
 MAX_PATTERN = 2000  # characters
-# Finding the characters of a set looks at all that there are.
+# Finding the characters of a set tests every character of Unicode.
 _SET_COST = 50_000
 
 
@@ -69,7 +69,7 @@ class Pattern:
 
 
 def _pay(pattern: str, flags: int) -> None:
-    """Charges for compiling a pattern, once a run."""
+    """Charges for compiling a pattern, once per run."""
     if len(pattern) > MAX_PATTERN:
         raise LimitExceeded(
             f"a pattern has {len(pattern)} characters; {MAX_PATTERN} are allowed",
@@ -92,7 +92,7 @@ _IGNORES = re.compile(r"\(\?[a-zA-Z]*i")
 
 @lru_cache(maxsize=512)
 def _facts(pattern: str, flags: int) -> tuple[int, tuple[int, ...], int]:
-    """The flags, the groups that are in no other, and the size of the matcher."""
+    """The flags, the groups that are in no other group, and the size of the matcher."""
     tree = translated(pattern, flags).tree
     return re.compile(pattern, flags).flags, tuple(_outermost(tree)), max(8, _size(tree))
 
@@ -107,7 +107,7 @@ def _outermost(tree: Any) -> Iterator[int]:
 
 
 def _size(tree: Any) -> int:
-    """How many places a pattern has, where repeats are written out."""
+    """The number of positions in a pattern with its repeats expanded."""
     total = 0
     for op, arg in tree:
         inner = sum(_size(body) for body, _ in bodies(op, arg))
@@ -177,7 +177,7 @@ class Match:
 
     @property
     def lastindex(self) -> int | None:
-        """The group that ended last: one that is in no other."""
+        """The group, of those in no other group, that ended last."""
         ends = [(span[1], n) for n in self.re._outer if (span := self._spans[n]) is not None]
         return max(ends)[1] if ends else None
 

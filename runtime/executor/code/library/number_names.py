@@ -153,7 +153,7 @@ def _drawing(name: str) -> Callable[..., Any]:
     draw = bounded_method(Random, name, _draws, checked)
 
     def draws(*args: Any, **kwargs: Any) -> Any:
-        # Weights and counts are taken whole, from an iterator too; all else has a length.
+        # Weights and counts may be iterators, which are consumed; other arguments have a length.
         args = (*args[:2], *map(_weighed, args[2:]))
         for each in kwargs.keys() & {"weights", "counts"}:
             kwargs[each] = _weighed(kwargs[each])

@@ -1,4 +1,4 @@
-"""Names of `re`, on the linear matcher: patterns that it cannot do raise UnsupportedPattern."""
+"""Names of `re`, on the linear matcher; patterns that it cannot match raise UnsupportedPattern."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _compile(pattern: Any, flags: Any = 0) -> Pattern:
 
 
 def _on_pattern(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `re` that compiles its first argument. Flags come last."""
+    """A function of `re` that compiles its first argument. Flags are its last argument."""
 
     def function(pattern: Any, *args: Any, flags: Any = 0, **kwargs: Any) -> Any:
         n_args = _N_ARGS[method]
@@ -57,7 +57,7 @@ def _finditer(pattern: Pattern, string: Any) -> Iterator[Match]:
 
 
 class _Matches:
-    """An iterator of matches: its type has a name, and no more."""
+    """An iterator of matches, whose type offers no attributes to code, unlike a generator."""
 
     def __init__(self, pattern: Pattern, string: Any) -> None:
         self._found = pattern.all(string)
@@ -146,7 +146,7 @@ def _escape(pattern: Any) -> str:
     return result
 
 
-# How many arguments each takes after the pattern, before the flags.
+# The number of arguments between the pattern and the flags.
 _N_ARGS: dict[Callable[..., Any], int] = {
     _search: 1, _match: 1, _fullmatch: 1, _finditer: 1, _findall: 1, _split: 2, _sub: 3, _subn: 3,
 }  # fmt: skip

@@ -173,14 +173,14 @@ CSV: dict[str, Any] = {"DictReader": _dict_reader, "reader": _reader, "writer": 
 
 _SHORT = 1000
 _TEXTS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""", re.DOTALL)
-# What nests trees deeply without brackets: operators, calls, items, other names.
+# Syntax that makes a tree deep without nested brackets: operators, calls, subscripts, attributes.
 _DEEP = re.compile(
     r"[^\w\s\[\](){},:.+-]|[\])}]\s*[\[(.]|[-+]\s*[-+]|[\w\])}]\s*[-+]|\w\s*[\[(]|[a-zA-Z_]\s*\."
 )
 
 
 def _literal_eval(text: Any) -> Any:
-    """`ast.literal_eval` of a text: its tree cannot be deeper than its brackets nest."""
+    """`ast.literal_eval` of a text, whose tree is no deeper than its brackets are nested."""
     if not isinstance(text, str):
         raise ValueError(f"malformed node or string: {text!r}")
     check_length(50 * len(text))
@@ -190,7 +190,7 @@ def _literal_eval(text: Any) -> Any:
     try:
         return checked(ast.literal_eval(text))
     except ValueError as error:
-        # Python's text holds an address.
+        # Python's message contains an address, which differs from run to run.
         raise ValueError(str(error).partition(" object at 0x")[0]) from None
 
 

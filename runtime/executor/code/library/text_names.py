@@ -1,5 +1,5 @@
 """Names of `string`, `textwrap`, `html`, `unicodedata`, `difflib`, `base64`, `hashlib` and
-`urllib.parse`: each pays for the texts that it is given.
+`urllib.parse`; each is charged for the texts that are its arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sgc.runtime.executor.interface.value_limits import check_items, check_lengt
 
 
 def paying(real: Callable[..., Any], per_char: int, n_longest: int = 0) -> Callable[..., Any]:
-    """A function of texts that pays some steps a character; it may be given data alone."""
+    """A function of texts that charges `per_char` steps for each character; it takes only data."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         args = tuple(drained(each) if _is_lazy(each) else each for each in args)
@@ -58,7 +58,7 @@ def _wrapping(real: Callable[..., Any]) -> Callable[..., Any]:
         check_length(n_chars * max(tabs if isinstance(tabs, int) else 8, 1) // 8)
         for name in ("initial_indent", "subsequent_indent"):
             indent = kwargs.get(name, "")
-            # Each line gets it, and there may be one for each character.
+            # Each line is indented, and there may be a line for each character.
             check_length(len(indent) * (n_chars + 1) if isinstance(indent, str) else 0)
             charge(len(indent) * (n_chars + 1) >> 6 if isinstance(indent, str) else 0)
         return pays(*args, **kwargs)
@@ -91,7 +91,7 @@ UNICODEDATA: dict[str, Any] = {
 
 
 def _pay_pairs(a: Any, b: Any) -> None:
-    """Charges for what is quadratic in two sequences, and worse where much repeats."""
+    """Charges for work that is quadratic in two sequences, or worse if items repeat."""
     n_a, n_b = len(a), len(b)
     check_items(max(n_a, n_b))
     measure(a)
@@ -148,7 +148,7 @@ def _diff(real: Callable[..., Any], weight: int) -> Callable[..., Any]:
             raise TypeError("lines to compare must be str")
         _pay_pairs(a, b)
         n_a, n_b = sum(map(len, a)), sum(map(len, b))
-        # ndiff compares lines with each other, character by character, again and again.
+        # ndiff compares pairs of lines repeatedly, character by character.
         charge(weight * (n_a + 1) * (n_b + 1) * min(len(a) + 1, len(b) + 1) >> 2)
         for each in (*args, *kwargs.values()):
             if not isinstance(each, (str, int)):

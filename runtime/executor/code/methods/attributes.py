@@ -1,4 +1,4 @@
-"""The attributes that values have for a graph's code: a table for each type, and nothing else."""
+"""The attributes that a graph's code may use: a table for each type, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from sgc.runtime.executor.code.fuel import NotAllowed, charge
 
-# Methods as functions that take their object first; data; what a type itself gives.
+# Methods, as functions that take the object first; data attributes; attributes of types themselves.
 METHODS: dict[type, dict[str, Callable[..., Any]]] = {}
 DATA: dict[type, frozenset[str]] = {}
 OF_TYPES: dict[Any, dict[str, Any]] = {}
-# What is called in place of a type or function, since it checks what it makes.
+# The guarded version of a type or function, which is called in its place.
 GUARDS: dict[Any, Callable[..., Any]] = {}
 _ERROR_DATA = frozenset(
     {"args", "colno", "doc", "end", "lineno", "msg", "name", "obj", "pos", "reason", "start",
@@ -21,7 +21,7 @@ _PLAIN_DATA = (str, bytes, int, tuple, type(None))
 
 
 def attribute(of: Any, name: str) -> Any:
-    """`of.name`, where the tables have it."""
+    """`of.name`, if the tables have it; else raises NotAllowed or AttributeError."""
     table = METHODS.get(type(of))
     if table is not None and name in table:
         return table[name].__get__(of)
@@ -50,11 +50,11 @@ def _of_error(of: BaseException, name: str) -> Any:
 def _missing(of: Any, name: str) -> Any:
     kind = of if isinstance(of, type) else type(of)
     if not hasattr(kind, name):
-        # Raises AttributeError as Python says it: no such name, so nothing is read.
+        # There is no such attribute: this only raises AttributeError with Python's message.
         try:
             getattr(of, name)
         except AttributeError as error:
-            # The error would hold on to the value.
+            # Python's own error would keep the value alive.
             raise AttributeError(str(error)) from None
     raise NotAllowed(f"{kind.__name__}.{name} is not allowed in a graph's code")
 
@@ -70,7 +70,7 @@ def method(of: Any, name: str) -> Callable[..., Any]:
 
 
 def guarded(function: Any) -> Any:
-    """What C may call in place of a function that the code gives it."""
+    """The guarded version of a function that code passes to C, or the function itself."""
     try:
         return GUARDS.get(function, function)
     except TypeError:
@@ -83,7 +83,9 @@ def bounded_method(
     before: Callable[..., Any] | None = None,
     after: Callable[[Any], Any] | None = None,
 ) -> Callable[..., Any]:
-    """A method that pays before and after. before: takes what the method does."""
+    """A method with limits. before: checks and charges, with the method's arguments; after: checks
+    its result.
+    """
     real = getattr(kind, name)
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Python's builtins, where what they do and make is paid for before."""
+"""Python's builtins, which charge for their work and their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sgc.runtime.executor.interface.value_limits import check_bits, check_length
 
 
 def _made(kind: type) -> Callable[..., Any]:
-    """A list, tuple or set of the items of anything."""
+    """The constructor of a list, tuple or set from any iterable."""
     is_hashed = kind in (set, frozenset)
 
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def _dict(*args: Any, **kwargs: Any) -> Any:
 
 
 def _consumed(real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of all items of its first argument."""
+    """A function that may consume all items of its first argument."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if args and is_iterable(args[0]):
@@ -97,7 +97,9 @@ def _measured(item: Any) -> Any:
 
 
 def _sum(*args: Any, **kwargs: Any) -> Any:
-    """`sum`, as C does it: small numbers at once, since it rounds floats late, the rest each."""
+    """`sum`, with C's results: a prefix of small numbers in one call, since C rounds a sum of
+    floats only at its end; the rest one by one.
+    """
     if not args or not is_iterable(args[0]):
         return sum(*args, **kwargs)
     items = args[0]
@@ -173,7 +175,7 @@ def _pow(*args: Any, **kwargs: Any) -> Any:
             check_bits(each.bit_length())
             charge(each.bit_length() >> 4)
     if len(args) == 3 and all(type(each) is int for each in args):
-        # One step multiplies numbers of the modulus.
+        # Each bit of the exponent costs a multiplication of numbers as large as the modulus.
         charge(args[1].bit_length() * (args[2].bit_length() >> 6) ** 2 >> 6)
     elif len(args) != 3:
         check_power(2, 2)
@@ -188,7 +190,7 @@ def _pow(*args: Any, **kwargs: Any) -> Any:
 def _round(*args: Any, **kwargs: Any) -> Any:
     digits = kwargs.get("ndigits", args[1] if len(args) > 1 else None)
     if args and isinstance(args[0], int) and isinstance(digits, int) and digits < 0:
-        check_bits(-digits * 3.33)  # 10**-digits is made on the way
+        check_bits(-digits * 3.33)  # Python computes 10**-digits for it
     return checked(round(*args, **kwargs))
 
 
@@ -209,7 +211,9 @@ def _slice(*args: Any) -> slice:
 
 
 def _error(kind: Any) -> Callable[..., Any]:
-    """Makes an exception; of some, Python frees what they hold by recursion."""
+    """The constructor of an exception. Some take only texts and numbers, since CPython frees what
+    they hold by recursion.
+    """
     is_plain = kind.__basicsize__ == Exception.__basicsize__
 
     def make(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Comparisons and membership: what C walks through is paid for."""
+"""Comparisons and membership tests, charged for all that C walks through."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def contains(a: Any, b: Any) -> bool:
 
 
 def charge_search(items: Any, item: Any) -> None:
-    """Charges for a comparison with each item."""
+    """Charges for comparing an item with each of the items."""
     kind = type(item)
     n_items = min(len(items), 2**62) if type(items) is not range else range_length(items)
     charge(n_items >> 3)
@@ -74,7 +74,7 @@ def range_length(items: range) -> int:
 
 
 def find_cost(n_chars: int, n_sought: int, backward: bool = False) -> int:
-    """The steps of a search for a text; backward, and in short ones, C's is quadratic."""
+    """The steps of a search in a text; backward, or in a short text, C's search is quadratic."""
     cost = n_chars >> 8
     if n_sought > 5 and (backward or n_chars < 30_000):
         cost += max(0, n_chars - n_sought) * n_sought >> 9

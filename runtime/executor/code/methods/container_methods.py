@@ -1,4 +1,4 @@
-"""Methods of lists, dicts, sets and the like: what they walk through and make is paid for."""
+"""Methods of containers, charged for all that they walk through and make."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Method = Callable[..., Any]
 
 
 def charge_sort(items: Any) -> None:
-    """Charges for comparing each item with some others."""
+    """Charges for a sort: n log n comparisons."""
     n_items = len(items)
     measured = measure(items) >> 6 if type(items) in CONTAINERS else 0
     charge((n_items + measured) * max(n_items.bit_length(), 1) >> 2)
@@ -91,7 +91,7 @@ def _sort(*args: Any, key: Any = None, reverse: Any = False) -> None:
 
 
 def _table(kind: type, **rules: tuple[str, Method | None]) -> dict[str, Method]:
-    """Methods of a type by rule: their names, and what pays before."""
+    """Methods of a type. rules: pairs of their names and the function that charges before."""
     return {
         name: getattr(kind, name) if before is None else bounded_method(kind, name, before)
         for names, before in rules.values()

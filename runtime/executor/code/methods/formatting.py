@@ -1,4 +1,4 @@
-"""Values as texts: what a format asks for is known to be small before it is made."""
+"""Formatting of values: the size of a text is checked before it is made."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ENCODINGS = frozenset({"utf8", "ascii", "latin1", "utf16", "utf32", "usascii", 
 
 
 def check_encoding(name: Any) -> None:
-    """Refuses codecs that are slow, or no encodings."""
+    """Refuses codecs that are slow, or not text encodings."""
     if not isinstance(name, str):
         return
     if name.lower().replace("-", "").replace("_", "") not in _ENCODINGS:
@@ -73,12 +73,12 @@ def widest(spec: str) -> int:
 
 
 def format_text(text: str, /, *args: Any, **kwargs: Any) -> str:
-    """`text.format(...)`, where fields read no attributes."""
+    """`text.format(...)`, without attributes in its fields."""
     return _Formatter().vformat(text, args, kwargs)
 
 
 def format_map(text: str, mapping: Any, /) -> str:
-    """`text.format_map(mapping)`, where fields read no attributes."""
+    """`text.format_map(mapping)`, without attributes in its fields."""
     result: str = _Formatter().vformat(text, _NO_ARGS, mapping)
     return result
 
@@ -87,7 +87,7 @@ _NO_ARGS: list[Any] = []
 
 
 class _Formatter(string.Formatter):
-    """Python's formatter, bounded, with the errors of `str.format`."""
+    """Python's formatter with limits, and with the errors of `str.format`."""
 
     def __init__(self) -> None:
         self._n_chars = 0

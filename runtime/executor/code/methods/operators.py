@@ -1,4 +1,4 @@
-"""Python's operators, where what they make stays within the limits."""
+"""Python's operators, with limits on their results."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ def percent(text: str, values: Any) -> str:
 
 
 def check_shown(value: Any, depth: int = 0) -> None:
-    """Refuses to show what has an address: functions and iterators. `measure` comes before."""
+    """Refuses values whose text contains an address: functions and iterators.
+
+    Callers call `measure` first, which bounds the nesting.
+    """
     kind = type(value)
     if kind in CONTAINERS:
         if kind in MAPPINGS:
@@ -137,7 +140,7 @@ def check_shown(value: Any, depth: int = 0) -> None:
 
 
 def has_address(value: Any) -> bool:
-    """Whether Python shows a value by its address: a function or an iterator."""
+    """Whether a value's text contains its address: a function or an iterator."""
     return (callable(value) and not isinstance(value, type)) or hasattr(type(value), "__next__")
 
 
@@ -166,7 +169,7 @@ def _of_sets(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def _inplace_of_sets(
     operation: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
-    """An operation that changes a set, dict or counter in place."""
+    """An augmented assignment, which changes a set, dict or counter in place."""
 
     def function(a: Any, b: Any) -> Any:
         if type(a) not in CONTAINERS:
@@ -185,7 +188,9 @@ def _inplace_of_sets(
 def _other_inplace(
     operation: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
-    """Numbers and texts: what is made is new, and only errors name the operator."""
+    """Any augmented assignment. For numbers and texts it is the plain operator, except that an
+    error names the augmented one.
+    """
 
     def function(a: Any, b: Any) -> Any:
         kind = type(a)

@@ -1,4 +1,4 @@
-"""Methods of texts: Python's own, where what they make is known to be small before."""
+"""Methods of texts: Python's own, with a check of a result's size before it is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Method = Callable[..., Any]
 
 
 def _whole(text: str, *args: Any, **kwargs: Any) -> None:
-    """Charges for a look at each character."""
+    """Charges for reading each character."""
     charge(1 + (len(text) >> 5))
 
 
@@ -80,7 +80,7 @@ def _decodes(text: bytes, encoding: Any = "utf-8", errors: Any = "strict") -> No
 
 
 def _parts(value: Any) -> Any:
-    """Parts of a text that were just cut."""
+    """Returns the parts of a text that was split, checked and charged."""
     check_items(len(value))
     charge(len(value) + (sum(map(len, value)) >> 6))
     return value
