@@ -33,6 +33,7 @@ from sgc.runtime.executor.code.tree.compiling import (
 )
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
 from sgc.runtime.executor.code.values import (
+    Originals,
     check_arguments,
     check_result,
     copied,
@@ -46,10 +47,16 @@ ROOMS = (calls, displays, expressions, fstrings, statements, trying)
 _MAX_FRAMES = 6000
 
 
-def run_code(source: str, args: Sequence[Any], fixed: Sequence[int] = ()) -> Any:
+def run_code(
+    source: str,
+    args: Sequence[Any],
+    fixed: Sequence[int] = (),
+    originals: Originals | None = None,
+) -> Any:
     """Calls the last function of some code with arguments, which it does not mutate.
 
-    fixed: indices of arguments in which reading must not add a key to a defaultdict. Raises what
+    fixed: indices of arguments in which reading must not add a key to a defaultdict; originals:
+    gets what the containers in their copies are copies of, by the ids of these. Raises what
     the code raises, LimitExceeded, NotAllowed, or CodeError.
     """
     program = _program(source)
@@ -60,7 +67,10 @@ def run_code(source: str, args: Sequence[Any], fixed: Sequence[int] = ()) -> Any
         with _room():
             given = args
             if program.may_change or not check_arguments(args):
-                given = [copied(each) for each in args]
+                given = [
+                    copied(each, originals if index in fixed else None)
+                    for index, each in enumerate(args)
+                ]
             result = program.call(run, given)
             kept = check_result(result)
             for index in fixed:

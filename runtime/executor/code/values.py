@@ -23,14 +23,23 @@ from sgc.runtime.executor.code.methods.attributes import DATA, METHODS
 from sgc.runtime.executor.functions.own_texts import as_value
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 
+Originals = dict[int, Any]
+
 # Python's own type for each guarded `default_factory` of a defaultdict.
 FACTORIES: dict[Any, Any] = {}
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
-def copied(value: Any) -> Any:
-    """A deep copy of an argument; parts that occur twice in it stay shared."""
-    return _copied(value, {}, 0)
+def copied(value: Any, originals: Originals | None = None) -> Any:
+    """A deep copy of an argument; parts that occur twice in it stay shared.
+
+    originals: gets what each container of the copy is a copy of, by the copy's id.
+    """
+    memo: dict[int, Any] = {}
+    made = _copied(value, memo, 0)
+    if originals is not None:
+        originals.update((id(copy), original) for original, copy in memo.values())
+    return made
 
 
 def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
@@ -40,13 +49,13 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
     if kind not in CONTAINERS:
         return _other(value, memo, depth)
     if id(value) in memo:
-        return memo[id(value)]
+        return memo[id(value)][1]
     if depth > MAX_VALUE_DEPTH:
         raise LimitExceeded(f"an argument is nested more than {MAX_VALUE_DEPTH} deep")
     made = _copy(value, kind, memo, depth + 1)
     if kind in (deque, defaultdict):
         current().kept.append(made)
-    memo[id(value)] = made
+    memo[id(value)] = (value, made)
     return made
 
 

@@ -29,12 +29,22 @@ class Sharing:
         """Notes a list or dict that was made for one node, so that no other value holds it."""
         self._displays[id(value)] = value
 
-    def note(self, result: Any, args: Iterable[Any]) -> None:
-        """Notes what the result of a function shares with its arguments."""
+    def note(
+        self, result: Any, args: Iterable[Any], originals: Mapping[int, Any] | None = None
+    ) -> None:
+        """Notes what the result of a function shares with its arguments.
+
+        originals: if the function was given copies, what each container in them is a copy of.
+        """
         found = changeable([result])
-        if found:
-            given = changeable(args).keys() - self._displays.keys()
-            self._shared.update((key, found[key]) for key in found.keys() & given)
+        if not found:
+            return
+        given = changeable(args).keys() - self._displays.keys()
+        self._shared.update((key, found[key]) for key in found.keys() & given)
+        for key in found.keys() & (originals or {}).keys():
+            original = (originals or {})[key]
+            if id(original) not in self._displays:
+                self._shared |= {key: found[key], id(original): original}
 
     def note_among(self, results: Iterable[Any]) -> None:
         """Notes what several results of one piece of code share among each other."""

@@ -33,7 +33,9 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
         if sharing is not None:
             for index in changed:
                 sharing.check(args[index])
-        value = run_code(code, args, [n for n in range(len(args)) if n not in changed])
+        fixed = [n for n in range(len(args)) if n not in changed]
+        originals: dict[int, Any] | None = {} if sharing is not None else None
+        value = run_code(code, args, fixed, originals)
     except SgcError as error:
         error.where = error.where or str(node.loc or "")
         raise
@@ -41,7 +43,7 @@ def evaluate(run: Run, node: Node) -> tuple[Any]:
         return (Failed.of("", error, str(node.loc or "")),)
     _check_type(value, node.results[0].type)
     if sharing is not None:
-        sharing.note(value, args)
+        sharing.note(value, args, originals or {})
     if node.get("is_several") == Lit(True):
         value = Several(value)
         if sharing is not None:

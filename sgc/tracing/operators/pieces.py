@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any, NoReturn
@@ -70,7 +70,9 @@ def piece(key: str, *values: Any) -> Any:
     given = dict(zip(found.inputs, zip(values, owned or values, strict=True), strict=True))
     changes = any(is_changeable(given[name][0]) for name in found.changes)
     does = changes or bool(found.writes)
-    if does and not is_done_at_once(found.node, changes) and is_caught():
+    changed = found.changes if changes else frozenset[str]()
+    may_add = any(isinstance(given[name][0], (defaultdict, AbstractObject)) for name in changed)
+    if does and not is_done_at_once(found.plain, changed, may_add) and is_caught():
         _refuse(session, key, "an error in it is handled, after it has changed something")
     for name in found.changes:
         why = unowned(session, *given[name], is_rebound=name in found.rebound)
@@ -153,7 +155,7 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
         before = given[name]
         if not is_changeable(before) and name not in found.writes:
             return before
-        if name not in found.rebound and type(before) in (AbstractList, AbstractObject):
+        if name not in found.rebound and isinstance(before, AbstractList):
             before.symbol = value.symbol  # so every reference to it has the new value
             return before
     return session.seen(value)

@@ -9,12 +9,14 @@ from sgc.tracing.pieces.names import names_of, parameters
 
 # Methods of Python's own types that change their object.
 CHANGING = frozenset({
-    "add", "append", "appendleft", "choice", "choices", "clear", "difference_update", "discard",
-    "extend", "extendleft", "gauss", "insert", "intersection_update", "move_to_end",
-    "normalvariate", "pop", "popitem", "popleft", "randbytes", "randint", "random", "randrange",
-    "read", "readline", "remove", "reverse", "rotate", "sample", "seed", "seek", "setdefault",
-    "shuffle", "sort", "subtract", "symmetric_difference_update", "truncate", "uniform", "update",
-    "write", "writerow", "writerows",
+    "add", "append", "appendleft", "betavariate", "choice", "choices", "clear",
+    "difference_update", "discard", "expovariate", "extend", "extendleft", "gammavariate",
+    "gauss", "getrandbits", "insert", "intersection_update", "lognormvariate", "move_to_end",
+    "normalvariate", "paretovariate", "pop", "popitem", "popleft", "randbytes", "randint",
+    "random", "randrange", "read", "readline", "remove", "reverse", "rotate", "sample", "seed",
+    "seek", "setdefault", "shuffle", "sort", "subtract", "symmetric_difference_update",
+    "triangular", "truncate", "uniform", "update", "vonmisesvariate", "weibullvariate", "write",
+    "writerow", "writerows",
 })  # fmt: skip
 # Functions that change their first argument.
 CHANGERS = frozenset({
@@ -110,9 +112,7 @@ def root_of(node: ast.expr) -> str | None:
 
 
 def _by_function(node: ast.Call) -> Iterator[ast.expr]:
-    function = node.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if name in CHANGERS and node.args:
+    if _method(node) in CHANGERS and node.args:
         yield node.args[0]
 
 
@@ -153,6 +153,12 @@ def _bound_by(node: ast.AST) -> set[str]:
         return names_of(targets).writes
     if isinstance(node, (ast.MatchAs, ast.MatchStar, ast.MatchMapping)):
         return names_of([node]).writes
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):  # in its own scope, or in that of `node`
+        return set(parameters(node.args))
+    if isinstance(node, ast.ExceptHandler):
+        return {node.name} if node.name else set()
+    if isinstance(node, ast.With):
+        return names_of(each.optional_vars for each in node.items if each.optional_vars).writes
     return set()
 
 
@@ -177,23 +183,48 @@ _MAKING = frozenset({"list", "dict", "set", "Counter", "defaultdict", "deque", "
 _GRADUAL = frozenset({"extend", "extendleft", "update", "sort", "subtract", "writerows"})
 
 
-def is_done_at_once(node: ast.AST, changes: bool) -> bool:
-    """Whether a statement that fails has done either nothing or everything.
+def is_done_at_once(node: ast.AST, changed: Collection[str], may_add: bool) -> bool:
+    """Whether a statement does nothing, or all that it does, if it ends in an error.
 
-    changes: whether it may change one of its inputs, beside setting variables.
+    changed: the inputs that it may change, beside setting variables. may_add: whether reading a key
+    of one may add it, as reading a defaultdict does.
     """
-    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and not changes:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return len(targets) == 1 and all(map(_is_name, _unpacked(targets[0])))
+    if isinstance(node, ast.expr):
+        return True
     if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)):
-        return isinstance(node, ast.expr)
-    parts = list(ast.walk(node))
-    if any(isinstance(each, (ast.GeneratorExp, ast.NamedExpr)) for each in parts):
         return False
-    named = {each.attr for each in parts if isinstance(each, ast.Attribute)}
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    is_one = len(targets) <= 1 and not any(isinstance(each, ast.Tuple) for each in targets)
-    return is_one and not named & _GRADUAL and len(named & CHANGING) <= 1
+    parts = list(ast.walk(node))
+    targets = _targets(node)
+    if len(targets) > 1 or any(isinstance(each, ast.NamedExpr) for each in parts):
+        return False
+    is_plain = all(map(_is_name, (name for each in targets for name in _unpacked(each))))
+    if not changed:
+        return is_plain
+    reads = [each for each in parts if isinstance(each, ast.Subscript) and _is_read(each)]
+    if may_add and any(root_of(each) in changed for each in reads):
+        return False
+    calls = [each for each in parts if isinstance(each, ast.Call) and _is_changing(each)]
+    if isinstance(node, ast.AugAssign):
+        return not calls and isinstance(node.value, (ast.Constant, ast.Name))
+    if isinstance(node, ast.Assign) and not is_plain:
+        return not calls and isinstance(targets[0], ast.Subscript)
+    # What is computed of the change, or beside it, may fail when it is made.
+    return calls == [node.value] and _method(calls[0]) not in _GRADUAL
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return node.targets
+    return [node.target] if isinstance(node, (ast.AnnAssign, ast.AugAssign)) else []
+
+
+def _is_changing(node: ast.Call) -> bool:
+    return _method(node) in CHANGING | CHANGERS
+
+
+def _method(node: ast.Call) -> str:
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _unpacked(target: ast.expr) -> list[ast.expr]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import importlib
 import re
 from collections.abc import Callable, Mapping
@@ -86,8 +85,6 @@ class ModuleText:
             self._module(name, value)
         elif isinstance(value, FunctionType):
             self._function(name, value)
-        elif isinstance(value, functools._lru_cache_wrapper):
-            self._function(name, value.__wrapped__)  # type: ignore[arg-type]
         elif isinstance(value, (type, BuiltinFunctionType)):
             self._known(name, value)
         elif type(value) is re.Pattern:
@@ -197,7 +194,10 @@ def literal(value: Any) -> str:
     if kind is tuple:
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
     if kind is set and value:
-        return "{" + ", ".join(sorted(map(literal, value))) + "}"
+        items = [literal(each) for each in value]
+        # The order of numbers is that of the program's own set; that of texts differs by process.
+        is_random = any(type(each) not in (int, bool, float, type(None)) for each in value)
+        return "{" + ", ".join(sorted(items) if is_random else items) + "}"
     if kind is dict:
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     raise NotData(f"a {kind.__name__} is no plain data")
