@@ -40,7 +40,7 @@ async def run_graph(
     has_code = any(node.op == "evaluate" for node in graph.all_nodes())
     context = Context.of(
         graph.name, backend, capabilities, options, on_text, row, called,
-        Sharing() if has_code else None,
+        Sharing(graph) if has_code else None,
     )  # fmt: skip
     run = Instance(context, values)
     try:

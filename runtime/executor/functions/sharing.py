@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgc.errors import ProgramError
+from sgc.ir.analysis.dependencies import places, uses
+from sgc.ir.graph import Graph, Node
+from sgc.ir.op_specs import Flag
 
 _FIXED = (str, int, float, bool, type(None), bytes, complex, range)
 
@@ -21,13 +24,15 @@ class Several(list[Any]):
 class Sharing:
     """The mutable objects that several values of a run hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self._used_once = used_once(graph)
         self._shared: dict[int, Any] = {}  # keeps the objects alive, so that ids stay unique
         self._displays: dict[int, Any] = {}
 
-    def note_display(self, value: Any) -> None:
-        """Notes a list or dict that was made for one node, so that no other value holds it."""
-        self._displays[id(value)] = value
+    def note_display(self, node: Node, value: Any) -> None:
+        """Notes a list or dict that a node made, if one other node alone gets it."""
+        if id(node) in self._used_once:
+            self._displays[id(value)] = value
 
     def note(
         self, result: Any, args: Iterable[Any], originals: Mapping[int, Any] | None = None
@@ -78,3 +83,24 @@ def changeable(values: Iterable[Any]) -> dict[int, Any]:
         elif isinstance(value, Iterable):
             queue += value
     return found
+
+
+def used_once(graph: Graph) -> frozenset[int]:
+    """The ids of `list` and `record` nodes whose result one function alone gets, itself or in
+    another such value, once for each time that it is made.
+    """
+    found: set[int] = set()
+    for each in (graph, *graph.called):
+        used = uses(each)
+        for place, node in reversed([*places(each)]):
+            users = [user for value in node.results for user in used.get(value.name, ())]
+            if node.op not in _DISPLAYS or len(users) != 1 or users[0].block != place.block:
+                continue
+            user = each.blocks[place.block].nodes[users[0].index]
+            is_inner = user.op in _DISPLAYS
+            if id(user) in found or not (is_inner or Flag.TERMINATOR in user.flags):
+                found.add(id(node))
+    return frozenset(found)
+
+
+_DISPLAYS = frozenset({"list", "record"})

@@ -66,12 +66,12 @@ def _concat(run: Run, node: Node) -> Results:
 def _list(run: Run, node: Node) -> Results:
     items, special = list(run.field(node, "items")), run.context.special
     value = items if special is None else own(node.get("items"), items, special)
-    return (_displayed(run, value),)
+    return (_displayed(run, node, value),)
 
 
-def _displayed(run: Run, value: Any) -> Any:
+def _displayed(run: Run, node: Node, value: Any) -> Any:
     if run.context.sharing is not None:
-        run.context.sharing.note_display(value)
+        run.context.sharing.note_display(node, value)
     return value
 
 
@@ -184,7 +184,9 @@ def _format(run: Run, node: Node) -> Results:
 def _record(run: Run, node: Node) -> Results:
     keys, items = run.field(node, "keys"), run.field(node, "items")
     is_dict = keys or not (items or node.get("is_tuple") == Lit(True))
-    return (_displayed(run, dict(zip(keys, items, strict=True)) if is_dict else tuple(items)),)
+    return (
+        _displayed(run, node, dict(zip(keys, items, strict=True)) if is_dict else tuple(items)),
+    )
 
 
 def _publish(run: Run, node: Node) -> Results:
