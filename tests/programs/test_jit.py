@@ -246,10 +246,12 @@ def test_full_graph_makes_a_fallback_an_error(scripted):
 
 def test_values_that_differ_in_every_row_are_not_each_compiled(scripted):
     @sgc.function
-    def program(s, q, choices):
-        s += q + sgc.select("c", choices=choices)
+    def program(s, q, names):
+        for fork, name in zip(s.fork(len(names)), names, strict=True):
+            fork += name
+        s += q + sgc.select("c", choices=[*names])
 
-    rows = [{"q": "q", "choices": [f"{i}", "x"]} for i in range(20)]
+    rows = [{"q": "q", "names": [f"{i}", "x"]} for i in range(20)]
     first = program.run_batch(rows, backend=scripted())
     assert [state.how == "compiled" for state in first] == [True] * 4 + [False] * 16
     again = program.run_batch(rows[:6], backend=scripted())
