@@ -138,5 +138,5 @@ PASS = Pass(
     "fold_flow",
     Preserves.REQUESTS,
     fold_flow,
-    "tests that decide nothing go, and blocks that follow one another become one",
+    "redundant tests are removed and blocks joined",
 )

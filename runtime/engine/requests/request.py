@@ -83,7 +83,7 @@ class Guide(Protocol):
         ...
 
     def check(self) -> None:
-        """Raises ValueError if it can be followed no further."""
+        """Raises ValueError if it failed."""
         ...
 
 

@@ -49,7 +49,7 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     """Appends a drawn token and those that a constraint then forces; final if that ends the text.
 
     token: None if the constraint allows none. longest: tokens a sequence may have. Raises
-    ValueError if the constraint can be followed no further.
+    ValueError if the constraint failed.
     """
     if token is not None:
         if work.decoding.guide is not None:
@@ -58,7 +58,7 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     assert work.decoding.guide is not None
     work.decoding.guide.check()
     if not work.decoding.guide.may_end:
-        raise ValueError("no token of this model can go on under the constraint")
+        raise ValueError("the constraint allows no further token of this model")
     return _ended(work, [], pb.FINISH_REASON_STOP)
 
 

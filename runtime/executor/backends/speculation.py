@@ -79,7 +79,7 @@ class Speculation:
         if capabilities.speculates and (ahead or path in self._said):
             return _Speculating(self, backend, capabilities, path, ahead, on_thrown, where)
         if ahead and capabilities.takes_messages:
-            self.tell(where, "asked to go on with its message, the model gets another prompt")
+            self.tell(where, "the model cannot continue a message without changing the prompt")
         return backend
 
     def said(self, path: str) -> Said | None:
@@ -95,7 +95,7 @@ class Speculation:
         """Warns, once per line and reason, that a generation is requested without speculation."""
         if (where, why) not in self._told:
             self._told.add((where, why))
-            message = f"{where or 'a generation'}: asked for by itself, without speculation: {why}"
+            message = f"{where or 'a generation'}: requested without speculation: {why}"
             warnings.warn(message, SgcWarning, stacklevel=2)
 
 
@@ -221,7 +221,7 @@ class _Speculating(Wrapping):
             self._on_thrown(Try(tried, reply, start_s, time.monotonic()))
             text = reply.text
         raise ConstraintFailed(
-            f"{self._capabilities.model} cannot go on with a message that has begun, and none of "
+            f"{self._capabilities.model} cannot continue a begun message, and none of "
             f"{MAX_MESSAGES} whole messages began with {begun[-40:]!r}; the last was {text[:60]!r}",
             hint="ask for this form in the prompt, with an example, or raise num_api_spec_tokens",
         )

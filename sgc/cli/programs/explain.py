@@ -82,7 +82,7 @@ def explain_program(
     if asked.as_json:
         click.echo(json.dumps(_json(graph, made, told, _file(program)), ensure_ascii=False))
         return
-    click.echo("\n".join(map(str, findings(graph))) or "nothing to point out")
+    click.echo("\n".join(map(str, findings(graph))) or "no findings")
     for each in suggestions(graph, _file(program)):
         click.echo(each)
     click.echo("\n".join(_summary(graph, report)))
@@ -168,11 +168,12 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
         loops = f", {n_loops} loops" if n_loops else ""
         least = "at least " if n_paths == MAX_PATHS else ""
         yield f"{least}{n_paths} paths through {len(graph.blocks)} blocks{loops}"
-    yield from (f"known without asking: {test}" for test in report.pruned)
+    yield from (f"decided at compile time: {test}" for test in report.pruned)
     n_unlimited = sum(map(_is_unlimited, graph.all_nodes()))
     extra = f", and those of {n_unlimited} generations without max_tokens"
     compiled = "" if left_of(graph) is None else "in what is compiled, "
-    yield f"{compiled}at most {_sums(most)}{extra if n_unlimited else ''}"
+    bound = "" if math.isinf(most.requests) else "at most "
+    yield f"{compiled}{bound}{_sums(most)}{extra if n_unlimited else ''}"
     yield from (_mapped(each, cost) for each, cost in sorted(most.mapped.items()) if each.lists)
 
 
@@ -194,7 +195,7 @@ def _mapped(each: Mapped, cost: Cost) -> str:
 
 
 def _count(number: float) -> str:
-    return "any number of" if math.isinf(number) else str(int(number))
+    return "an unbounded number of" if math.isinf(number) else str(int(number))
 
 
 def _graph(

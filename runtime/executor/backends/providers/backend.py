@@ -274,12 +274,12 @@ def _chat_of(facts: Facts) -> ChatFormat:
 def _check_logprobs(found: Sequence[Generated]) -> None:
     if any(each.text and each.logprobs is None for each in found):
         raise BackendError(
-            "the server told no log-probabilities, which return_logprob asks for",
-            hint="leave it out, or run on a server that tells them",
+            "the server returned no log-probabilities, which return_logprob asks for",
+            hint="leave it out, or run on a server that returns them",
         )
 
 
 def _nothing(sampling: Sampling, facts: Facts) -> Generated:
     if sampling.logprobs is not None:
-        raise refusal(facts, "tells no log-probabilities without generating (max_tokens=0)")
+        raise refusal(facts, "returns no log-probabilities without generating (max_tokens=0)")
     return Generated("", (), (), "", FinishReason.LENGTH, None, Usage())

@@ -98,7 +98,7 @@ async def _score(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, .
 def _choice_score(reply: Any, start: int, end: int) -> ChoiceScore:
     """The score over tokens that end after the prompt and begin before the choice's end."""
     if reply.logprobs is None:
-        raise MalformedReply("the server told no log-probabilities of the prompt")
+        raise MalformedReply("the server returned no log-probabilities of the prompt")
     rows, before, at = [], [], 0
     for logprob, _, token in reply.logprobs.output:
         begin, at = at, at + len(token or "")
