@@ -127,7 +127,7 @@ def _check_together(parts: list[dict[str, Any]]) -> None:
         raise SchemaError(f"has over {MAX_PATTERN_CHARS} characters of patterns")
     for part in parts:
         joined = part.get("allOf")
-        if isinstance(joined, list) and math.prod(map(_n_ways, joined)) > MAX_ALTERNATIVES:
+        if isinstance(joined, list) and math.prod(map(_n_alternatives, joined)) > MAX_ALTERNATIVES:
             raise SchemaError(f"has an allOf of over {MAX_ALTERNATIVES} combinations")
 
 
@@ -139,7 +139,7 @@ def _n_pattern_chars(part: Mapping[str, Any]) -> int:
     )
 
 
-def _n_ways(part: Any) -> int:
+def _n_alternatives(part: Any) -> int:
     arms = [part.get(key) for key in ("anyOf", "oneOf")] if isinstance(part, dict) else []
     return math.prod(len(each) for each in arms if isinstance(each, list) and each)
 

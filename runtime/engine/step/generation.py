@@ -35,7 +35,7 @@ def draw_of(work: Work, allowed: Allowed | None) -> Draw:
 
 def begin(work: Work, longest: int) -> Update:
     """Appends tokens that a constraint forces at once. Raises ValueError if they do not fit."""
-    update = _go_on(work, [], longest)
+    update = _extend_constrained(work, [], longest)
     is_cut = update.final and update.finish_reason == pb.FINISH_REASON_LENGTH
     if is_cut and work.decoding.guide is not None and not work.decoding.guide.may_end:
         raise ValueError(
@@ -53,7 +53,7 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     """
     if token is not None:
         if work.decoding.guide is not None:
-            return _go_on(work, [token], longest)
+            return _extend_constrained(work, [token], longest)
         return _add(work, token, longest, [token]) or Update(work.request.id, (token,))
     assert work.decoding.guide is not None
     work.decoding.guide.check()
@@ -62,7 +62,7 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     return _ended(work, [], pb.FINISH_REASON_STOP)
 
 
-def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
+def _extend_constrained(work: Work, drawn: list[int], longest: int) -> Update:
     """Appends drawn and forced tokens under a constraint."""
     assert work.decoding.guide is not None
     new_ids: list[int] = []
