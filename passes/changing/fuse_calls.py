@@ -23,7 +23,7 @@ BYTES_A_TOKEN = 2  # of constant text, a lower bound: max_tokens must suffice
 ARGUMENT_BYTES = 32  # of an argument, a guess
 MAX_AHEAD = 4096
 # Fields that may differ between the generations.
-_OWN = frozenset({"max_tokens", "stop"})
+_MAY_DIFFER = frozenset({"max_tokens", "stop"})
 _BINDING = (
     "regex", "json_schema", "ebnf", "dtype", "stop_regex", "stop_token_ids", "logprobs",
     "min_tokens", "ignore_eos", "heal", "seed", "keep_stop",
@@ -83,7 +83,7 @@ def _is_alike(one: Node, other: Node) -> bool:
 
 
 def _sampled(node: Node) -> dict[str, Operand]:
-    return {row.name: node.get(row.name) for row in SAMPLING if row.name not in _OWN}
+    return {row.name: node.get(row.name) for row in SAMPLING if row.name not in _MAY_DIFFER}
 
 
 def _literal(node: Node, name: str) -> int:

@@ -24,5 +24,5 @@ def explain(before: Graph, after: Graph) -> tuple[str, ...]:
     return tuple(lines(move(before)))
 
 
-DOC = "instructions go in front of the arguments, where they say the same"
+DOC = "instructions move in front of the arguments if their meaning stays the same"
 PASS = Pass(NAME, Preserves.NOTHING, hoist_prefix, DOC, explain)

@@ -49,8 +49,8 @@ def _folded(last: Node, blocks: Mapping[str, Block], is_sure: bool) -> Node:
     arms = successors(last)
     if not is_sure or not arms or jump_target(last) is not None or may_miss(last):
         return last
-    first = _way(blocks[arms[0]])
-    if first is not None and all(_way(blocks[arm]) == first for arm in arms):
+    first = _only_jump(blocks[arms[0]])
+    if first is not None and all(_only_jump(blocks[arm]) == first for arm in arms):
         return first
     if len(arms) == 1:
         return make_node("jump", loc=last.loc, target=Lit(arms[0]))
@@ -72,7 +72,7 @@ def _decided(last: Node) -> str | None:
     return None
 
 
-def _way(block: Block) -> Node | None:
+def _only_jump(block: Block) -> Node | None:
     """The jump, if it is the block's only node."""
     only = block.nodes[0]
     return only if len(block.nodes) == 1 and _free_target(only) is not None else None
@@ -138,5 +138,5 @@ PASS = Pass(
     "fold_flow",
     Preserves.REQUESTS,
     fold_flow,
-    "tests that decide nothing go, and blocks that follow one another become one",
+    "redundant tests are removed and blocks joined",
 )

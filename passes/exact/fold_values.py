@@ -104,5 +104,5 @@ PASS = Pass(
     "fold_values",
     Preserves.REQUESTS,
     fold_values,
-    "what is worked out from literals alone becomes a literal",
+    "values computed from literals become literals",
 )

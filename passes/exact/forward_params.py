@@ -81,5 +81,5 @@ PASS = Pass(
     "forward_params",
     Preserves.REQUESTS,
     forward_params,
-    "parameters that are the same value on every way become that value",
+    "parameters with the same value on every path are replaced by it",
 )

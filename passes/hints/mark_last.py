@@ -63,5 +63,5 @@ PASS = Pass(
     "mark_last",
     Preserves.REQUESTS,
     mark_last,
-    "generations that nothing goes on from are marked, so that their tokens are evicted first",
+    "generations that no later request continues are marked: their tokens are evicted first",
 )

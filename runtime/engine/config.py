@@ -26,7 +26,7 @@ from sgc.runtime.engine.text.json_files import configured_eos_ids
 
 FOR_HTTP = {"aiohttp": "aiohttp"}
 FOR_METRICS = {**FOR_HTTP, "prometheus-client": "prometheus_client"}
-MOST = {
+MAX_OPTIONS = {
     "pool_tokens": 100_000_000,
     "max_context": 1_000_000_000,
     "chunk_tokens": 1_000_000,
@@ -76,7 +76,7 @@ def check(config: ServerConfig) -> Checked:
 
 def check_ranges(config: ServerConfig) -> None:
     """Raises `UsageError` for a number that no machine can serve."""
-    for name, most in MOST.items():
+    for name, most in MAX_OPTIONS.items():
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:
             option = "--" + name.replace("_", "-")

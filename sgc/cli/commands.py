@@ -24,7 +24,7 @@ for_option = click.option(
 )  # fmt: skip
 rows_option = click.option(
     "--rows", type=click.IntRange(min=1), default=1, show_default=True,
-    help="With --for: runs to come at a time, with arguments of their own."
+    help="With --for: expected number of concurrent runs with different arguments."
 )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ class RunCommand(click.Command):
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="With --rows: where "
               "to write a JSON object a row, in their order. Else on stdout.")  # fmt: skip
 @click.option("--order", type=click.Choice(["plan", "given"]), help="With --rows: how they start. "
-              "plan, from -O1: those that begin alike one after another.")  # fmt: skip
+              "plan, from -O1: rows with a common prefix one after another.")  # fmt: skip
 @click.option("--reorder-fields", is_flag=True, help="With --rows: move the fields of prompts that "
               "are tables so that more is shared; the prompts change.")  # fmt: skip
 @click.option("--max-errors", type=click.IntRange(min=0), help="With --rows: end when more rows "
@@ -111,8 +111,8 @@ class RunCommand(click.Command):
 @click.option("--ordered-joins", is_flag=True, help="Joins that take the first children wait for "
               "all, and take them in order; a run with a log needs it.")  # fmt: skip
 @click.option("--interpret", is_flag=True, help="Run the Python itself instead of compiling it.")
-@click.option("--full-graph", is_flag=True, help="What of a PROG.py cannot be compiled is an "
-              "error, and not interpreted.")  # fmt: skip
+@click.option("--full-graph", is_flag=True, help="Fail if a part of PROG.py cannot be "
+              "compiled, instead of interpreting it.")  # fmt: skip
 @click.option("--source", metavar=_TARGET, help="What a .sgir was compiled from: a run goes on in "
               "it where the program was not compiled to its end.")  # fmt: skip
 @click.option("--no-check", is_flag=True, help="Do not replay the trace against the interpreter.")
@@ -332,8 +332,8 @@ def verify_command(path: Path) -> None:
 @click.option("--max-waiting", type=click.IntRange(min=1), default=8192, show_default=True,
               help="Most that wait; more are told to retry later.")  # fmt: skip
 @click.option("--policy", type=click.Choice(POLICIES), default=DEFAULT_POLICY, show_default=True,
-              help="Who is next: the longest cached prefix, depth first through the prompts, "
-              "first come first served, or random.")  # fmt: skip
+              help="Which request runs next: the longest cached prefix, depth first through the "
+              "prompts, first come first served, or random.")  # fmt: skip
 @click.option("--batch-sharing/--no-batch-sharing", "shares_in_batch", default=True,
               help="Compute a prefix that running requests share once.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the model's computation.")
@@ -343,7 +343,7 @@ def verify_command(path: Path) -> None:
 @click.option("--http", metavar="[HOST:]PORT|off", default="off", show_default=True,
               help="OpenAI's and SGLang's HTTP APIs beside gRPC. Not loopback: a token is "
               "required.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Check the cache's books after every step.")
+@click.option("--check", is_flag=True, help="Check the engine's invariants after every step.")
 @debug_option
 def serve_command(**options: Any) -> None:
     """Serves a model over gRPC until it is stopped."""

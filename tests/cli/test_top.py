@@ -68,7 +68,7 @@ def test_prefetches_are_told_while_there_are_any() -> None:
     history.add(Snapshot(10.0, busy(100)))
     found = history.add(Snapshot(12.0, busy(150, prefetched_tokens=3000, waiting_prefetches=2)))
     assert found is not None
-    assert "1.5k tok/s ahead (2 waiting)  pool" in line(found)
+    assert "1.5k tok/s prefetched (2 waiting)  pool" in line(found)
 
 
 def test_rates_are_of_the_last_interval_and_the_hit_rate_of_the_last_seconds() -> None:
@@ -120,7 +120,7 @@ def test_once(uri: str, command: Command) -> None:
     ("arguments", "code", "words"),
     [
         (["--engine", "unix:/no/such/socket"], 1, "(no such socket)\n  start one with `sgc serve`"),
-        (["--engine", "sglang+http://localhost:1"], 2, "cannot ask 'sglang+http://localhost:1'"),
+        (["--engine", "sglang+http://localhost:1"], 2, "cannot use 'sglang+http://localhost:1'"),
         (["--engine", "grpc://localhost"], 2, "expected grpc://host:port"),
         (["--interval", "0"], 2, "--interval"),
     ],

@@ -129,7 +129,7 @@ BAD = {
     "its own usage": ("bench.py --frobnicate", 2, "unrecognized arguments: --frobnicate"),
     "no script": ("none.py", 1, "sgc: error: none.py: no such file"),
     "no source": ("none.sgir", 2, "expected a Python script"),
-    "both": ("--engine unix:x --model fake bench.py", 2, "--model is the engine's own choice"),
+    "both": ("--engine unix:x --model fake bench.py", 2, "--model and --engine exclude each other"),
     "address": ("--engine ftp://x bench.py", 2, "unknown server address"),
 }
 

@@ -108,9 +108,9 @@ def test_a_reply_that_does_not_follow_changes_no_text(stand_in, provider):
 
 @pytest.mark.parametrize("first", ["Name:", "\nName:"])
 def test_a_chat_model_writes_the_whole_message(stand_in, provider, first):
-    """It cannot go on with a message that has begun: without speculation that is refused."""
+    """It cannot continue a begun message: without speculation that is refused."""
     server, backend = provider("gpt-4-turbo", whole)
-    with pytest.raises(UnsupportedParameter, match=r"cannot go on with an assistant's message"):
+    with pytest.raises(UnsupportedParameter, match=r"cannot continue a begun assistant message"):
         chat(stand_in, None, first).run(backend=backend).text()
     assert not server.asks
     (state, warned) = told(lambda: chat(stand_in, 256, first).run(backend=backend))

@@ -111,7 +111,7 @@ def test_results_do_not_replace_what_is_read(rows_command, tmp_path):
     for out in ("rows.jsonl", "link.jsonl"):
         code, lines, err = rows_command("rate.py", to=out)
         assert (code, lines) == (2, ROWS)
-        assert f"--out {out} is what is read, rows.jsonl" in err
+        assert f"--out {out} would overwrite the input rows.jsonl" in err
 
 
 def test_failed_rows_are_told_and_the_others_go_on(rows_command, tmp_path):

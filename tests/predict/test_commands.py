@@ -122,7 +122,7 @@ def test_a_compiled_program_shows_its_receipts(command: Command) -> None:
         (["--rows", "rows.jsonl", "--arg", "topic=x"], "--rows FILE has many"),
         ([], "missing argument 'topic'"),
         (["--arg", "topic=x", "--engine", "openai:gpt-0"], "give --prices FILE"),
-        (["--arg", "topic=x", "--engine", "grpc://h:1"], "nothing is asked of grpc://h:1"),
+        (["--arg", "topic=x", "--engine", "grpc://h:1"], "name a model instead of grpc://h:1"),
         (["--arg", "topic=x", "--engine", "openai:gpt-4o", "--model", "x"], "--model is for an"),
         (["--arg", "topic=x", "--prices", "p.json"], "--prices is for model providers"),
         (["--arg", "topic=x", "--like", "none.log"], "none.log: No such file"),

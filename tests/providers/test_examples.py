@@ -32,8 +32,8 @@ ARGUMENTS = {
     "self_consistency": {"question": "What is 3 and 4?"},
     "map_reduce": {"chunks": ["Tea grows in the hills.", "Ships carry it.", "It is drunk hot."]},
 }
-# What a provider cannot do: go on with a message that has begun, or heal a token.
-CANNOT = {("chat", "gpt-4o"): "has begun", ("extract", "*"): "cannot honour heal"}
+# What a provider cannot do: continue a begun message, or heal a token.
+CANNOT = {("chat", "gpt-4o"): "begun assistant message", ("extract", "*"): "cannot honour heal"}
 OPTIONS = RunOptions(seed=5)
 
 

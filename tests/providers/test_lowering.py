@@ -48,12 +48,12 @@ REFUSED = [
     ("gpt-4o", ["x", sgc.gen("a", ebnf='root ::= "a"')], "ebnf"),
     ("gpt-4o", ["x", sgc.select("a", ["b", "c"], temperature=1.0)], "log-probabilities"),
     ("gpt-4o", ["x", sgc.select("a", ["b", "c"], choices_method=sgc.joint)], "choices_method"),
-    ("gpt-4o", [sgc.user("Hi"), sgc.assistant("Sure," + sgc.gen("a"))], "has begun"),
+    ("gpt-4o", [sgc.user("Hi"), sgc.assistant("Sure," + sgc.gen("a"))], "begun assistant message"),
     ("gpt-4o", [sgc.user("Hi"), "out", sgc.assistant(sgc.gen("a"))], "outside of them"),
     ("gpt-4o", [sgc.user("Hi"), sgc.gen("a")], "outside of roles"),
     ("gpt-4o", [sgc.user("Hi" + sgc.gen("a"))], "role 'user'"),
     ("claude-opus-5", [sgc.user("a"), sgc.system("b"), sgc.assistant(sgc.gen("c"))], "beginning"),
-    ("claude-opus-5", [sgc.system("b"), sgc.assistant(sgc.gen("c"))], "by the user first"),
+    ("claude-opus-5", [sgc.system("b"), sgc.assistant(sgc.gen("c"))], "needs a user message first"),
 ]  # fmt: skip
 
 

@@ -227,7 +227,7 @@ def test_log_probabilities_that_nobody_tells_are_missed(serve):
     server = serve()
     with sgc.OpenAI("m", base_url=server.url + "/v1", api_key=KEY) as endpoint:
         error = program.run(backend=endpoint).error()
-    assert "told no log-probabilities" in str(error)
+    assert "returned no log-probabilities" in str(error)
     assert server.bodies[0]["logprobs"] is True
 
 

@@ -27,12 +27,14 @@ def violation(kinds: Sequence[Kind], order: Sequence[int]) -> str:
         return "arguments change places"
     if Kind.CUE in kinds and order[-1] != len(kinds) - 1:
         return f"piece {len(kinds) - 1} begins the reply and must stay last"
-    if list(order) != sorted(order) and not set(led(kinds, order)) > set(led(kinds, sorted(order))):
-        return "no text comes in front of the first argument"
+    if list(order) != sorted(order):
+        before = set(leading_pieces(kinds, sorted(order)))
+        if not set(leading_pieces(kinds, order)) > before:
+            return "no text comes in front of the first argument"
     return ""
 
 
-def led(kinds: Sequence[Kind], order: Sequence[int]) -> list[int]:
+def leading_pieces(kinds: Sequence[Kind], order: Sequence[int]) -> list[int]:
     """The pieces in front of the first argument."""
     first = next(i for i, number in enumerate(order) if kinds[number] is Kind.ARGUMENT)
     return list(order[:first])

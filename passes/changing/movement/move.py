@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from sgc.ir.graph import Graph
-from sgc.passes.changing.movement.check import led, violation
+from sgc.passes.changing.movement.check import leading_pieces, violation
 from sgc.passes.changing.movement.pieces import SLOT
 from sgc.passes.changing.movement.prompts import Prompt, prompts, shown
 from sgc.passes.changing.movement.rebuild import apply, reordered
@@ -31,8 +31,8 @@ class Proposal:
     def led(self) -> list[str]:
         """The texts that move in front of the first argument."""
         kinds, texts = self.prompt.kinds, self.prompt.shown
-        before = set(led(kinds, sorted(self.order)))
-        return [texts[i] for i in led(kinds, self.order) if i not in before]
+        before = set(leading_pieces(kinds, sorted(self.order)))
+        return [texts[i] for i in leading_pieces(kinds, self.order) if i not in before]
 
     @property
     def n_chars(self) -> int:

@@ -134,7 +134,7 @@ def _front(state: str, makers: dict[str, Node]) -> tuple[str, str] | None:
 
 def _frozen(nodes: tuple[Node, ...], role: str, is_read: bool, may_go_on: bool) -> str:
     if may_go_on:
-        return "the program may go on in its source, which asks with the text as it was"
+        return "the program may continue in the interpreter, which uses the original text"
     if is_read:
         return "the program reads this text back"
     if role == "assistant":

@@ -45,7 +45,7 @@ class PromptTree:
     def __init__(self) -> None:
         self.places = [Place(-1, 0.0, True)]
 
-    def go(self, place: int, key: Hashable, tokens: float, is_equal: bool = True) -> int:
+    def child_after(self, place: int, key: Hashable, tokens: float, is_equal: bool = True) -> int:
         """The place after a piece. key: equal for pieces whose text is equal."""
         parent = self.places[place]
         found = parent.children.get(key)

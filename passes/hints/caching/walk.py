@@ -95,23 +95,23 @@ class Walk:
         return node.op == "role_end" or tokens - begin >= LEAST_CUT
 
     def _after(self, node: Node, place: int) -> int:
-        go, flags = self.tree.go, node.flags
+        child_after, flags = self.tree.child_after, node.flags
         if Flag.SAME in flags:
             return place
         if Flag.ASKS in flags:
             self.tree.places[place].asked[_class_of(node)] += self._n_requests(node)
-            return go(place, self._own(node), self._n_generated(node), is_equal=False)
+            return child_after(place, self._own(node), self._n_generated(node), is_equal=False)
         if Flag.MEDIA in flags:
             return self._value(place, node.get("value"), MEDIA)
         if Flag.ROLE in flags:
-            return go(place, (node.op, node.text("role")), 0)
+            return child_after(place, (node.op, node.text("role")), 0)
         match node.op:
             case "const":
                 return self._value(place, node.get("text"), 0)
             case "append":
                 return self._value(place, node.get("value"), self._n_tokens(node.get("value")))
             case _:
-                return go(place, self._own(node), VALUE, is_equal=False)
+                return child_after(place, self._own(node), VALUE, is_equal=False)
 
     def _n_requests(self, node: Node) -> int:
         n = None if self._rules.n_in_one else dict(node.fields).get("n")
@@ -120,9 +120,11 @@ class Walk:
     def _value(self, place: int, operand: Operand, tokens: float) -> int:
         if isinstance(operand, Lit):
             text = str(operand.value)
-            return self.tree.go(place, ("text", text), len(text) / self._rules.chars_per_token)
+            return self.tree.child_after(
+                place, ("text", text), len(text) / self._rules.chars_per_token
+            )
         names = tuple((name, self._instance(name)) for name in operand_refs(operand))
-        return self.tree.go(place, ("value", names), tokens, self.is_equal(operand))
+        return self.tree.child_after(place, ("value", names), tokens, self.is_equal(operand))
 
     def _n_tokens(self, operand: Operand) -> int:
         names = list(operand_refs(operand))

@@ -15,7 +15,7 @@ import numpy as np
 
 from sgc.runtime.engine.ints import ITEM_BYTES, NO_INTS, Ints, common_prefix
 
-_FIRST_TO_GO = 0  # a stamp before all others
+_EVICT_FIRST = 0  # a stamp before all others
 _MIN_ROOTS = 64
 
 
@@ -163,7 +163,7 @@ class RadixTree:
             start = end - len(step)
             if start < n_kept:
                 self._split(step, n_kept - start)
-            step.stamp = _FIRST_TO_GO
+            step.stamp = _EVICT_FIRST
             self._queue_if_evictable(step)
             step, end = step.parent, start
 
@@ -301,7 +301,7 @@ class RadixTree:
         return node.locks == 0 and not node.children and node.parent is not None
 
     def _is_done_with(self, node: Node) -> bool:
-        return node.locks == 0 and all(c.stamp == _FIRST_TO_GO for c in node.children.values())
+        return node.locks == 0 and all(c.stamp == _EVICT_FIRST for c in node.children.values())
 
     def _length(self, node: Node) -> int:
         """The number of tokens from the root to the node's end."""

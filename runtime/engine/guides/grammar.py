@@ -103,7 +103,7 @@ def _with_schemas(text: str) -> str:
         try:
             _, end = json.JSONDecoder().raw_decode(text, found.end())
         except (ValueError, RecursionError) as error:
-            raise ConstraintError(f"a %json of the grammar is no JSON: {error}") from error
+            raise ConstraintError(f"a %json of the grammar is not valid JSON: {error}") from error
         schema = json.loads(_of_schema(text[found.end() : end]).body)["json_schema"]
         parts += [text[at : found.end()], json.dumps(schema)]
         at = end

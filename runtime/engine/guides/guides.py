@@ -32,10 +32,10 @@ class Vocabulary:
     """A model's tokens in the library's form; made once, when first needed."""
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        """Raises ConstraintError for a tokenizer that does not tell its tokens' bytes."""
+        """Raises ConstraintError for a tokenizer that does not define its tokens' bytes."""
         table = token_bytes(tokenizer)
         if table is None:
-            raise ConstraintError("this model's tokenizer does not say what bytes its tokens are")
+            raise ConstraintError("this model's tokenizer does not define its tokens' bytes")
         self.size = vocab_size
         self.n_words = (vocab_size + 1 + 31) // 32
         self.tokens = [table[i] if i < tokenizer.vocab_size else b"" for i in range(vocab_size)]
@@ -201,7 +201,7 @@ class Guide:
         """Raises ConstraintError if the library gave up, or takes too long."""
         if self._is_slow:
             raise ConstraintError(f"the constraint takes over {MAX_MASK_S:g} s a token")
-        _check(self._matcher, "can be followed no further")
+        _check(self._matcher, "failed during generation")
 
     def _write_mask(self, row: Mask) -> None:
         pair = [(self._matcher, 0)]

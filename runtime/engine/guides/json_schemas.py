@@ -48,7 +48,7 @@ def prepared(text: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SchemaError(f"is no JSON: {error}") from error
+        raise SchemaError(f"is not valid JSON: {error}") from error
     if schema is False:
         raise SchemaError("is false, which allows nothing")
     if schema is True:
@@ -97,7 +97,9 @@ def _check(part: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         bound = _number(part.get(name))
         if bound is not None and bound != 0 and not MIN_BOUND <= abs(bound) <= MAX_BOUND:
-            raise SchemaError(f"has {name} {bound:g}, beyond what can be kept to exactly")
+            raise SchemaError(
+                f"has {name} {bound:g}, beyond the range that can be enforced exactly"
+            )
     multiple = _number(part.get("multipleOf"))
     if multiple is not None and not MULTIPLES[0] <= multiple <= MULTIPLES[1]:
         raise SchemaError(f"has multipleOf {multiple}; from {MULTIPLES[0]:g} to {MULTIPLES[1]:g}")
@@ -125,7 +127,7 @@ def _check_together(parts: list[dict[str, Any]]) -> None:
         raise SchemaError(f"has over {MAX_PATTERN_CHARS} characters of patterns")
     for part in parts:
         joined = part.get("allOf")
-        if isinstance(joined, list) and math.prod(map(_n_ways, joined)) > MAX_ALTERNATIVES:
+        if isinstance(joined, list) and math.prod(map(_n_alternatives, joined)) > MAX_ALTERNATIVES:
             raise SchemaError(f"has an allOf of over {MAX_ALTERNATIVES} combinations")
 
 
@@ -137,7 +139,7 @@ def _n_pattern_chars(part: Mapping[str, Any]) -> int:
     )
 
 
-def _n_ways(part: Any) -> int:
+def _n_alternatives(part: Any) -> int:
     arms = [part.get(key) for key in ("anyOf", "oneOf")] if isinstance(part, dict) else []
     return math.prod(len(each) for each in arms if isinstance(each, list) and each)
 
@@ -152,7 +154,7 @@ def _simplify(part: dict[str, Any], is_whole: bool) -> None:
         named = part["patternProperties"]
         part["patternProperties"] = {_searched(text): inner for text, inner in named.items()}
         if len(part["patternProperties"]) < len(named):
-            raise SchemaError("has an object two of whose patternProperties say the same")
+            raise SchemaError("has an object with two equal patternProperties")
     if is_whole and _lists_all(part) and not _OPENING & part.keys():
         part["additionalProperties"] = False
 

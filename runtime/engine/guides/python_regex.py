@@ -144,7 +144,7 @@ class _Writer:
             return ""
         if not is_start and not is_end:
             raise PatternError(r"has a word boundary (\b, \B)", "write what stands there")
-        raise PatternError("has an anchor (^ $) where it says something", "write what stands there")
+        raise PatternError("has an anchor (^ $) inside the pattern", "write what stands there")
 
     def _literal(self, code: int, flags: int, _: _Place) -> str:
         if 0xD800 <= code < 0xE000:

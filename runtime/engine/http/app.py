@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 
 from sgc.runtime.engine.http.body import BodyReader
 from sgc.runtime.engine.http.connections import Connections
-from sgc.runtime.engine.http.native.face import NativeFace
-from sgc.runtime.engine.http.openai.face import OpenAIFace
+from sgc.runtime.engine.http.native.api import NativeApi
+from sgc.runtime.engine.http.openai.api import OpenAIApi
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.site import application, serving
 from sgc.runtime.engine.server.listen import Address, Security
@@ -38,8 +38,8 @@ async def serving_http(
     if most is not None:
         most = max(most, MAX_SCHEMA_BYTES)  # other strings may be longer than prompts
     bodies = BodyReader(connections, max_string_bytes=most)
-    faces = (OpenAIFace(facts, runs, bodies), NativeFace(facts, shared, runs, bodies))
-    routes = [route for face in faces for route in face.routes()]
+    apis = (OpenAIApi(facts, runs, bodies), NativeApi(facts, shared, runs, bodies))
+    routes = [route for api in apis for route in api.routes()]
     app = application(routes, security, connections, OPEN_PATHS)
     async with serving(app, connections, address, tls) as url:
         try:

@@ -76,7 +76,7 @@ class BodyReader:
         A string that is too long for any prompt is refused while it arrives, before it is parsed.
         """
         if request.headers.get("Content-Encoding", "identity") != "identity":
-            raise HttpError(415, "a compressed body is not taken; send it as it is")
+            raise HttpError(415, "compressed bodies are not supported; send it uncompressed")
         length = request.content_length
         if length is not None and length > MAX_MESSAGE_BYTES:
             raise too_large()
@@ -104,7 +104,9 @@ class BodyReader:
                     self._make_room()
         except TimeoutError as error:
             if reading.is_given_up:
-                raise HttpError(503, "too many bodies come at once", code="overloaded") from error
+                raise HttpError(
+                    503, "too many request bodies at once; try again", code="overloaded"
+                ) from error
             slow = f"in {READ_TIMEOUT_S:g} s, nor at {PACE_BYTES_PER_S} bytes a second"
             raise HttpError(408, f"the body did not come {slow}") from error
         finally:
@@ -184,7 +186,7 @@ def n_values(data: bytes, most: float = math.inf) -> int:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check(found: Json) -> None:

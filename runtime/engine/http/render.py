@@ -21,7 +21,7 @@ def dumps(value: Json | list[Json]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-async def made(make: Callable[[], T], is_large: bool) -> T:
+async def rendered(make: Callable[[], T], is_large: bool) -> T:
     return await asyncio.to_thread(make) if is_large else make()
 
 

@@ -28,18 +28,18 @@ OUTCOMES = ("finished", "refused", "cancelled", "failed")
 # name (without _total), field of pb.Stats, help
 COUNTERS = (
     ("prompt_tokens", "prompt_tokens", "Prompt tokens of requests that have ended."),
-    ("cached_tokens", "cached_tokens", "Of the prompt tokens, those taken from the cache."),
-    ("computed_tokens", "computed_tokens", "Of the prompt tokens, those run through the model."),
+    ("cached_tokens", "cached_tokens", "Prompt tokens taken from the cache."),
+    ("computed_tokens", "computed_tokens", "Prompt tokens run through the model."),
     ("generated_tokens", "sampled_tokens", "Tokens generated, as they come."),
     ("forced_tokens", "forced_tokens", "Of these, those a constraint forced without a step."),
     ("positions_run", "positions_run", "Token positions put through the model, of any kind."),
     ("steps", "steps", "Steps made."),
     ("forward_seconds", "forward_s", "Time in the model's forward pass."),
     ("busy_seconds", "busy_s", "Time the step process was not waiting for work."),
-    ("preemptions", "preemptions", "Times a running request gave way to older ones."),
+    ("preemptions", "preemptions", "Preemptions of running requests."),
     ("evicted_tokens", "evicted_tokens", "Cached tokens dropped to make room."),
     ("prefetches", "prefetches", "Prefetches that have ended."),
-    ("dropped_prefetches", "dropped_prefetches", "Of these, those that gave way."),
+    ("dropped_prefetches", "dropped_prefetches", "Prefetches dropped unfinished."),
     ("prefetched_tokens", "prefetched_tokens", "Token positions run for prefetches."),
 )
 GAUGES = (
@@ -66,7 +66,9 @@ class RequestMetrics:
             return Histogram(f"sgc_{name}", doc, registry=registry, buckets=buckets)
 
         self._queue = by_kind("request_queue_seconds", "Until it was admitted.", SECONDS)
-        self._prefill = by_kind("request_prefill_seconds", "Until its prompt was there.", SECONDS)
+        self._prefill = by_kind(
+            "request_prefill_seconds", "Time from admission to the end of the prefill.", SECONDS
+        )
         self._decode = by_kind("request_decode_seconds", "From then to its end.", SECONDS)
         self._prompt = by_kind("request_prompt_tokens", "Prompt tokens.", TOKENS)
         self._cached = by_kind("request_cached_tokens", "Those from the cache.", (0, *TOKENS))

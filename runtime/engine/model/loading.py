@@ -15,7 +15,13 @@ import torch
 
 from sgc.runtime.engine.cache.kv_pool import KVPool
 from sgc.runtime.engine.model.plain_files import find_plain
-from sgc.runtime.engine.model.runner import ModelRunner, UnsupportedModel, Way, fused_runner, ways
+from sgc.runtime.engine.model.runner import (
+    ModelRunner,
+    RunnerFactory,
+    UnsupportedModel,
+    fused_runner,
+    runner_factories,
+)
 from sgc.runtime.engine.model.self_check import check_model, own_answers
 from sgc.runtime.engine.process.tuning import keep_freed_memory
 
@@ -76,9 +82,9 @@ def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> Mode
     if chooses_threads:
         _choose_threads(model.num_parameters())
     own = own_answers(model)
-    *faster, slowest = ways(model)
-    for way in faster:
-        if (runner := _tried(way, model, own)) is not None:
+    *faster, slowest = runner_factories(model)
+    for factory in faster:
+        if (runner := _tried(factory, model, own)) is not None:
             return runner
         del model  # so that it is not in memory twice
         model = load_transformers_model(folder, dtype)
@@ -87,13 +93,13 @@ def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> Mode
     return runner
 
 
-def _tried(way: Way, model: Any, own: Any) -> ModelRunner | None:
+def _tried(factory: RunnerFactory, model: Any, own: Any) -> ModelRunner | None:
     """The runner; None if its logits differ from the model's own (`own`)."""
     try:
-        runner = way(model, 1)
+        runner = factory(model, 1)
         check_model(runner, own)
     except (UnsupportedModel, AssertionError, RuntimeError) as error:
-        _log.warning("%s fails its check, trying without: %s", way.__name__, error)
+        _log.warning("%s fails its check, trying without: %s", factory.__name__, error)
         return None
     return runner
 

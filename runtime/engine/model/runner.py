@@ -89,11 +89,11 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
     return ModelRunner(model, TransformersModel(model), n_pages, keeps_model=True)
 
 
-Way = Callable[[Any, int], ModelRunner]
+RunnerFactory = Callable[[Any, int], ModelRunner]
 """(model, n_pages) -> runner: one way to compute a model."""
 
 
-def ways(model: Any) -> list[Way]:
+def runner_factories(model: Any) -> list[RunnerFactory]:
     """The ways to compute a model of transformers, fastest first."""
     fused = [fused_runner] if is_understood(model) else []
     return [*fused, packed_runner, transformers_runner]

@@ -54,7 +54,7 @@ def _take_back(work: wpb.WorkerRequest, last: Text, tokenizer: Tokenizer) -> str
     """Cuts off the prompt's last tokens and returns their text; "" if no token can span the end."""
     healer = healer_of(tokenizer)
     if healer is None:
-        raise invalid("heal: this model's tokenizer does not say what bytes its tokens are")
+        raise invalid("heal: this model's tokenizer does not define its tokens' bytes")
     for n, text in healer.taken_back(work.tokens):
         # It stays within the prompt's last text, and leaves at least one token of the prompt.
         if n < len(work.tokens) and last.text.endswith(text):

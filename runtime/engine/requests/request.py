@@ -83,7 +83,7 @@ class Guide(Protocol):
         ...
 
     def check(self) -> None:
-        """Raises ValueError if it can be followed no further."""
+        """Raises ValueError if it failed."""
         ...
 
 
@@ -292,7 +292,7 @@ class Work:
     choice_ends: list[Node] = field(default_factory=list)  # in the tree, longest paths first
     keys: tuple[tuple[Node, int], ...] = ()  # its keys in `InFlight`
     followers: list[tuple[int, Work]] = field(default_factory=list)
-    was_held: bool = False  # a prefetch has lengthened one of its steps (`prefetch_queue.py`)
+    was_delayed: bool = False  # a prefetch has lengthened one of its steps (`prefetch_queue.py`)
     n_prompt: int = field(init=False)
     wants_logits: bool = field(init=False)  # whether its last position must run even if cached
 

@@ -52,7 +52,7 @@ def take(work: Work, budget: int) -> Item:
     return Item(work, n_tokens, _parts(work.trie, budget - n_tokens))
 
 
-def hand_out(item: Item, pages: Ints) -> None:
+def assign_pages(item: Item, pages: Ints) -> None:
     """Gives the item's positions their pages, in order."""
     item.work.pages.extend(pages[: item.n_tokens])
     at = item.n_tokens

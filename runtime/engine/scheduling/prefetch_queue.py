@@ -97,7 +97,7 @@ class PrefetchQueue:
         """
         self.has_run, self._item = False, None
         updates: list[Update] = []
-        if not self._queue or len(items) < n_live or not all(map(_may_be_held, items)):
+        if not self._queue or len(items) < n_live or not all(map(_may_be_delayed, items)):
             return None, updates
         budget = min(max(1, self._chunk_tokens // SHARE), self._chunk_tokens - len(items))
         while self._queue and budget > 0 and self._item is None:
@@ -107,7 +107,7 @@ class PrefetchQueue:
         if self._item is not None:
             self.has_run = True
             for item in items:
-                item.work.was_held = True
+                item.work.was_delayed = True
         return self._item, updates
 
     def commit(self) -> list[Update]:
@@ -120,7 +120,7 @@ class PrefetchQueue:
         one.n_run, self.n_run = one.n_run + n, self.n_run + n
         self._scheduler.publish(work)
         one.n_reached = work.n_computed
-        self._let_go()
+        self._release()
         return [self._end(one, gave_way=False)] if one.n_reached == len(work.tokens) else []
 
     def fail(self) -> int | None:
@@ -128,7 +128,7 @@ class PrefetchQueue:
         if self._item is None:
             return None
         request_id = self._item.work.request.id
-        self._let_go()
+        self._release()
         self.cancel(request_id)
         return request_id
 
@@ -157,7 +157,7 @@ class PrefetchQueue:
         self._item = Item(work, len(pages))
         return None
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Releases the pages that are not in the tree, and the lock on those that are."""
         assert self._item is not None
         work, self._item = self._item.work, None
@@ -174,6 +174,6 @@ class PrefetchQueue:
         return one.ended(gave_way)
 
 
-def _may_be_held(item: Item) -> bool:
+def _may_be_delayed(item: Item) -> bool:
     """Whether a prefetch may lengthen the step for this request: it decodes, and none has yet."""
-    return item.is_decode and not item.work.was_held
+    return item.is_decode and not item.work.was_delayed

@@ -25,7 +25,7 @@ from sgc.runtime.engine.names import DEFAULT_POLICY
 from sgc.runtime.engine.requests.choices import Branch
 from sgc.runtime.engine.requests.request import Generate, State, Work
 from sgc.runtime.engine.scheduling.inflight import InFlight
-from sgc.runtime.engine.scheduling.items import Item, hand_out, take
+from sgc.runtime.engine.scheduling.items import Item, assign_pages, take
 from sgc.runtime.engine.scheduling.pins import Pins
 from sgc.runtime.engine.scheduling.waiting import WaitingQueue
 
@@ -95,7 +95,7 @@ class Scheduler:
                 item.work.pages.append(pages.item(at))
                 at += 1
             else:
-                hand_out(item, pages[at : at + item.n_positions])
+                assign_pages(item, pages[at : at + item.n_positions])
                 at += item.n_positions
         return items
 
@@ -153,9 +153,9 @@ class Scheduler:
         """Ends a request and frees what it holds; its results stay cached while there is room."""
         if work.state is State.RUNNING:
             self.publish(work)
-            self._learn(work)
+            self._update_headroom(work)
             ends, n_reusable = [*work.choice_ends, work.node], work.request.n_reusable
-            self._let_go(work)
+            self._release(work)
             for end in ends:
                 if end is not None and n_reusable is not None:
                     self.cache.demote(end, n_reusable)
@@ -223,7 +223,7 @@ class Scheduler:
         n_expected = max(1, round(self._headroom) - work.n_generated)
         return work.n_todo_in_all + min(work.n_left, n_expected)
 
-    def _learn(self, work: Work) -> None:
+    def _update_headroom(self, work: Work) -> None:
         """Updates the average number of generated tokens when a request ends."""
         if isinstance(work.request.kind, Generate):
             self._headroom += (work.n_generated - self._headroom) / 16
@@ -296,17 +296,17 @@ class Scheduler:
             if youngest is item.work:
                 return False
             pages = self.cache.reserve(item.n_positions)
-        hand_out(item, pages)
+        assign_pages(item, pages)
         return True
 
     def _preempt(self, work: Work) -> None:
         self.n_preempted += 1
         self.publish(work)
-        self._let_go(work)
+        self._release(work)
         self._wake(work, all_of_them=True)
         self.waiting.wake(work)
 
-    def _let_go(self, work: Work) -> None:
+    def _release(self, work: Work) -> None:
         """Releases pages that are not in the tree, and the lock on those that are."""
         assert work.node is not None
         self.inflight.remove(work)

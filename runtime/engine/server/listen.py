@@ -105,7 +105,7 @@ def _read_tls(cert_file: str, key_file: str) -> tuple[bytes, bytes]:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise UsageError(f"{key_file} is not the key of {cert_file}") from error
         raise UsageError(
-            f"{cert_file} or {key_file} is no PEM file that can be used",
+            f"{cert_file} or {key_file} is not a usable PEM file",
             hint="the key must not be encrypted",
         ) from error
     return certificate, key
@@ -191,7 +191,7 @@ def _check_path(path: Path) -> None:
         if path.is_socket():
             _refuse_if_alive(path)
         elif path.exists() or path.is_symlink():
-            raise UsageError(f"{path} exists and is no socket")
+            raise UsageError(f"{path} exists and is not a socket")
     except OSError as error:
         raise UsageError(f"cannot listen on {path}: {error.strerror}") from error
 

@@ -84,7 +84,7 @@ class Shared:
             since = time.monotonic() - idle_s
             for session in list(self.sessions):
                 if session.is_silent and session.silent_since < since:
-                    session.end_silent(f"nothing was asked for {idle_s:g} s; open another stream")
+                    session.end_silent(f"the stream was idle for {idle_s:g} s; open another")
 
 
 def _end_one_of(sessions: Iterable[Open]) -> bool:
@@ -93,5 +93,5 @@ def _end_one_of(sessions: Iterable[Open]) -> bool:
     if not silent:
         return False
     longest = min(silent, key=lambda session: session.silent_since)
-    longest.end_silent("others needed the place of a silent stream; open another")
+    longest.end_silent("the stream was idle and its slot was needed; open another")
     return True

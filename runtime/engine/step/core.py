@@ -133,7 +133,7 @@ class EngineCore:
         elif isinstance(request.kind, Prefetch):
             self._outbox += self.prefetches.add(work)
         else:
-            work.was_held = self.prefetches.has_run
+            work.was_delayed = self.prefetches.has_run
             self._live[request.id] = work
             self.scheduler.add(work)
 

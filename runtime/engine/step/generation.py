@@ -35,7 +35,7 @@ def draw_of(work: Work, allowed: Allowed | None) -> Draw:
 
 def begin(work: Work, longest: int) -> Update:
     """Appends tokens that a constraint forces at once. Raises ValueError if they do not fit."""
-    update = _go_on(work, [], longest)
+    update = _extend_constrained(work, [], longest)
     is_cut = update.final and update.finish_reason == pb.FINISH_REASON_LENGTH
     if is_cut and work.decoding.guide is not None and not work.decoding.guide.may_end:
         raise ValueError(
@@ -49,20 +49,20 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
     """Appends a drawn token and those that a constraint then forces; final if that ends the text.
 
     token: None if the constraint allows none. longest: tokens a sequence may have. Raises
-    ValueError if the constraint can be followed no further.
+    ValueError if the constraint failed.
     """
     if token is not None:
         if work.decoding.guide is not None:
-            return _go_on(work, [token], longest)
+            return _extend_constrained(work, [token], longest)
         return _add(work, token, longest, [token]) or Update(work.request.id, (token,))
     assert work.decoding.guide is not None
     work.decoding.guide.check()
     if not work.decoding.guide.may_end:
-        raise ValueError("no token of this model can go on under the constraint")
+        raise ValueError("the constraint allows no further token of this model")
     return _ended(work, [], pb.FINISH_REASON_STOP)
 
 
-def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
+def _extend_constrained(work: Work, drawn: list[int], longest: int) -> Update:
     """Appends drawn and forced tokens under a constraint."""
     assert work.decoding.guide is not None
     new_ids: list[int] = []

@@ -260,7 +260,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         reason = f"{type(error).__name__}: {error}"
         path = Path(folder) / "tokenizer.json"
         raise LoadError(
-            f"{path} cannot be used, or what stands beside it: {reason:.500}", hint=AGAIN
+            f"{path} or a file beside it cannot be used: {reason:.500}", hint=AGAIN
         ) from error
 
 

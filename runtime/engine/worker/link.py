@@ -39,8 +39,8 @@ class WorkerLink:
         self._handlers: dict[int, OnUpdate] = {}
         self._next = wpb.StepInput()
         self._is_flush_scheduled = False
-        self._stats: _Asked[pb.Stats] = _Asked()
-        self._flushes: _Asked[int] = _Asked()
+        self._stats: _PendingQuery[pb.Stats] = _PendingQuery()
+        self._flushes: _PendingQuery[int] = _PendingQuery()
         self._death: str | None = None
         self._dead = asyncio.Event()
         self._is_closing = False
@@ -208,7 +208,7 @@ def _parts(message: wpb.StepInput) -> list[wpb.StepInput]:
     return [*parts, message]
 
 
-class _Asked(Generic[T]):
+class _PendingQuery(Generic[T]):
     """Futures that wait for a query of which at most one is open at a time."""
 
     def __init__(self) -> None:

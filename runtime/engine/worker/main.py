@@ -105,7 +105,7 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         if is_idle:
             started_s = time.perf_counter()  # waiting does not count as busy
         for message in messages:
-            _take_in(core, intake, message, output)
+            _read_message(core, intake, message, output)
         if not channel.is_open:
             return
         intake.pass_on_ready()
@@ -113,7 +113,7 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         if core.has_work:
             updates += _step(core)
         for update in updates:
-            _say(output, update)
+            _add_update(output, update)
         if output.HasField("stats"):
             output.stats.busy_s = busy_s
         for part in bounded(output):
@@ -122,7 +122,7 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         busy_s, started_s = busy_s + ended_s - started_s, ended_s
 
 
-def _say(output: wpb.StepOutput, update: Update) -> None:
+def _add_update(output: wpb.StepOutput, update: Update) -> None:
     """Adds an update to the output; if it cannot be encoded, only its request fails."""
     n = len(output.updates)
     try:
@@ -134,7 +134,7 @@ def _say(output: wpb.StepOutput, update: Update) -> None:
         add_update(output, Update(update.id, final=True, error=failed))
 
 
-def _take_in(
+def _read_message(
     core: EngineCore, intake: Intake, message: wpb.StepInput, output: wpb.StepOutput
 ) -> None:
     for request in message.requests:

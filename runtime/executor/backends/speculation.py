@@ -6,7 +6,7 @@ kept: while the program appends exactly that text, it answers the next generatio
 appends something else, they are requested as usual. So results are what the model generates after
 the same prompt, in fewer requests; a reply that does not follow the template costs the extra
 tokens. A model may continue differently if a prompt is tokenized differently, so a reply is used
-only from the end of a token on (`said.py`).
+only from the end of a token on (`ahead_text.py`).
 
 A chat model that cannot continue a message generates the whole message instead, which must begin
 with the program's text. No other request is possible, so any position counts there, and a reply
@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sgc.errors import BudgetExceeded, ContextExceeded, SgcWarning, UnsupportedParameter
-from sgc.runtime.executor.backends.said import (
-    Said,
+from sgc.runtime.executor.backends.ahead_text import (
+    AheadText,
     begun_message,
-    bindings,
+    binding_parameters,
     difference,
     said_by,
     whole_message,
@@ -59,7 +59,7 @@ class Speculation:
     """The unused text of the replies of one run, by stream."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, AheadText] = {}
         self._told: set[tuple[str, str]] = set()
 
     def backend(
@@ -79,23 +79,23 @@ class Speculation:
         if capabilities.speculates and (ahead or path in self._said):
             return _Speculating(self, backend, capabilities, path, ahead, on_thrown, where)
         if ahead and capabilities.takes_messages:
-            self.tell(where, "asked to go on with its message, the model gets another prompt")
+            self.warn_once(where, "the model cannot continue a message without changing the prompt")
         return backend
 
-    def said(self, path: str) -> Said | None:
+    def said(self, path: str) -> AheadText | None:
         return self._said.get(path)
 
-    def keep(self, path: str, said: Said | None) -> None:
+    def keep(self, path: str, said: AheadText | None) -> None:
         if said is None:
             self._said.pop(path, None)
         else:
             self._said[path] = said
 
-    def tell(self, where: str, why: str) -> None:
+    def warn_once(self, where: str, why: str) -> None:
         """Warns, once per line and reason, that a generation is requested without speculation."""
         if (where, why) not in self._told:
             self._told.add((where, why))
-            message = f"{where or 'a generation'}: asked for by itself, without speculation: {why}"
+            message = f"{where or 'a generation'}: requested without speculation: {why}"
             warnings.warn(message, SgcWarning, stacklevel=2)
 
 
@@ -138,13 +138,13 @@ class _Speculating(Wrapping):
     def _tell(self, why: str) -> None:
         """Warns about marked generations only; a pass marks the first of several ones."""
         if self._ahead:
-            self._speculation.tell(self._where, why)
+            self._speculation.warn_once(self._where, why)
 
     def _answered(self, prompt: Prompt, sampling: Sampling) -> Generated | None:
         """The answer in an earlier reply; None if it does not have one."""
         said = self._speculation.said(self._path)
         appended = said.appended(prompt) if said is not None else None
-        if said is None or appended is None or bindings(sampling):
+        if said is None or appended is None or binding_parameters(sampling):
             return None
         other = difference(said.sampling, sampling)
         if other:
@@ -162,7 +162,7 @@ class _Speculating(Wrapping):
         return found
 
     def _may_ask_more(self, prompt: Prompt, sampling: Sampling) -> bool:
-        bound = bindings(sampling)
+        bound = binding_parameters(sampling)
         if bound:
             self._tell(f"it has {', '.join(bound)}")
         elif self._capabilities.takes_messages and begun_message(prompt) is None:
@@ -221,13 +221,13 @@ class _Speculating(Wrapping):
             self._on_thrown(Try(tried, reply, start_s, time.monotonic()))
             text = reply.text
         raise ConstraintFailed(
-            f"{self._capabilities.model} cannot go on with a message that has begun, and none of "
+            f"{self._capabilities.model} cannot continue a begun message, and none of "
             f"{MAX_MESSAGES} whole messages began with {begun[-40:]!r}; the last was {text[:60]!r}",
             hint="ask for this form in the prompt, with an example, or raise num_api_spec_tokens",
         )
 
 
-def _cut_off(said: Said) -> str:
+def _cut_off(said: AheadText) -> str:
     if said.ends is None:
         return (
             "the API does not tell how many tokens a text has, so that it may be longer than "

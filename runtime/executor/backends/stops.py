@@ -11,11 +11,11 @@ def first_stop(text: str, stop: tuple[str, ...]) -> tuple[int, str] | None:
     return min(begins, key=lambda found: (found[0] + len(found[1]), found[0]), default=None)
 
 
-def n_begun(text: str, stop: tuple[str, ...]) -> int:
+def n_pending_stop_chars(text: str, stop: tuple[str, ...]) -> int:
     """The length of the longest suffix of the text that begins a stop string or is one."""
-    return max((_n_begun(text, each) for each in stop), default=0)
+    return max((_n_pending_stop_chars(text, each) for each in stop), default=0)
 
 
-def _n_begun(text: str, stop: str) -> int:
+def _n_pending_stop_chars(text: str, stop: str) -> int:
     longest = min(len(stop), len(text))
     return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

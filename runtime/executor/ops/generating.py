@@ -137,7 +137,7 @@ def _speculating(
             backend, capabilities, state.path, ahead, on_thrown, where
         )
     if ahead and capabilities.speculates:
-        run.asking.speculation.tell(where, f"its {plan.check.field} is checked here")
+        run.asking.speculation.warn_once(where, f"its {plan.check.field} is checked here")
     return backend
 
 

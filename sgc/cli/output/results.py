@@ -108,7 +108,9 @@ def summary(result: RunResult) -> str:
     forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""
     reasoned = f" ({stats.reasoning_tokens} of them reasoning)" if stats.reasoning_tokens else ""
     cost = "" if stats.cost_usd is None else f"${stats.cost_usd:.4g}, "
-    ahead = f" ({stats.answered_ahead} more answered ahead)" if stats.answered_ahead else ""
+    ahead = (
+        f" ({stats.answered_ahead} more answered by speculation)" if stats.answered_ahead else ""
+    )
     ahead += f" ({stats.shared_requests} more shared)" if stats.shared_requests else ""
     ahead += f" ({stats.cached_requests} from the cache)" if stats.cached_requests else ""
     logged = f" ({stats.logged_requests} from the log)" if stats.logged_requests else ""

@@ -21,7 +21,7 @@ def table(rows: Sequence[Sequence[str]], n_left: int = 1) -> Iterator[str]:
 
 def count(number: float) -> str:
     """A count for people, with thousands separators."""
-    return "any number" if math.isinf(number) else f"{math.ceil(number):,}"
+    return "unbounded" if math.isinf(number) else f"{math.ceil(number):,}"
 
 
 def difference(before: float, after: float) -> str:
@@ -32,4 +32,4 @@ def difference(before: float, after: float) -> str:
 def dollars(money: float | None) -> str:
     if money is None:
         return ""
-    return "any sum" if math.isinf(money) else f"${money:.4g}"
+    return "unbounded" if math.isinf(money) else f"${money:.4g}"

@@ -13,14 +13,14 @@ from typing import Any
 import click
 
 from sgc.cli.output.tables import count, dollars, table
-from sgc.cli.programs.asked_rows import (
+from sgc.cli.programs.loading import Given, load_program
+from sgc.cli.programs.predicted_rows import (
     assumptions,
     open_samples,
     open_target,
     rows_of,
     run_options,
 )
-from sgc.cli.programs.loading import Given, load_program
 from sgc.predict.bounds.cost import Cost
 from sgc.predict.dry.totals import Total, Totals
 from sgc.predict.predict import Expecting, at_most, expected

@@ -12,7 +12,10 @@ from typing import Any
 
 import click
 
-from sgc.cli.programs.asked_rows import (
+from sgc.cli.programs.compile import bind_values
+from sgc.cli.programs.estimate import totals_json
+from sgc.cli.programs.loading import Given, static_arguments
+from sgc.cli.programs.predicted_rows import (
     assumptions,
     open_samples,
     open_target,
@@ -20,9 +23,6 @@ from sgc.cli.programs.asked_rows import (
     rows_of_log,
     run_options,
 )
-from sgc.cli.programs.compile import bind_values
-from sgc.cli.programs.estimate import totals_json
-from sgc.cli.programs.loading import Given, known_of
 from sgc.cli.programs.receipts import receipts, totals
 from sgc.cli.programs.source import is_source, load_function
 from sgc.errors import UsageError
@@ -43,7 +43,7 @@ from sgc.tracing.paths.explore import Report
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExplainOptions:
     """What `sgc explain` is to predict, and for which model."""
 
     given: Given
@@ -72,7 +72,7 @@ def explain_program(
     """Prints findings, instructions that could move before the arguments, a run's upper bounds and
     the passes' receipts; with rows, also their predicted usage.
     """
-    asked = Asked(Given.read(json_args, single_args, rows), after_run, **options)
+    asked = ExplainOptions(Given.read(json_args, single_args, rows), after_run, **options)
     report = Report()
     graph, bound = _graph(program, bindings, asked.given, report)
     # A compiled program has been through its passes already.
@@ -82,7 +82,7 @@ def explain_program(
     if asked.as_json:
         click.echo(json.dumps(_json(graph, made, told, _file(program)), ensure_ascii=False))
         return
-    click.echo("\n".join(map(str, findings(graph))) or "nothing to point out")
+    click.echo("\n".join(map(str, findings(graph))) or "no findings")
     for each in suggestions(graph, _file(program)):
         click.echo(each)
     click.echo("\n".join(_summary(graph, report)))
@@ -94,7 +94,7 @@ def explain_program(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class Prediction:
     """The prediction for some rows, and what was measured."""
 
     heading: str
@@ -105,9 +105,9 @@ class _Told:
 
 
 def _predicted(
-    graph: Graph, made: Graph, steps: Sequence[Step], level: int, asked: Asked,
+    graph: Graph, made: Graph, steps: Sequence[Step], level: int, asked: ExplainOptions,
     bound: Sequence[str],
-) -> _Told:  # fmt: skip
+) -> Prediction:  # fmt: skip
     target = open_target(asked.engine, asked.model, asked.prices, None)
     with ExitStack() as held:
         opened = open_samples(asked.log, made, held)
@@ -123,7 +123,7 @@ def _predicted(
         predicted = expected(planned, todo, target, how, samples)
         noun = "row" if len(todo) == 1 else "rows"
         cache = "warm" if asked.is_warm else "cold"
-        return _Told(
+        return Prediction(
             f"{made.name} on {target.name}, {len(todo)} {noun}, cache {cache}",
             found,
             predicted,
@@ -138,7 +138,9 @@ def _file(program: str) -> Path | None:
     return Path(f"{path}.py" if colon else program) if is_source(program) else None
 
 
-def _json(graph: Graph, made: Graph, told: _Told | None, source: Path | None) -> dict[str, Any]:
+def _json(
+    graph: Graph, made: Graph, told: Prediction | None, source: Path | None
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "program": graph.name,
         "findings": [
@@ -168,11 +170,12 @@ def _summary(graph: Graph, report: Report) -> Iterator[str]:
         loops = f", {n_loops} loops" if n_loops else ""
         least = "at least " if n_paths == MAX_PATHS else ""
         yield f"{least}{n_paths} paths through {len(graph.blocks)} blocks{loops}"
-    yield from (f"known without asking: {test}" for test in report.pruned)
+    yield from (f"decided at compile time: {test}" for test in report.pruned)
     n_unlimited = sum(map(_is_unlimited, graph.all_nodes()))
     extra = f", and those of {n_unlimited} generations without max_tokens"
     compiled = "" if left_of(graph) is None else "in what is compiled, "
-    yield f"{compiled}at most {_sums(most)}{extra if n_unlimited else ''}"
+    bound = "" if math.isinf(most.requests) else "at most "
+    yield f"{compiled}{bound}{_sums(most)}{extra if n_unlimited else ''}"
     yield from (_mapped(each, cost) for each, cost in sorted(most.mapped.items()) if each.lists)
 
 
@@ -194,7 +197,7 @@ def _mapped(each: Mapped, cost: Cost) -> str:
 
 
 def _count(number: float) -> str:
-    return "any number of" if math.isinf(number) else str(int(number))
+    return "an unbounded number of" if math.isinf(number) else str(int(number))
 
 
 def _graph(
@@ -208,7 +211,7 @@ def _graph(
         from sgc.tracing.watch.ambient import ambient_allowed
 
         function = load_function(program)
-        bound, types_of = known_of(function, given)
+        bound, types_of = static_arguments(function, given)
         values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
         with ambient_allowed(function.allow_ambient):
             return trace(function, values, types_of, report=report), tuple(bound)

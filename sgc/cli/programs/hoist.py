@@ -57,7 +57,7 @@ class Hoisting:
             outcomes = {id(each): move(each, proposer) for each in (graph, *graph.called)}
             called = tuple(outcomes[id(each)].graph for each in graph.called)
             after = replace(outcomes[id(graph)].graph, called=called)
-            is_kept = not rows or after == graph or self._stands(graph, after, rows, endpoint)
+            is_kept = not rows or after == graph or self._is_validated(graph, after, rows, endpoint)
         for line in (line for outcome in outcomes.values() for line in lines(outcome)):
             click.echo(line if is_kept else f"not done: {line}", err=True)
 
@@ -69,7 +69,9 @@ class Hoisting:
 
         return Pass(NAME, Preserves.NOTHING, run, DOC, explain)
 
-    def _stands(self, graph: Graph, after: Graph, rows: list[InputRow], endpoint: Endpoint) -> bool:
+    def _is_validated(
+        self, graph: Graph, after: Graph, rows: list[InputRow], endpoint: Endpoint
+    ) -> bool:
         """Whether enough rows return the same after all moves."""
         found = validate(graph, after, rows, endpoint)
         n_equal = len(rows) - len({difference.key for difference in found})

@@ -89,7 +89,7 @@ def signature_types(function: Function) -> dict[str, Type]:
     return {p.name: JSON if p.is_static else p.type for p in parameters}
 
 
-def known_of(function: Function, given: Given) -> tuple[dict[str, Any], dict[str, Type]]:
+def static_arguments(function: Function, given: Given) -> tuple[dict[str, Any], dict[str, Type]]:
     """The arguments whose values must be known when compiling, and the types inferred from values
     for parameters without annotation. Raises TraceError if rows disagree.
     """
@@ -114,7 +114,7 @@ def load_source(
     """Compiles a function for the types of its arguments. If that leaves a part to the interpreter,
     compiles it for the values of data arguments that are equal in all rows.
     """
-    bound, types_of = known_of(function, given)
+    bound, types_of = static_arguments(function, given)
     rows = given.rows(signature_types(function))
     silent = {name: value for name, value in function.signature.defaults.items()
               if not any(name in row for row in rows)}  # fmt: skip

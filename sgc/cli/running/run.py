@@ -80,7 +80,7 @@ def run_program(
     as_sglang: the program is a script for SGLang, and script_args are its arguments.
     """
     if engine is not None and model is not None:
-        raise UsageError("--model is the engine's own choice where --engine names one")
+        raise UsageError("--model and --engine exclude each other: a running engine has its model")
     # With --rows, --max-concurrency limits rows on any engine; without, requests to a provider.
     of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
     limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
@@ -184,7 +184,9 @@ def _refuse_input(out: Path, *read: Path | None) -> None:
     """Raises UsageError if the results would overwrite an input file."""
     for path in read:
         if path is not None and path.exists() and out.exists() and out.samefile(path):
-            raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
+            raise UsageError(
+                f"--out {out} would overwrite the input {path}", hint="name another file"
+            )
 
 
 def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:

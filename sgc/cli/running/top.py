@@ -134,7 +134,7 @@ def _ahead(now: Reading) -> list[str]:
     if not now.prefetched_tokens_per_s and not now.waiting_prefetches:
         return []
     waiting = f" ({now.waiting_prefetches} waiting)" if now.waiting_prefetches else ""
-    return [f"{_number(now.prefetched_tokens_per_s)} tok/s ahead{waiting}"]
+    return [f"{_number(now.prefetched_tokens_per_s)} tok/s prefetched{waiting}"]
 
 
 def _step(now: Reading) -> str:
@@ -162,7 +162,7 @@ def top(engine: str, interval: float, once: bool, as_json: bool) -> None:
     """Shows the engine's readings until interrupted; once: only one."""
     if not engine.startswith(SCHEMES):
         raise UsageError(
-            f"sgc top cannot ask {engine!r}",
+            f"sgc top cannot use {engine!r}",
             hint="use grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH of an `sgc serve`",
         )
     history = History()

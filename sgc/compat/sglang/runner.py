@@ -31,7 +31,7 @@ def run_script(
     script and not restored.
     """
     if engine is not None and model is not None:
-        raise UsageError("--model is the engine's own choice where --engine names one")
+        raise UsageError("--model and --engine exclude each other: a running engine has its model")
     source = Path(path)
     if source.suffix == ".sgir":
         raise UsageError(f"{path}: expected a Python script, found a compiled program")

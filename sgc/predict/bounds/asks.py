@@ -26,7 +26,7 @@ class Calls(Protocol):
     """Runs the programs that a program calls."""
 
     @property
-    def is_rough(self) -> bool:
+    def is_budget_spent(self) -> bool:
         """Whether the budget for following each path separately is spent."""
         ...
 
@@ -52,7 +52,7 @@ class Nodes(PlainNodes):
         try:
             n, sampling, ahead = self._decided(node)
         except UsageError:
-            if not (self._calls.is_rough or self._terms.is_for_any):
+            if not (self._calls.is_budget_spent or self._terms.is_for_any):
                 raise
             why = f"{node.loc or 'a line unknown'}: how much is generated is not known"
             value = Bound(math.inf, length=math.inf, why=why)
@@ -133,11 +133,11 @@ class Nodes(PlainNodes):
         cost, n_items = FREE, sum(n for _, n in runs)
         why = f"{node.loc or 'a line unknown'}: the list may be of any length"
         why = why if math.isinf(n_items) else ""
-        is_apart = self._terms.is_for_any and items.known is None and items.items is None
+        is_separate = self._terms.is_for_any and items.known is None and items.items is None
         for result, n in runs:
-            if is_apart:
+            if is_separate:
                 text = operand_text(node.get("items"))
-                cost = cost.plus(result.cost.for_each(place, self._calls.name(number), text))
+                cost = cost.plus(result.cost.per_item(place, self._calls.name(number), text))
             else:
                 cost = cost.plus(result.cost.of_map(place).times(n))
         return Made(tuple(self._lists(node, items, runs, why)), replace(cost, why=cost.why or why))
@@ -152,7 +152,7 @@ class Nodes(PlainNodes):
             return
         each = _each(items)
         for place, item in enumerate(each):
-            if self._calls.is_rough:
+            if self._calls.is_budget_spent:
                 yield self._calls.for_any(number), float(len(each) - place)
                 return
             yield self._calls.run(number, fixed, item), 1.0

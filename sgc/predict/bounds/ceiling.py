@@ -72,7 +72,7 @@ class _Arrival:
 
     def joined(self, other: _Arrival) -> _Arrival:
         pairs = zip(self.params, other.params, strict=True)
-        return _Arrival(self.cost.or_else(other.cost), tuple(joined(a, b) for a, b in pairs))
+        return _Arrival(self.cost.maximum(other.cost), tuple(joined(a, b) for a, b in pairs))
 
 
 _Arrivals = dict[int, _Arrival]
@@ -133,14 +133,14 @@ class _Walk:
     # -- called programs ------------------------------------------------------------------
 
     @property
-    def is_rough(self) -> bool:
+    def is_budget_spent(self) -> bool:
         return self._shared.is_spent or self._depth > MAX_NESTING
 
     def name(self, number: int) -> str:
         return self._shared.called[number].name
 
     def run(self, number: int, fixed: Mapping[str, Value], item: Value) -> Result:
-        if self.is_rough:
+        if self.is_budget_spent:
             return self.for_any(number)
         graph = self._shared.called[number]
         (element,) = (p.value.name for p in graph.params if p.value.name not in fixed)
@@ -177,7 +177,7 @@ class _Walk:
         n_left = n_turns if math.isfinite(n_turns) else MAX_TURNS
         self._n_around += 1
         with self._nodes.peaks():
-            while current and n_left and not self.is_rough:
+            while current and n_left and not self.is_budget_spent:
                 n_left -= 1
                 for target, arrival in current.items():
                     _arrive(seen, target, arrival)
@@ -185,7 +185,7 @@ class _Walk:
                 current = {}
                 for target, arrival in found.items():
                     _arrive(current if target in part else exits, target, arrival)
-        if current and (self.is_rough or math.isinf(n_turns)):
+        if current and (self.is_budget_spent or math.isinf(n_turns)):
             exits = self._at_once(part, entries, seen, barrier, n_turns)
         self._n_around -= 1
         return exits  # a further turn of a bounded loop is an error
@@ -232,7 +232,7 @@ class _Walk:
         starts = {target: replace(arrival, cost=FREE) for target, arrival in seen.items()}
         is_any = False
         while True:
-            if self.is_rough and not is_any:
+            if self.is_budget_spent and not is_any:
                 starts = self._starts_of_any(part, entries, barrier)
                 is_any = True
             self._result.cost = FREE
@@ -242,15 +242,15 @@ class _Walk:
                 break
         turn = FREE
         for arrival in again.values():
-            turn = turn.or_else(arrival.cost)
+            turn = turn.maximum(arrival.cost)
         cost = FREE
         for arrival in entries.values():
-            cost = cost.or_else(arrival.cost)
+            cost = cost.maximum(arrival.cost)
         turn = turn.times(n_turns - 1)
         if math.isinf(n_turns) and turn != FREE:
             turn = replace(turn, why=turn.why or f"{self._where(part)}: {_NO_BOUND}")
         cost = cost.plus(turn)
-        self._result.cost = before.or_else(cost.plus(self._result.cost))
+        self._result.cost = before.maximum(cost.plus(self._result.cost))
         return {t: replace(arrival, cost=cost.plus(arrival.cost)) for t, arrival in found.items()}
 
     def _starts_of_any(
@@ -288,12 +288,12 @@ class _Walk:
         why = f"{self._where(part)}: the loop lies in too many others"
         cost = FREE
         for arrival in entries.values():
-            cost = cost.or_else(arrival.cost)
+            cost = cost.maximum(arrival.cost)
         nodes = [node for number in part for node in self._graph.blocks[number].nodes]
         self._shared.spend(len(nodes), len(part))
         if any(node.op in ("gen", "gen_n", "select", "fork", "map") for node in nodes):
             cost = cost.plus(Cost.unbounded(why))
-        self._result.cost = self._result.cost.or_else(cost)
+        self._result.cost = self._result.cost.maximum(cost)
         targets = set().union(*map(self._flow.after, part)) - part
         return {target: self._any(target, cost, why) for target in targets}
 
@@ -323,7 +323,7 @@ class _Walk:
             where = last.loc or "a line unknown"
             cost = cost.plus(Cost.unbounded(f"{where}: {_NOT_COMPILED}"))
         # A run may end in this block with an error.
-        self._result.cost = self._result.cost.or_else(cost)
+        self._result.cost = self._result.cost.maximum(cost)
         return {
             self._flow.numbers[target]: _Arrival(cost, tuple(map(self._nodes.of, args)))
             for target, args in self._targets(last)

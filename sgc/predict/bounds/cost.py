@@ -41,9 +41,9 @@ class Cost:
     def plus(self, other: Cost) -> Cost:
         return self._merged(other, operator.add, Cost.plus)
 
-    def or_else(self, other: Cost) -> Cost:
+    def maximum(self, other: Cost) -> Cost:
         """The larger cost of two paths, for each sum separately."""
-        return self._merged(other, max, Cost.or_else)
+        return self._merged(other, max, Cost.maximum)
 
     def times(self, n: float) -> Cost:
         mapped = {key: each.times(n) for key, each in self.mapped.items()}
@@ -69,7 +69,7 @@ class Cost:
         kept = {key._replace(places=(place, *key.places)): c for key, c in self.mapped.items()}
         return replace(self, mapped=kept)
 
-    def for_each(self, place: int, program: str, items: str) -> Cost:
+    def per_item(self, place: int, program: str, items: str) -> Cost:
         """The cost of a map over a list of unknown length, where `self` is the cost of one item."""
         kept = {
             Mapped((place, *key.places), key.program, (items, *key.lists)): each

@@ -119,7 +119,7 @@ class ProviderAsking:
                 told = prompt + listed + INSTRUCTION + LONGEST_REFUSED + 2 * room
                 limit = min(longest + room, self.facts.max_output)
                 found = self._cost(told, limit).times(MAX_TRIES)
-            cost = cost.or_else(found)
+            cost = cost.maximum(found)
         return cost
 
     def commit(self, asked: Asked) -> Cost:

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from sgc.predict.dry.provider_cache import ExpectedCache
 from sgc.runtime.executor.backends.providers.backend import request_size
-from sgc.runtime.executor.backends.providers.choose import lowered_select, select_sampling, way_of
+from sgc.runtime.executor.backends.providers.choose import (
+    lowered_select,
+    select_method,
+    select_sampling,
+)
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered, lower
 from sgc.runtime.executor.backends.providers.wire.messages import Conversation
@@ -67,7 +71,7 @@ class ProviderMeter:
         reply: Scored,
         unconditional: bool,
     ) -> Usage:
-        way = way_of(prompt, choices, self.facts)
+        way = select_method(prompt, choices, self.facts)
         if way == "echo":
             plain = lower(prompt, Sampling(max_tokens=1, temperature=0.0), self.facts)
             usage = Usage()

@@ -39,10 +39,10 @@ def text_of(schema: Any) -> str:
 DIGITS_50 = {"anyOf": [{"const": i} for i in range(50)]}
 BAD_SCHEMAS: list[tuple[Any, str]] = [
     ("false", "allows nothing"),
-    ("{", "is no JSON"),
-    ("", "is no JSON"),
-    ("nope", "is no JSON"),
-    ("[" * 10_000, "is no JSON|nested"),
+    ("{", "is not valid JSON"),
+    ("", "is not valid JSON"),
+    ("nope", "is not valid JSON"),
+    ("[" * 10_000, "is not valid JSON|nested"),
     ("null", "must be an object or a bool"),
     ("[]", "must be an object or a bool"),
     ('"x"', "must be an object or a bool"),
@@ -56,7 +56,7 @@ BAD_SCHEMAS: list[tuple[Any, str]] = [
     ({"$ref": "file:///etc/hostname"}, "does not fetch|not present"),
     ({"$ref": "#/$defs/none"}, "#/\\$defs/none|none"),
     (nested(70), "nested more than 64 deep"),
-    ('{"items": ' * 5000 + "{}" + "}" * 5000, "nested|no JSON"),
+    ('{"items": ' * 5000 + "{}" + "}" * 5000, "nested|not valid JSON"),
     ({"type": "string", "pattern": "(?=a)b"}, "pattern .*looks ahead"),
     ({"type": "string", "pattern": r"(a)\1"}, "pattern .*refers back"),
     ({"type": "string", "pattern": "("}, "pattern .*is invalid"),

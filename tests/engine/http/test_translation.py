@@ -88,11 +88,11 @@ def test_only_the_template_is_markup() -> None:
 def test_a_message_that_has_begun_is_left_open() -> None:
     chat = Chat({"user": Role("<u>", "</u>"), "assistant": Role("<a>", "</a>")})
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y "}]
-    run = chat_prompt(messages, facts(chat=chat), goes_on=True).segments[0].text
+    run = chat_prompt(messages, facts(chat=chat), continues_last=True).segments[0].text
     assert run.text == "<u>x</u><a>y "
     assert [run.text[span.start : span.end] for span in run.literal] == ["x", "y "]
     with pytest.raises(HttpError, match="needs a last message of the assistant"):
-        chat_prompt(messages[:1], facts(chat=chat), goes_on=True)
+        chat_prompt(messages[:1], facts(chat=chat), continues_last=True)
 
 
 def test_a_default_system_prompt_gives_way_to_one() -> None:

@@ -102,7 +102,7 @@ def test_a_socket_left_behind_is_replaced_but_nothing_else_is(tmp_path: Path) ->
     (folder / "file").write_text("mine")
     code, said = refused("--listen", f"unix:{folder / 'file'}")
     assert (code, (folder / "file").read_text()) == (2, "mine")
-    assert "no socket" in said
+    assert "not a socket" in said
 
 
 def test_a_server_that_takes_its_time_to_answer_is_alive(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_mistakes_are_found_before_anything_is_started(
         ({"pool_tokens": 999999999999}, "--pool-tokens must be from 1 to 100000000"),
         ({"max_context": 10**12}, "--max-context must be from 1 to"),
         ({"listen": f"unix:{tmp_path / 'none' / 's'}"}, "no such folder"),
-        ({"listen": f"unix:{text}"}, "exists and is no socket"),
+        ({"listen": f"unix:{text}"}, "exists and is not a socket"),
     ):
         config = {"model": "fake", "listen": f"unix:{tmp_path / 's'}", **changes}
         assert run_server(ServerConfig(**config)) == 2

@@ -17,7 +17,7 @@ from sgc.runtime.engine.preparing.bounds import ServerLimits
 from sgc.runtime.engine.server.session import INLINE_CHARS, Session
 from sgc.runtime.engine.server.shared import Shared
 from sgc.runtime.engine.text.tokenizer import Tokenizer
-from sgc.runtime.engine.worker.link import WorkerLink, _Asked, _parts
+from sgc.runtime.engine.worker.link import WorkerLink, _parts, _PendingQuery
 
 LIMITS = ServerLimits(8192, 8192, 2048, max_in_flight=8, max_outbox=6)
 
@@ -219,7 +219,7 @@ def test_a_reply_that_cannot_be_made_ends_its_request_alone(error: BaseException
 
 def test_a_question_to_the_worker_is_put_once_at_a_time() -> None:
     async def main() -> None:
-        asked: _Asked[int] = _Asked()
+        asked: _PendingQuery[int] = _PendingQuery()
         first = asked.ask()
         assert asked.take()
         second = asked.ask()

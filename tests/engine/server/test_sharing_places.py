@@ -123,7 +123,7 @@ def test_what_was_sent_as_the_session_was_ended_is_sent_again(shipped: Tokenizer
                 (session,) = shared.sessions
                 asked = asyncio.ensure_future(backend.commit_prefix(HELLO))
                 await asyncio.sleep(0)
-                session.end_silent("others needed its place")
+                session.end_silent("its slot was needed")
                 await asked
             assert link.n_submitted == 40
 

@@ -119,7 +119,7 @@ STAYS = {
         {SUMMARY}
         deopt "a reason"
         """,
-        "the program may go on in its source",
+        "the program may continue in the interpreter",
     ),
     "behind another argument's turn": (
         f"""

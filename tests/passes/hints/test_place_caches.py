@@ -285,7 +285,7 @@ def random_tree(rng: random.Random, n: int) -> PromptTree:
     for number in range(1, n):
         parent = rng.randrange(number)
         tokens, is_equal = rng.choice((10, 200, 900)), rng.random() < 0.7
-        place = tree.places[tree.go(parent, number, tokens, is_equal)]
+        place = tree.places[tree.child_after(parent, number, tokens, is_equal)]
         place.states += [f"s{number}"] * (rng.random() < 0.8)
         if rng.random() < 0.5:
             place.asked[rng.choice("ab")] += rng.randrange(1, 3)

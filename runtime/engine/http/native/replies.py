@@ -7,13 +7,13 @@ from typing import Any
 
 from sgc.proto import engine_pb2 as pb
 from sgc.runtime.engine.http.errors import Json
-from sgc.runtime.engine.http.native.requests import Shown
+from sgc.runtime.engine.http.native.requests import ReplyFormat
 from sgc.runtime.engine.http.token_texts import logprob_of
 
 _UNKNOWN = {"prompt_tokens": None, "completion_tokens": None, "cached_tokens": None}
 
 
-def whole(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> Json:
+def whole(generated: pb.Generated, asked: pb.Sampling, shown: ReplyFormat) -> Json:
     """The reply to one request. asked: its sampling."""
     ids = [] if shown.is_prefill else list(generated.ids)
     usage = generated.usage
@@ -30,7 +30,7 @@ def whole(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> Json:
     return {"text": _text(generated, asked, shown), "output_ids": ids, "meta_info": meta}
 
 
-def partial(text: str, shown: Shown) -> Json:
+def partial(text: str, shown: ReplyFormat) -> Json:
     """The text so far of a stream; token counts come only with the last event."""
     return {"text": text, "meta_info": {"id": shown.rid, "finish_reason": None, **_UNKNOWN}}
 
@@ -39,7 +39,7 @@ def _is_by_pattern(generated: pb.Generated, asked: pb.Sampling) -> bool:
     return bool(generated.matched) and generated.matched not in asked.stop
 
 
-def _text(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> str:
+def _text(generated: pb.Generated, asked: pb.Sampling, shown: ReplyFormat) -> str:
     """The text; as in SGLang, it keeps what a stop pattern matched."""
     if shown.is_prefill:
         return ""
@@ -47,7 +47,7 @@ def _text(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> str:
     return generated.text + generated.matched if keeps else generated.text
 
 
-def _finish(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> Json:
+def _finish(generated: pb.Generated, asked: pb.Sampling, shown: ReplyFormat) -> Json:
     if generated.finish_reason == pb.FINISH_REASON_LENGTH or shown.is_prefill:
         return {"type": "length", "length": 0 if shown.is_prefill else asked.max_tokens}
     if generated.matched_id >= 0:
@@ -57,7 +57,7 @@ def _finish(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> Json:
     return {"type": "stop", "matched": generated.matched or None}
 
 
-def _logprobs(generated: pb.Generated, shown: Shown) -> Json:
+def _logprobs(generated: pb.Generated, shown: ReplyFormat) -> Json:
     found: Json = {}
     sides = {"input": generated.prompt_logprobs, "output": generated.logprobs}
     for side, rows in sides.items():

@@ -51,7 +51,7 @@ REFUSED_PARAMS: dict[str, Refused] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReplyFormat:
     """How the replies to one prompt are written."""
 
     rid: str
@@ -67,7 +67,7 @@ class Generations:
     """The engine requests of one HTTP request; `shown` has an entry for each."""
 
     requests: list[pb.Request]
-    shown: list[Shown]
+    shown: list[ReplyFormat]
     stream: bool
     is_list: bool
 
@@ -148,7 +148,7 @@ def _params(row: Fields) -> _Params:
 
 def _ask(
     row: Fields, prompt: str | list[int], params: _Params, has_text: bool, facts: EngineFacts
-) -> tuple[Ask, Shown]:
+) -> tuple[Ask, ReplyFormat]:
     made, n_added = sampling_of.prompt_of(prompt, facts)
     sampling = pb.Sampling()
     sampling.CopyFrom(params.sampling)
@@ -162,7 +162,7 @@ def _ask(
     salt = row.text("extra_key").encode()
     ask = Ask(made, sampling, params.n, salt, n_added, params.seed)
     rid = row.text("rid") or secrets.token_hex(16)
-    return ask, Shown(rid, params.keeps_stop, wants, n_top > 0, has_text, is_prefill)
+    return ask, ReplyFormat(rid, params.keeps_stop, wants, n_top > 0, has_text, is_prefill)
 
 
 def _ask_logprobs(

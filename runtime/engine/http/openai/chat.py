@@ -29,10 +29,10 @@ _REFUSED: dict[str, Refused] = {
 }
 
 
-def chat_prompt(messages: Any, facts: EngineFacts, goes_on: bool = False) -> pb.Prompt:
+def chat_prompt(messages: Any, facts: EngineFacts, continues_last: bool = False) -> pb.Prompt:
     """The prompt; raises HttpError if the messages are not texts, or cannot fit the context.
 
-    goes_on: the reply continues the last message, which is an assistant's.
+    continues_last: the reply continues the last message, which is an assistant's.
     """
     chat = facts.chat
     if not isinstance(messages, list) or not messages:
@@ -42,7 +42,7 @@ def chat_prompt(messages: Any, facts: EngineFacts, goes_on: bool = False) -> pb.
     turns = [_turn(message, f"messages[{i}]", chat) for i, message in enumerate(messages)]
     if chat.default_system and turns[0][0] != "system":
         turns.insert(0, ("system", chat.default_system))
-    if goes_on and turns[-1][0] != "assistant":
+    if continues_last and turns[-1][0] != "assistant":
         where = f"messages[{len(messages) - 1}].role"
         raise bad("continue_final_message needs a last message of the assistant's", where)
     parts: list[str] = []
@@ -54,7 +54,7 @@ def chat_prompt(messages: Any, facts: EngineFacts, goes_on: bool = False) -> pb.
         literal.append((start, start + len(content)))
         parts += (around.prefix, content, around.suffix)
         n_chars = start + len(content) + len(around.suffix)
-    if goes_on:
+    if continues_last:
         parts.pop()
     else:
         parts.append(chat.roles["assistant"].prefix)

@@ -78,17 +78,17 @@ def chat_completions(body: Json, facts: EngineFacts) -> Completions:
     if logprobs is None and fields.integer("top_logprobs"):
         raise bad("top_logprobs needs logprobs: true", "top_logprobs")
     _ask_logprobs(sampling, logprobs, None)
-    prompt = chat_prompt(fields.get("messages"), facts, _goes_on(fields))
+    prompt = chat_prompt(fields.get("messages"), facts, _continues_last(fields))
     return _completions(fields, [(prompt, 0)], sampling, logprobs, True)
 
 
-def _goes_on(fields: Fields) -> bool:
-    goes_on = fields.boolean("continue_final_message")
-    begins = fields.boolean("add_generation_prompt", not goes_on)
-    if goes_on == begins:
+def _continues_last(fields: Fields) -> bool:
+    continues_last = fields.boolean("continue_final_message")
+    begins = fields.boolean("add_generation_prompt", not continues_last)
+    if continues_last == begins:
         message = "continue_final_message and add_generation_prompt must say different things"
         raise bad(message, "add_generation_prompt")
-    return goes_on
+    return continues_last
 
 
 def text_completions(body: Json, facts: EngineFacts) -> Completions:

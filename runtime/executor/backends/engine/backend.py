@@ -263,7 +263,7 @@ class EngineBackend(Backend):
         if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
             return Overloaded(f"the engine at {self._uri} refused: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
-            return BackendError(f"what answers at {self._uri} is no engine of this version")
+            return BackendError(f"the server at {self._uri} is not an engine of this version")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return EngineUnavailable(
                 f"the engine at {self._uri} did not answer within {UNARY_TIMEOUT_S:g} s",

@@ -36,7 +36,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
 )
 from sgc.runtime.executor.backends.providers.wire.reply import Replies, generated
 from sgc.runtime.executor.backends.providers.wire.retry import Attempts, Estimate
-from sgc.runtime.executor.backends.providers.wire.safe_stream import Shown
+from sgc.runtime.executor.backends.providers.wire.safe_stream import SafeStream
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
@@ -69,8 +69,8 @@ class Api(Protocol):
 
 
 class ProviderBackend(Backend):
-    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's; beside: a
-    hash of settings that are sent with each request.
+    """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's;
+    settings_digest: a hash of settings that are sent with each request.
 
     Raises UsageError if cost is limited and prices are not known.
     """
@@ -82,10 +82,10 @@ class ProviderBackend(Backend):
         settings: LimitSettings,
         prices: Prices | None = None,
         clock: Clock | None = None,
-        beside: str = "",
+        settings_digest: str = "",
     ) -> None:
         self.api = api
-        self._beside = beside
+        self._settings_digest = settings_digest
         self.facts = facts if prices is None else replace(facts, prices=prices)
         if settings.max_cost is not None and self.facts.prices is None:
             raise UsageError(
@@ -107,8 +107,8 @@ class ProviderBackend(Backend):
         """What replies depend on beside the model's name: the server and request settings."""
         facts = self.facts
         ways = (facts.api, facts.prefill, *facts.select, facts.effort)
-        beside = (self._beside,) if self._beside else ()
-        return " ".join((facts.provider, self.api.base_url, *ways, *beside))
+        digest = (self._settings_digest,) if self._settings_digest else ()
+        return " ".join((facts.provider, self.api.base_url, *ways, *digest))
 
     async def generate(
         self, prompt: Prompt, sampling: Sampling, on_delta: OnDelta | None = None
@@ -116,7 +116,7 @@ class ProviderBackend(Backend):
         if sampling.max_tokens == 0:
             return _nothing(sampling, self.facts)
         lowered = lower(prompt, sampling, self.facts)
-        shown = None if on_delta is None else Shown(on_delta, lowered)
+        shown = None if on_delta is None else SafeStream(on_delta, lowered)
         found = (await self.send(lowered, sampling.seed, shown))[0]
         if shown is not None:
             shown.finish(found.text)
@@ -151,7 +151,7 @@ class ProviderBackend(Backend):
     # Asking.
 
     async def send(
-        self, lowered: Lowered, seed: int, shown: Shown | None = None
+        self, lowered: Lowered, seed: int, shown: SafeStream | None = None
     ) -> tuple[Generated, ...]:
         """The generations of a request; the first one carries the usage.
 
@@ -173,7 +173,11 @@ class ProviderBackend(Backend):
         return found
 
     async def _ask(
-        self, lowered: Lowered, seed: int, shown: Shown | None, begun: Callable[[], None] | None
+        self,
+        lowered: Lowered,
+        seed: int,
+        shown: SafeStream | None,
+        begun: Callable[[], None] | None,
     ) -> Replies:
         """begun: called at the first text, if other requests wait for it."""
         # Structured output is unwrapped to text only when complete, so it is not streamed.
@@ -274,12 +278,12 @@ def _chat_of(facts: Facts) -> ChatFormat:
 def _check_logprobs(found: Sequence[Generated]) -> None:
     if any(each.text and each.logprobs is None for each in found):
         raise BackendError(
-            "the server told no log-probabilities, which return_logprob asks for",
-            hint="leave it out, or run on a server that tells them",
+            "the server returned no log-probabilities, which return_logprob asks for",
+            hint="leave it out, or run on a server that returns them",
         )
 
 
 def _nothing(sampling: Sampling, facts: Facts) -> Generated:
     if sampling.logprobs is not None:
-        raise refusal(facts, "tells no log-probabilities without generating (max_tokens=0)")
+        raise refusal(facts, "returns no log-probabilities without generating (max_tokens=0)")
     return Generated("", (), (), "", FinishReason.LENGTH, None, Usage())

@@ -33,7 +33,7 @@ from sgc.runtime.executor.interface.backend import Prompt, Sampling
 ROOM_TO_REASON = 4096
 
 
-def way_of(prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> str:
+def select_method(prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> str:
     """The first way that fits; raises UnsupportedParameter if none does."""
     for way in facts.select:
         if _fits(way, prompt, choices, facts):

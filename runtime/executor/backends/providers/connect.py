@@ -181,7 +181,7 @@ async def open_backend(
             model, owner = await _served(api, target)
             target = replace(target, model=model)
         given = None if prices is None else read_prices(prices, target.model)
-        return ProviderBackend(api, target.facts(owner), settings, given, beside=sdk.scope)
+        return ProviderBackend(api, target.facts(owner), settings, given, settings_digest=sdk.scope)
     except BaseException:
         await api.close()
         raise

@@ -11,8 +11,8 @@ from sgc.runtime.executor.backends.providers.choice_walk import ALLOWED, Walk, e
 from sgc.runtime.executor.backends.providers.choose import (
     index_of,
     lowered_select,
+    select_method,
     select_sampling,
-    way_of,
 )
 from sgc.runtime.executor.backends.providers.models.models import Facts
 from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
@@ -34,7 +34,7 @@ Send = Callable[[Lowered, int], Awaitable[tuple[Generated, ...]]]
 
 async def select(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
     """Takes a choice; raises BackendError if no try returned one."""
-    way = way_of(prompt, choices, facts)
+    way = select_method(prompt, choices, facts)
     if way == "echo":
         return await _score(send, facts, prompt, choices)
     if way == "logit_bias":
@@ -98,7 +98,7 @@ async def _score(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, .
 def _choice_score(reply: Any, start: int, end: int) -> ChoiceScore:
     """The score over tokens that end after the prompt and begin before the choice's end."""
     if reply.logprobs is None:
-        raise MalformedReply("the server told no log-probabilities of the prompt")
+        raise MalformedReply("the server returned no log-probabilities of the prompt")
     rows, before, at = [], [], 0
     for logprob, _, token in reply.logprobs.output:
         begin, at = at, at + len(token or "")

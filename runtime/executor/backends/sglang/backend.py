@@ -19,7 +19,7 @@ from typing import Any
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.sglang import wire as wire
 from sgc.runtime.executor.backends.sglang.http import HttpClient, NotFound
-from sgc.runtime.executor.backends.sglang.stream import Shown
+from sgc.runtime.executor.backends.sglang.stream import SafeStream
 from sgc.runtime.executor.interface.backend import (
     Backend,
     Capabilities,
@@ -90,7 +90,7 @@ class SGLangBackend(Backend):
             return (await self._generate(prompt, sampling, 1))[0]
         await self.info()
         body = wire.generate_body(prompt, sampling, stream=True, sends_all=self._sends_all)
-        shown = Shown(on_delta, sampling.stop)
+        shown = SafeStream(on_delta, sampling.stop)
         reply = await self._http.stream("generate", wire.encoded(body), shown)
         found = wire.generated_of(reply, sampling)
         shown.finish(found.text, reply["meta_info"])

@@ -17,7 +17,7 @@ import yarl
 
 from sgc.errors import BackendError, EngineUnavailable, Overloaded, UsageError
 from sgc.runtime.executor.backends.retrying import Retries, retrying
-from sgc.runtime.executor.backends.sglang.stream import Events, Shown
+from sgc.runtime.executor.backends.sglang.stream import Events, SafeStream
 from sgc.runtime.executor.backends.sglang.wire import Json, error_of, message_of, parsed
 
 CONNECT_TIMEOUT_S = 5.0
@@ -69,7 +69,7 @@ class HttpClient:
         """The reply's body."""
         return await self._exchange("POST", path, body, _read_body)
 
-    async def stream(self, path: str, body: bytes, shown: Shown) -> Json:
+    async def stream(self, path: str, body: bytes, shown: SafeStream) -> Json:
         """The last event of the reply; `shown` gets the growing text, but not the final one.
 
         The caller passes the final text to `shown`.
@@ -87,7 +87,12 @@ class HttpClient:
             await session.close()
 
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, read: Read[T], shown: Shown | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        read: Read[T],
+        shown: SafeStream | None = None,
     ) -> T:
         """One reply. Unless part of it was shown, it retries a few times if the server has no room,
         and once if it drops the connection."""
@@ -124,7 +129,7 @@ class HttpClient:
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             raise self._error_of(error) from error
 
-    async def _read_events(self, response: aiohttp.ClientResponse, shown: Shown) -> Json:
+    async def _read_events(self, response: aiohttp.ClientResponse, shown: SafeStream) -> Json:
         events = Events(shown, MAX_REPLY_BYTES)
         try:
             async for chunk in response.content.iter_any():

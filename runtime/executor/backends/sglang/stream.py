@@ -7,11 +7,11 @@ from typing import Any
 
 from sgc.errors import BackendError
 from sgc.runtime.executor.backends.sglang.wire import Json, error_of, parsed, replies_of
-from sgc.runtime.executor.backends.stops import n_begun
+from sgc.runtime.executor.backends.stops import n_pending_stop_chars
 from sgc.runtime.executor.interface.backend import Delta
 
 
-class Shown:
+class SafeStream:
     """Passes on the text of a stream as it grows; shown text is never taken back.
 
     So text that a server may take back is held until more text or the end decides: the beginning of
@@ -51,13 +51,13 @@ class Shown:
     def _settled(self, text: str) -> str:
         """The text without a tail that the server may take back."""
         text = text.rstrip("\ufffd")
-        return text[: len(text) - n_begun(text, self._stop)]
+        return text[: len(text) - n_pending_stop_chars(text, self._stop)]
 
 
 class Events:
     """Parses server-sent events in chunks that end anywhere; each has the whole text so far."""
 
-    def __init__(self, shown: Shown, max_bytes: int) -> None:
+    def __init__(self, shown: SafeStream, max_bytes: int) -> None:
         self._shown = shown
         self._max_bytes = max_bytes
         self._rest = bytearray()
@@ -85,7 +85,7 @@ class Events:
             raise error_of(event, "the server failed the request")
         (self._last,) = replies_of(event, 1)
         text, meta = self._last.get("text"), self._last["meta_info"]
-        is_final = meta.get("finish_reason") is not None  # left to `Shown.finish`
+        is_final = meta.get("finish_reason") is not None  # left to `SafeStream.finish`
         if isinstance(text, str) and not is_final:
             self._shown.update(text, meta)
 

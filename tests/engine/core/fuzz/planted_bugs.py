@@ -36,15 +36,15 @@ def bug(plant: Callable[[Patch], None]) -> None:
 
 @bug
 def pages_of_a_request_that_leaves_are_freed_twice(patch: Patch) -> None:
-    def make(let_go):
+    def make(release):
         def wrong(self, work):
             own = work.pages.view[work.n_published :].copy()
-            let_go(self, work)
+            release(self, work)
             self.cache.release(own)
 
         return wrong
 
-    patch(Scheduler, "_let_go", make)
+    patch(Scheduler, "_release", make)
 
 
 @bug

@@ -208,7 +208,7 @@ def _rows(
     if kind is not None and (is_vendor or provider == "anthropic"):
         raise UsageError(f"server={kind} is for a server like OpenAI's, and {model} is on another")
     if kind is not None and choices.like is not None:
-        raise UsageError(f"server={kind} and like={choices.like} each say all; leave one out")
+        raise UsageError(f"server={kind} and like={choices.like} exclude each other")
     if kind is None and provider == "compatible":
         kind = next((name for name, row in servers.items() if owned_by in row["owned_by"]), None)
     if kind is not None and choices.like is None:

@@ -40,7 +40,7 @@ class OpenAIApi(SdkApi):
                 return [model.model_dump(warnings=False) for model in page.data or ()]
         except MalformedReply:
             raise MalformedReply(
-                "the server's list of models is none", hint="name the model: #MODEL"
+                "the server returned no valid list of models", hint="name the model: #MODEL"
             ) from None
 
     async def _create(self, body: dict[str, Any], facts: Facts) -> Any:

@@ -104,7 +104,7 @@ def _check_roles(conversation: Conversation, facts: Facts) -> None:
         if facts.api == "messages" and message.role == "system" and has_user:
             raise refusal(facts, "takes system messages at the beginning only", "move it there")
     if facts.api == "messages" and not has_user:
-        raise refusal(facts, "must be asked something by the user first", "s += sgc.user(...)")
+        raise refusal(facts, "needs a user message first", "s += sgc.user(...)")
 
 
 def _with_constraint(found: Lowered, sampling: Sampling, facts: Facts) -> Lowered:
@@ -134,7 +134,7 @@ def _with_prefill(found: Lowered, facts: Facts) -> Lowered:
     if facts.prefill == "none":
         raise refusal(
             facts,
-            f"cannot go on with an assistant's message that has begun ({begun.strip()[-40:]!r})",
+            f"cannot continue a begun assistant message ({begun.strip()[-40:]!r})",
             "let the generation begin the message, or use ?prefill=rewrite, which asks it to go on",
         )
     if facts.prefill == "rewrite":
@@ -234,7 +234,7 @@ def _top_logprobs(sampling: Sampling, facts: Facts) -> int | None:
     if not facts.top_logprobs:
         raise refusal(facts, "cannot honour return_logprob")
     if sampling.logprobs.start is not None:
-        raise refusal(facts, "tells no log-probabilities of prompts (logprob_start_len)")
+        raise refusal(facts, "returns no log-probabilities of prompts (logprob_start_len)")
     if sampling.logprobs.top > facts.top_logprobs:
         raise refusal(facts, f"tells at most {facts.top_logprobs} alternatives a token")
     return sampling.logprobs.top

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from sgc.runtime.executor.backends.providers.wire.lower import Lowered
 from sgc.runtime.executor.backends.providers.wire.reply import without_cut
-from sgc.runtime.executor.backends.stops import first_stop, n_begun
+from sgc.runtime.executor.backends.stops import first_stop, n_pending_stop_chars
 
 
-class Shown:
+class SafeStream:
     """Passes on text as it arrives, and holds back what may begin a stop string, or repeat white
     space of the prompt. Shown text is never taken back.
     """
@@ -34,7 +34,7 @@ class Shown:
         if found is not None:
             text = text[: found[0]]
         else:
-            text = text[: len(text) - n_begun(text, stop)]
+            text = text[: len(text) - n_pending_stop_chars(text, stop)]
         self._show(text)
 
     def begin_anew(self) -> None:

@@ -143,7 +143,7 @@ def _check_mapping(name: str, value: Any) -> None:
         return
     if reserved := sorted(_RESERVED & set(value)):
         raise UsageError(
-            f"extra_body must not have {reserved[0]!r}, which sgc says itself",
+            f"extra_body must not have {reserved[0]!r}, which sgc sets itself",
             hint="it is for what a program has no words for",
         )
     try:

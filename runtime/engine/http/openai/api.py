@@ -16,14 +16,14 @@ from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.openai import requests as asked_of
 from sgc.runtime.engine.http.openai.replies import Replies
-from sgc.runtime.engine.http.render import dumps, json_text, made
+from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sse import respond
 from sgc.runtime.engine.http.token_texts import TokenTexts
 from sgc.runtime.engine.server.server import EngineFacts
 
 
-class OpenAIFace:
+class OpenAIApi:
     def __init__(self, facts: EngineFacts, runs: Runs, bodies: BodyReader) -> None:
         self._facts = facts
         self._runs = runs
@@ -73,7 +73,7 @@ class OpenAIFace:
         has_rows = asked.logprobs is not None
         if not asked.stream:
             found = await self._runs.finals(asked.requests, request[DOMAIN])
-            return json_text(await made(lambda: dumps(replies.whole(found)), has_rows))
+            return json_text(await rendered(lambda: dumps(replies.whole(found)), has_rows))
         async with aclosing(self._chunks(asked, replies, request[DOMAIN])) as chunks:
             return await respond(request, chunks)
 
@@ -84,7 +84,7 @@ class OpenAIFace:
             async for reply in replies:
                 has_rows = asked.logprobs is not None and reply.HasField("generated")
                 chunks = partial(_dumped, writer, reply)
-                for chunk in await made(chunks, has_rows):
+                for chunk in await rendered(chunks, has_rows):
                     yield chunk
         if asked.include_usage:
             yield dumps(writer.usage_chunk())

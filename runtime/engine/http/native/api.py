@@ -15,7 +15,7 @@ from sgc.runtime.engine.http.errors import HttpError, Json
 from sgc.runtime.engine.http.guard import DOMAIN
 from sgc.runtime.engine.http.native.replies import partial, whole
 from sgc.runtime.engine.http.native.requests import Generations, generations
-from sgc.runtime.engine.http.render import dumps, json_text, made
+from sgc.runtime.engine.http.render import dumps, json_text, rendered
 from sgc.runtime.engine.http.running import Runs
 from sgc.runtime.engine.http.sampling import text_prompt
 from sgc.runtime.engine.http.sse import respond
@@ -25,7 +25,7 @@ from sgc.runtime.engine.server.shared import Shared
 HEALTH_TIMEOUT_S = 20.0
 
 
-class NativeFace:
+class NativeApi:
     def __init__(self, facts: EngineFacts, shared: Shared, runs: Runs, bodies: BodyReader) -> None:
         self._facts = facts
         self._shared = shared
@@ -52,7 +52,7 @@ class NativeFace:
             async with aclosing(self._events(asked, request[DOMAIN])) as events:
                 return await respond(request, events)
         found = await self._runs.finals(asked.requests, request[DOMAIN])
-        return json_text(await made(lambda: _finals(asked, found), asked.has_rows))
+        return json_text(await rendered(lambda: _finals(asked, found), asked.has_rows))
 
     async def _events(self, asked: Generations, domain: bytes) -> AsyncGenerator[str]:
         """Each event holds the whole text so far."""
@@ -64,7 +64,7 @@ class NativeFace:
                     texts[i] += "" if asked.shown[i].is_prefill else reply.delta.text
                     yield _event(asked, i, partial(texts[i], asked.shown[i]))
                 else:
-                    yield await made(lambda: _last(asked, reply), asked.has_rows)  # noqa: B023
+                    yield await rendered(lambda: _last(asked, reply), asked.has_rows)  # noqa: B023
 
     async def _health(self, request: web.Request) -> web.Response:
         """Says only that the server answers; the server ends when the step process does."""

@@ -65,7 +65,7 @@ def open_target(
         return EngineTarget(model, pool_tokens)
     if not is_provider(engine):
         raise UsageError(
-            f"nothing is asked of {engine}: a prediction needs the model alone",
+            f"a prediction makes no requests; name a model instead of {engine}",
             hint="--model FOLDER for an engine of ours, --engine openai:MODEL or anthropic:MODEL",
         )
     if model is not None or pool_tokens is not None:

@@ -23,7 +23,7 @@ _CUTS = frozenset({"max_tokens", "stop", "seed", "own_seed", "logprobs", "is_rep
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AheadText:
     """The text of a reply after a prompt. is_ended: the model ended the text itself.
 
     ends: where each token ends, in characters; None if unknown. n_asked: the requested max_tokens;
@@ -43,7 +43,7 @@ class Said:
 
     def appended(self, prompt: Prompt) -> str | None:
         """What a longer prompt has appended; None if the reply continues differently."""
-        text, media = flat(prompt)
+        text, media = flat_text(prompt)
         if media != self.media or not text.startswith(self.before):
             return None
         appended = text[len(self.before) :]
@@ -102,16 +102,16 @@ class Said:
         return _given(text, FinishReason.LENGTH, None)
 
 
-def said_by(reply: Generated, prompt: Prompt, sampling: Sampling, n_asked: int) -> Said:
+def said_by(reply: Generated, prompt: Prompt, sampling: Sampling, n_asked: int) -> AheadText:
     """sampling: of the needed generation; n_asked: the requested max_tokens."""
-    text, media = flat(prompt)
-    return Said(
+    text, media = flat_text(prompt)
+    return AheadText(
         text, media, reply.text, reply.finish_reason is FinishReason.STOP, _ends(reply), sampling,
         n_asked, min(n_asked, reply.usage.completion_tokens or n_asked),
     )  # fmt: skip
 
 
-def whole_message(said: Said, begun: str) -> Said | None:
+def whole_message(said: AheadText, begun: str) -> AheadText | None:
     """The reply as a whole message that must begin with `begun`; None if it does not.
 
     White space at the beginning of a message is ignored, because APIs strip it.
@@ -125,7 +125,7 @@ def whole_message(said: Said, begun: str) -> Said | None:
     return replace(said, is_whole_message=True)
 
 
-def flat(prompt: Prompt) -> tuple[str, tuple[MediaRun, ...]]:
+def flat_text(prompt: Prompt) -> tuple[str, tuple[MediaRun, ...]]:
     media = tuple(part for part in prompt if isinstance(part, MediaRun))
     return "".join("\0" if isinstance(part, MediaRun) else part.text for part in prompt), media
 
@@ -148,11 +148,11 @@ def begun_message(prompt: Prompt) -> tuple[Prompt, str] | None:
             literal=tuple(span for span in literal if span[0] < span[1]),
             cache_marks=tuple(each for each in run.cache_marks if each.at <= mark.end),
         )
-        return (*prompt[:index], head), run.text[mark.end :] + flat(prompt[index + 1 :])[0]
+        return (*prompt[:index], head), run.text[mark.end :] + flat_text(prompt[index + 1 :])[0]
     return None
 
 
-def bindings(sampling: Sampling) -> list[str]:
+def binding_parameters(sampling: Sampling) -> list[str]:
     """The parameters that constrain more than where a text ends."""
     bound = ("regex", "json_schema", "ebnf", "logprobs")
     flags = ("stop_regex", "stop_token_ids", "heal", "min_tokens", "ignore_eos")
