@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.ir.code import CodeError
-from sgc.runtime.executor.code.fuel import MAX_CALLS, Run, spent
+from sgc.runtime.executor.code.fuel import MAX_CALLS, Run
+from sgc.runtime.executor.code.tree.blocks import paid
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
     Do,
@@ -287,13 +288,4 @@ def driven(run: Run, inner: Any) -> Any:
 def _lambda(node: ast.Lambda, at: Context) -> Ev:
     layout = open_scope(parameters_of(node.args, "<lambda>"), [node.body], at)
     body = compile_expression(node.body, Context(layout.scope, at.names))
-    weight = 1 + weight_of(node.body)
-
-    def begin(f: Frame) -> Any:
-        run = f[0]
-        run.left -= weight
-        if run.left < 0:
-            raise spent()
-        return body(f)
-
-    return maker(layout, begin, node.args, at)
+    return maker(layout, paid(1 + weight_of(node.body), body), node.args, at)

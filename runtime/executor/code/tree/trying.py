@@ -47,12 +47,11 @@ def _raise_again(f: Frame) -> None:
 def _try(node: ast.Try, at: Context) -> Do:
     body = compile_block(node.body, at)
     handlers = compile_handlers(node, at, compile_block)
-    orelse = compile_block(node.orelse, at) if node.orelse else None
-    handling = _handling(body, handlers, orelse)
+    handling = _handling(body, handlers, compile_block(node.orelse, at))
     return _finally(handling, compile_block(node.finalbody, at)) if node.finalbody else handling
 
 
-def _handling(body: Do, handlers: list[Handler], orelse: Do | None) -> Do:
+def _handling(body: Do, handlers: list[Handler], orelse: Do) -> Do:
     def do(f: Frame) -> Any:
         try:
             result = body(f)
@@ -61,9 +60,7 @@ def _handling(body: Do, handlers: list[Handler], orelse: Do | None) -> Do:
             if handler is None:
                 raise
             return _handle(handler, error, f)
-        if result is None and orelse is not None:
-            return orelse(f)
-        return result
+        return orelse(f) if result is None else result
 
     return do
 
