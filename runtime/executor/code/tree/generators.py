@@ -26,6 +26,7 @@ from sgc.runtime.executor.code.tree.targets import compile_store, compile_stores
 
 Steps = Generator[Any, Any, Any]
 Lazy = Callable[[Frame], Steps]
+_INSIDE = "yield inside an expression is not allowed in a graph's code"
 
 
 def compile_lazy_block(body: Sequence[ast.stmt], at: Context) -> Lazy:
@@ -60,7 +61,7 @@ def _lazy_or_plain(node: ast.stmt, at: Context) -> Callable[[Frame], Any]:
 def _yielding(node: ast.expr | None, at: Context, then: Callable[[Frame, Any], Any]) -> Lazy:
     """A yield. then: makes what the statement gives of what the yield gives."""
     if not isinstance(node, (ast.Yield, ast.YieldFrom)):
-        raise NotAllowed("yield inside an expression is not allowed in a graph's code")
+        raise NotAllowed(_INSIDE)
     value = _plain_value(node.value, at)
 
     def yield_one(f: Frame) -> Steps:
@@ -90,7 +91,7 @@ def _plain_value(node: ast.expr | None, at: Context) -> Callable[[Frame], Any]:
     if node is None:
         return lambda f: None
     if has_yield(node):
-        raise NotAllowed("yield inside an expression is not allowed in a graph's code")
+        raise NotAllowed(_INSIDE)
     return compile_expression(node, at)
 
 
