@@ -1,7 +1,7 @@
-"""What every attention backend over a paged pool offers. A page is one token's K and V.
+"""The interface of attention backends over a paged pool. A page is one token's K and V.
 
-`torch_cpu.py` is the one that runs, and tests hold it to a plain one; others (Triton, FlashInfer)
-fit the same two calls. Nothing here knows of requests or models.
+`torch_cpu.py` implements it, and tests compare it with a plain implementation; others (Triton,
+FlashInfer) fit the same two calls. Nothing here knows of requests or models.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 class Ragged:
     """Rows of new tokens, each with the pages of its whole context, new tokens included.
 
-    row_starts: [n_rows + 1] into the new tokens. pages: all rows' pages; page_starts:
-    [n_rows + 1] into them. int64, on the CPU. The new tokens are the last of their context: of
-    a row with n new tokens and c pages, token i attends to the first c - n + i + 1 pages.
+    row_starts: [n_rows + 1] into the new tokens. pages: all rows' pages; page_starts: [n_rows + 1]
+    into them. int64, on the CPU. The new tokens are the last of their context: in a row with n new
+    tokens and c pages, token i attends to the first c - n + i + 1 pages.
     """
 
     row_starts: Tensor
@@ -41,9 +41,9 @@ class Ragged:
 class Heads:
     """How a layer attends.
 
-    window: a token sees itself and the window - 1 before it. softcap: scores become
-    softcap * tanh(score / softcap). sinks: [n_heads], a score each that takes part in the
-    softmax and has no value.
+    window: a token sees itself and the window - 1 before it. softcap: scores become softcap *
+    tanh(score / softcap). sinks: [n_heads], a score per head that takes part in the softmax but has
+    no value.
     """
 
     scale: float
@@ -54,7 +54,7 @@ class Heads:
 
 class PagedAttention(Protocol):
     def plan(self, ragged: Ragged) -> Any:
-        """What all layers of a step share, worked out once."""
+        """Computes once what all layers of a step share."""
         ...
 
     def attend(self, q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Any, heads: Heads) -> Tensor:
@@ -72,7 +72,7 @@ def check_shapes(q: Tensor, k_pool: Tensor, v_pool: Tensor) -> None:
 
 
 def write(k_pool: Tensor, v_pool: Tensor, slots: Tensor, k: Tensor, v: Tensor) -> None:
-    """Puts new tokens into their pages.
+    """Writes new tokens' K and V into their pages.
 
     k, v: [n_tokens, n_kv_heads, head_dim]; slots: [n_tokens].
     """

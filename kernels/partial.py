@@ -1,6 +1,6 @@
-"""Softmax attention in parts: each part's output comes with the log of its softmax's sum, by
-which outputs over different keys of the same queries are merged into one (Flash-Decoding,
-cascade inference). Called by `torch_cpu.py`; knows neither pages nor rows.
+"""Softmax attention in parts: each part's output comes with its log-sum-exp, by which outputs of
+the same queries over different keys are merged (Flash-Decoding, cascade inference). Called by
+`torch_cpu.py`; knows neither pages nor rows.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 Partial = tuple[Tensor, Tensor]
-"""An output and its log-sum-exp: one dimension less, float32."""
+"""An output and its log-sum-exp, which has one dimension less and is float32."""
 
-# torch's own CPU kernel, which `scaled_dot_product_attention` calls without giving the
-# log-sum-exp away. Private, so nothing here depends on its being there.
+# torch's own CPU kernel, which `scaled_dot_product_attention` calls without returning the
+# log-sum-exp. It is private, so there is a fallback.
 _FLASH = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
@@ -59,12 +59,12 @@ def _attend_plainly(
 
 
 def merge(one: Partial, other: Partial) -> Partial:
-    """The attention over both parts' keys."""
+    """The attention over the keys of both parts."""
     weight = torch.sigmoid(other[1] - one[1])[..., None].to(one[0].dtype)
     return torch.lerp(one[0], other[0], weight), torch.logaddexp(one[1], other[1])
 
 
 def add_sinks(part: Partial, sinks: Tensor) -> Tensor:
-    """The output, once a key without a value has its share. sinks: broadcast to the lse."""
+    """The output with a sink in its softmax: a key without a value. sinks: broadcast to the lse."""
     share = torch.sigmoid(part[1] - sinks.float())
     return part[0] * share[..., None].to(part[0].dtype)

@@ -1,10 +1,10 @@
-"""Cuts the attention of a ragged batch into parts that each are one call of a dense kernel.
+"""Splits the attention of a ragged batch into parts, each one call of a dense kernel.
 
-A token's keys are covered by one to three parts: the prefix that its row shares with others,
-what else comes before the row's new tokens, and the new tokens themselves. Rows of few new
-tokens, as the branches of a tree of choices are, are one part together with those before them:
-all their tokens against all their keys, under a mask (tree attention, as in SpecInfer). On the
-host, in numpy, once a step and window; called by `torch_cpu.py`.
+A token's keys are covered by one to three parts: the prefix that its row shares with others, the
+rest of the context before the row's new tokens, and the new tokens themselves. Adjacent rows with
+few new tokens, such as the branches of a tree of choices, are joined in one part: all their tokens
+against all their keys, under a mask (tree attention, as in SpecInfer). It runs on the host, in
+numpy, once per step and window; `torch_cpu.py` calls it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from torch import Tensor
 
 from sgc.kernels.shared import Ints, SharedPrefix, ranges, shared_prefixes
 
-MAX_GROUP_PAGES = 32768  # of context, padding included, gathered at once
+MAX_GROUP_PAGES = 32768  # of context, padding included, in one group
 
-# Short rows are joined where that saves calls. All of S, 2 cores: a call takes 35 us, a masked
-# pair of a query and a key 4 ns; larger models' pairs take longer, hence not all of 35 us.
+# Short rows are joined if that saves time. Model S, 2 cores: a call takes 35 us, a masked pair of
+# query and key 4 ns; a pair takes longer in larger models, hence fewer pairs than 35 us allow.
 MAX_SHORT_TOKENS = 32  # of a row
-MAX_SHORT_PAGES = 128  # of its context, without what is shared and what a window holds
-MAX_JOINED_TOKENS = 512  # of all rows: pairs grow with its square
+MAX_SHORT_PAGES = 128  # of its context, without a shared prefix and a window
+MAX_JOINED_TOKENS = 512  # of all joined rows: pairs grow with the square
 PAIRS_OF_A_CALL = 4096
 MAX_JOINED_PAIRS = 1 << 19  # the mask's size
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A `Ragged` on the host."""
+    """A `Ragged` as numpy arrays."""
 
     row_starts: Ints
     pages: Ints
@@ -48,12 +48,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """n_rows x n_queries queries against n_rows x n_keys keys.
+    """Attention of n_rows x n_queries queries to n_rows x n_keys keys.
 
     tokens: [n_rows * n_queries] of the batch's new tokens, a slice where they are consecutive.
-    pages: [n_rows * n_keys]. sees: [n_rows, 1, n_queries, n_keys] of bool; None if all is
-    seen, or, with is_causal, of a row's keys the first i + 1 by query i. is_first: none of the
-    tokens is in an earlier part; otherwise all are.
+    pages: [n_rows * n_keys]. sees: bool [n_rows, 1, n_queries, n_keys]; None if every query sees
+    all keys, or, with is_causal, query i the first i + 1. is_first: none of the tokens is in an
+    earlier part; otherwise all are.
     """
 
     tokens: slice | Tensor
@@ -65,15 +65,15 @@ class Part:
     is_first: bool = True
 
     def is_whole(self, n_tokens: int) -> bool:
-        """Whether it has all of so many tokens, in order."""
+        """Whether the part has all `n_tokens` tokens, in order."""
         return isinstance(self.tokens, slice) and self.tokens == slice(0, n_tokens)
 
 
 def full_parts(batch: Batch, min_pages: int, min_saved: int) -> list[Part]:
-    """For layers in which a token sees all tokens before it."""
+    """The parts for layers in which a token sees all tokens before it."""
     n_new = batch.n_new
     n_before = batch.n_context - n_new
-    start = np.zeros(len(n_new), np.int64)  # of each row's own pages
+    start = np.zeros(len(n_new), np.int64)  # where each row's own pages start
     parts: list[Part] = []
     for prefix in shared_prefixes(
         batch.pages, batch.page_starts, n_before, min_pages=min_pages, min_saved=min_saved
@@ -93,7 +93,7 @@ def full_parts(batch: Batch, min_pages: int, min_saved: int) -> list[Part]:
 
 
 def window_parts(batch: Batch, window: int) -> list[Part]:
-    """For layers in which a token sees itself and the window - 1 before it."""
+    """The parts for layers in which a token sees itself and the window - 1 tokens before it."""
     n_new, n_context = batch.n_new, batch.n_context
     start = np.maximum(0, n_context - n_new - window + 1)
     parts = _singles(batch, np.flatnonzero(n_new == 1), start)
@@ -110,7 +110,7 @@ def _shared(batch: Batch, prefix: SharedPrefix) -> Part:
 
 
 def _before(batch: Batch, row: int, start: int) -> Part:
-    """What is not shared of what comes before the new tokens."""
+    """The part for the context before the new tokens, without a shared prefix."""
     first, last = batch.row_starts[row : row + 2].tolist()
     at, end = batch.page_starts[row : row + 2].tolist()
     pages = batch.pages[at + start : end - (last - first)]
@@ -118,7 +118,7 @@ def _before(batch: Batch, row: int, start: int) -> Part:
 
 
 def _new(batch: Batch, rows: list[int], n: int, is_first: bool) -> Part:
-    """The new tokens of rows with equally many of them, among themselves."""
+    """The part for rows with n new tokens each, which attend to themselves causally."""
     lengths = np.full(len(rows), n)
     tokens = ranges(batch.row_starts[rows], lengths)
     pages = batch.pages[ranges(batch.page_starts[1:][rows] - n, lengths)]
@@ -142,9 +142,9 @@ def _banded(batch: Batch, row: int, start: int, window: int) -> Part:
 def _joined(
     batch: Batch, rows: Ints, start: Ints, window: int | None = None
 ) -> tuple[list[Part], list[int]]:
-    """Parts of short rows that are cheaper together, and the rows that are in none. A window
-    starts what a row sees; without one, it is what is shared that ends there."""
-    if not len(rows):  # as in most steps
+    """Parts of short rows that are cheaper together, and the rows in none of them. start: where
+    each row's window starts, or without a window, where its shared prefix ends."""
+    if not len(rows):  # the usual case
         return [], []
     n_new, n_own = batch.n_new[rows], (batch.n_context - start)[rows]
     is_short = (n_new <= MAX_SHORT_TOKENS) & (n_own <= MAX_SHORT_PAGES + (window or 0))
@@ -162,13 +162,13 @@ def _joined(
 
 
 def _runs(rows: Ints, n_new: Ints) -> list[Ints]:
-    """Rows next to each other, as those of one tree are, with not too many tokens."""
+    """Splits rows into runs with a bounded number of tokens; rows of one tree are adjacent."""
     cuts = np.flatnonzero(np.diff(n_new.cumsum() // MAX_JOINED_TOKENS)) + 1
     return [run for run in np.split(rows, cuts) if len(run)]
 
 
 def _join(batch: Batch, rows: Ints, start: Ints, window: int | None) -> Part | None:
-    """None where no call is saved, or more is lost in pairs of tokens and keys of other rows."""
+    """The rows in one part; None if that saves no call, or masked pairs cost more."""
     n_new, n_own = batch.n_new[rows], (batch.n_context - start)[rows]
     n_saved = len(np.unique(n_new)) + np.count_nonzero(n_own > n_new) - 1
     if n_saved == 0:
@@ -179,7 +179,7 @@ def _join(batch: Batch, rows: Ints, start: Ints, window: int | None) -> Part | N
     if n_pairs - n_new @ n_own > n_saved * PAIRS_OF_A_CALL or n_pairs > MAX_JOINED_PAIRS:
         return None
     ends = n_own.cumsum()
-    last = ranges(ends - n_new, n_new)  # each token among the pages
+    last = ranges(ends - n_new, n_new)  # each token's index among the pages
     first = np.repeat(ends - n_own, n_new)
     if window is not None:
         first = np.maximum(first, last - window + 1)
@@ -197,7 +197,7 @@ def _join(batch: Batch, rows: Ints, start: Ints, window: int | None) -> Part | N
 
 
 def _singles(batch: Batch, rows: Ints, start: Ints, is_first: bool = True) -> list[Part]:
-    """Rows with one new token, in groups of similar length, each padded to its longest."""
+    """Parts of rows with one new token, in groups of similar length, padded to the longest."""
     lengths = (batch.n_context - start)[rows]
     if not len(rows):
         return []
@@ -223,7 +223,7 @@ def _fits(n_rows: int, longest: int, shortest: int) -> bool:
 def _group(batch: Batch, rows: Ints, start: Ints, lengths: Ints, is_first: bool) -> Part:
     within = np.arange(lengths.max())
     is_own = within < lengths[:, None]
-    # Padding points at the row's own first page: what it holds is masked, but must be finite.
+    # Padding points at the row's own first page: its values are masked, but must be finite.
     at = (batch.page_starts[rows] + start)[:, None] + np.where(is_own, within, 0)
     sees = None if is_own.all() else torch.from_numpy(is_own)[:, None, None]
     tokens = _slice_or_index(batch.row_starts[rows])

@@ -1,10 +1,10 @@
 """Attention over the paged pool with torch's own operations, for CPUs.
 
-Rows that begin with the same pages attend to them together, once; rows with one new token are
-gathered into padded groups of similar length; rows of few, as the branches of a tree of choices
-have, attend to all their keys at once, under a mask; new tokens of longer rows attend to one
-another causally, without one. What a token saw in several such parts is merged. KV heads are never
-repeated: the query heads that share one are more queries, or a broadcast dimension.
+Rows that begin with the same pages attend to them together, once. Rows with one new token are
+gathered into padded groups of similar length. Rows with few new tokens, such as the branches of a
+tree of choices, attend to all their keys at once, under a mask. New tokens of longer rows attend to
+each other causally, without a mask. A token's outputs from several parts are merged. KV heads are
+never repeated: query heads that share one become more queries, or a broadcast dimension.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from sgc.kernels.interface import Heads, Ragged, check_shapes
 from sgc.kernels.partial import Partial, add_sinks, attend_part, merge
 from sgc.kernels.parts import Batch, Part, full_parts, window_parts
 
-# A shared prefix is worth one more call and a merge in each layer from about here (2 cores).
+# From about here a shared prefix is worth another call and a merge in each layer (2 cores).
 MIN_SHARED_PAGES = 32
 MIN_SAVED_READS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the layers of a step share. longest: context of the batch. Windowed layers' parts and
-    masks are made when the first of them asks."""
+    """What the layers of a step share. longest: the longest context of the batch. Parts and masks
+    of windowed layers are made on first use."""
 
     batch: Batch
     longest: int
@@ -42,7 +42,7 @@ class Plan:
         return self.windowed[window]
 
     def mask(self, part: Part, dtype: torch.dtype) -> Tensor | None:
-        """What is added to the part's scores."""
+        """The mask to add to the part's scores."""
         if part.sees is None:
             return None
         key = id(part), dtype
@@ -53,7 +53,7 @@ class Plan:
 
 
 class TorchCpuAttention:
-    """min_pages, min_saved: from where on a shared prefix is attended to together."""
+    """min_pages, min_saved: when rows attend together to a shared prefix."""
 
     def __init__(self, min_pages: int = MIN_SHARED_PAGES, min_saved: int = MIN_SAVED_READS) -> None:
         self._min_pages, self._min_saved = min_pages, min_saved
@@ -73,7 +73,7 @@ class TorchCpuAttention:
 
 
 def _attend_all(q: Tensor, k_pool: Tensor, v_pool: Tensor, plan: Plan, heads: Heads) -> Partial:
-    """As `_attend`, over all parts of the batch."""
+    """The same as `_attend`, over all parts of the batch."""
     done: Partial | None = None
     for part in plan.parts(heads.window):
         if part.is_whole(len(q)):
@@ -105,7 +105,7 @@ def _attend(
     if n == 1:
         return attend_part(q, k, v, mask=mask, scale=heads.scale, softcap=heads.softcap)
     q = q.view(b, n, n_kv, group, -1)
-    if mask is None and not part.is_causal:  # a group's heads are so many queries more
+    if mask is None and not part.is_causal:  # a group's heads become more queries
         q = q.transpose(1, 2).reshape(b, n_kv, n * group, -1)
         out, lse = attend_part(q, k, v, scale=heads.scale, softcap=heads.softcap)
         out = out.view(b, n_kv, n, group, -1).transpose(1, 2)

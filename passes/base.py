@@ -1,4 +1,4 @@
-"""What a pass is: a pure function from graph to graph, and what it promises to keep."""
+"""A pass: a pure function from graph to graph, and what it promises to preserve."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Preserves(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A named rewrite. `run` gives the same object when nothing changed.
+    """A named rewrite. `run` returns the same object if nothing changed.
 
-    explain: what it did where, a line each, from the program before and after (without those that
-    it calls); without it the receipt names the source lines whose nodes changed. whole: it is given
-    a program with those that it calls, and not each by itself.
+    explain: lines on what it did and where, from the program before and after (without called
+    programs); without it the receipt names the source lines whose nodes changed. whole: `run` gets
+    a program together with those it calls, not each separately.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The pipelines, read top to bottom, and the manager that runs them.
 
-The verifier runs before the first pass and after each, and is part of the time that a pass is said
-to take. What a pass did becomes a receipt in the graph it gives.
+The verifier runs before the first pass and after each, and its time counts as the pass's. What a
+pass did is recorded as a receipt in the resulting graph.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ O1: tuple[Pass, ...] = (
     mark_last.PASS,
 )
 O2: tuple[Pass, ...] = (*O1, fuse_calls.PASS)
-# First, so that the others see the prompts as they will be.
+# It comes first, so that the other passes see the final prompts.
 O3: tuple[Pass, ...] = (hoist_prefix.PASS, *O2)
 
 LEVELS = (O0, O1, O2, O3)
-# By name alone: they hold for some ways to run a program, which it does not say.
+# Run only by name: they are valid only for some options of a run, which the program does not tell.
 NAMED: tuple[Pass, ...] = (tighten_max_tokens.PASS,)
 PASSES: dict[str, Pass] = {row.name: row for row in (*O3, *NAMED)}
 
@@ -64,11 +64,10 @@ def optimize(
 ) -> Graph:
     """Runs a level's passes, or the named ones in the order given.
 
-    target: passes that were made for one model (`place_caches.for_rules`); they come last, but at
-    -O0, and may be named.
-    Of a program that the interpreter may have to go on with, a level keeps the requests: it is fed
-    by what the compiled part asked. Raises UsageError for an unknown name, VerifyError for a graph
-    that is not sound.
+    target: passes made for one model (`place_caches.for_rules`); they run last, except at -O0, and
+    may be named. For a program that may continue in the interpreter, a level runs only passes that
+    preserve requests: the interpreter is fed with the compiled part's replies. Raises UsageError
+    for an unknown name, VerifyError for an invalid graph.
     """
     verify(graph)
     of_level = (*_rows_of(level, graph), *(target if level else ()))
@@ -95,9 +94,9 @@ def choose_passes(names: tuple[str, ...], target: tuple[Pass, ...] = ()) -> tupl
 
 
 def rewritten(row: Pass, graph: Graph) -> Graph:
-    """What a pass makes of a program and of those that it calls; the same object if nothing.
+    """The result of a pass on a program and those it calls; the same object if nothing changed.
 
-    Not verified, and without a receipt.
+    It is not verified and has no receipt.
     """
     after = row.run(graph)
     if row.whole:
@@ -108,7 +107,7 @@ def rewritten(row: Pass, graph: Graph) -> Graph:
 
 
 def run_pass(row: Pass, graph: Graph, observer: Observer | None = None) -> Graph:
-    """Raises PassFailed, with the program as it was, if what the pass makes is not sound."""
+    """Runs a pass and verifies its result; raises PassFailed, with the old program."""
     start_s = perf_counter()
     try:
         after = rewritten(row, graph)

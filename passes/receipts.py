@@ -1,7 +1,7 @@
-"""What a pass did, as the receipt in the graph that it gives: where, and what there.
+"""Receipts: what a pass did and where, recorded in the resulting graph.
 
-A pass may tell (`Pass.explain`); of others it is the source lines whose nodes are not as they were.
-Only `pipeline.py` calls this.
+A pass may explain itself (`Pass.explain`); otherwise the receipt names the source lines whose nodes
+changed. Only `pipeline.py` calls this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sgc.passes.base import Pass
 
 
 def receipt_of(row: Pass, before: Graph, after: Graph) -> Receipt:
-    """The receipt of a pass that changed a graph, or what the graph calls."""
+    """The receipt of a pass that changed a graph or a called program."""
     explain = row.explain or changed_lines
     pairs = zip((before, *before.called), (after, *after.called), strict=True)
     details = [line for one, other in pairs if one is not other for line in explain(one, other)]
@@ -25,7 +25,7 @@ def receipt_of(row: Pass, before: Graph, after: Graph) -> Receipt:
 
 
 def changed_lines(before: Graph, after: Graph) -> tuple[str, ...]:
-    """The source lines at which there are other nodes than before, as one line a file."""
+    """The source lines whose nodes changed, as one line per file."""
     changed = _shapes(before) ^ _shapes(after)
     lines: dict[str, list[int]] = {}
     for loc in sorted({loc for loc, *_ in changed if loc}, key=lambda loc: (loc.file, loc.line)):
@@ -34,7 +34,7 @@ def changed_lines(before: Graph, after: Graph) -> tuple[str, ...]:
 
 
 def _shapes(graph: Graph) -> set[tuple[Loc | None, str, Hashable, int]]:
-    """What stands at each line, whatever its values are called; the last counts what is equal."""
+    """The nodes of each line without the names of values; the last field counts equal nodes."""
     counted = Counter((node.loc, node.op, _literals(node)) for node in graph.nodes())
     return {(loc, op, literals, n) for (loc, op, literals), n in counted.items()}
 
@@ -50,7 +50,7 @@ def _literal(operand: Operand) -> Hashable:
 
 
 def _ranges(lines: list[int]) -> Iterator[str]:
-    """Sorted numbers, with those that follow one another as `first-last`."""
+    """Sorted numbers, with consecutive ones as `first-last`."""
     numbers = sorted(set(lines))
     start = numbers[0]
     for number, following in zip(numbers, [*numbers[1:], 0], strict=True):
@@ -60,7 +60,7 @@ def _ranges(lines: list[int]) -> Iterator[str]:
 
 
 def _bounded(details: list[str]) -> tuple[str, ...]:
-    """As many as a file holds, on one line each; the last tells how many are missing."""
+    """As many details as a file may hold, one line each; the last says how many are missing."""
     shown = [" ".join(line.split())[:MAX_DETAIL_CHARS] for line in details]
     if len(shown) > MAX_DETAILS:
         n_missing = len(shown) - MAX_DETAILS + 1

@@ -1,4 +1,4 @@
-"""What several passes do with nodes and blocks."""
+"""Rewriting of nodes and blocks, shared by several passes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 
 
 def renamed(node: Node, names: Mapping[str, Operand]) -> Node:
-    """The node with operands in place of values; the same object if it uses none of them."""
+    """The node with values replaced by operands; the same object if it uses none of them."""
     if not names or not any(name in names for name in node.refs()):
         return node
     return replace(node, fields=tuple((key, operand(op, names)) for key, op in node.fields))
 
 
 def operand(given: Operand, names: Mapping[str, Operand]) -> Operand:
-    """An operand with operands in place of values."""
+    """An operand with values replaced by operands."""
     if isinstance(given, Ref):
         return names.get(given.name, given)
     if isinstance(given, tuple):
@@ -27,7 +27,7 @@ def operand(given: Operand, names: Mapping[str, Operand]) -> Operand:
 
 
 def closed(names: dict[str, Operand]) -> dict[str, Operand]:
-    """The same, with what stands for a value looked up as well; there is no cycle."""
+    """The same mapping with chains resolved; it must have no cycle."""
     found: dict[str, Operand] = {}
     for name in names:
         steps = [name]
@@ -55,7 +55,7 @@ def with_blocks(graph: Graph, blocks: Iterable[Block]) -> Graph:
 
 
 def handing_on(jump: Node, is_kept: Sequence[bool]) -> Node:
-    """A jump that hands on some of its values alone; the same object if it is all of them."""
+    """A jump that passes only the kept values; the same object if it passes all."""
     if all(is_kept):
         return jump
     args = tuple(arg for arg, kept in zip(jump_args(jump), is_kept, strict=True) if kept)
@@ -64,7 +64,7 @@ def handing_on(jump: Node, is_kept: Sequence[bool]) -> Node:
 
 
 def reached(names: Iterable[str], after: Mapping[str, Iterable[str]]) -> set[str]:
-    """The names, and all that are reached from them, however many steps it takes."""
+    """The names, and all that are reachable from them."""
     found: set[str] = set()
     queue = list(names)
     while queue:

@@ -45,7 +45,12 @@ class AppendError(UsageError):
 
 
 class TraceError(SgcError):
-    """The program does something that cannot be traced."""
+    """The program does something that cannot be traced.
+
+    needs: the arguments, all of them numbers, that it could be traced with the values of.
+    """
+
+    needs: frozenset[str] = frozenset()
 
 
 class VerifyError(SgcError):

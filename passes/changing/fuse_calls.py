@@ -1,10 +1,11 @@
-"""Fuses calls: the first of several generations in a row asks for all of them at once.
+"""Fuses calls: the first of several consecutive generations requests the text of all of them.
 
-Where providers bill each request with its whole prompt, `gen, const, gen, …` is one request: the
-reply goes on past the first stop string, and what it says is matched with what the program appends
-(`backends/speculation.py`, which asks again where it does not match). Only marks the node;
-other engines do not look at it. In a row are generations of one stream and one block with a stop
-string each, sampled alike, with nothing but constant text and arguments between them.
+Providers bill each request with its whole prompt, so `gen, const, gen, …` becomes one request: the
+reply continues past the first stop string, and is matched with the text that the program appends
+(`backends/speculation.py`, which sends another request if it does not match). The pass only marks
+the node; other engines ignore the mark. Generations are consecutive if they are of one stream and
+one block, each has a stop string, they are sampled alike, and only constant text and arguments lie
+between them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from sgc.passes.base import Pass, Preserves
 from sgc.passes.facts.appended import appended_value, constant_text, is_one_of
 from sgc.passes.rewriting import with_blocks, with_nodes
 
-BYTES_A_TOKEN = 2  # of constant text, at the least: what is asked for is a bound, not a wish
-ARGUMENT_BYTES = 32  # of an argument, as far as anybody can know
+BYTES_A_TOKEN = 2  # of constant text, a lower bound: max_tokens must suffice
+ARGUMENT_BYTES = 32  # of an argument, a guess
 MAX_AHEAD = 4096
-# What may differ from one generation to the next.
+# Fields that may differ between the generations.
 _OWN = frozenset({"max_tokens", "stop"})
 _BINDING = (
     "regex", "json_schema", "ebnf", "dtype", "stop_regex", "stop_token_ids", "logprobs",
@@ -35,7 +36,7 @@ def fuse_calls(graph: Graph) -> Graph:
 
 
 def _fused(block: Block, given: set[str]) -> Block:
-    """given: the program's arguments."""
+    """The block with its marks. given: the program's arguments."""
     marked: dict[int, Node] = {}
     for row, n_between in _rows(block, given):
         n_ahead = n_between // BYTES_A_TOKEN + sum(_literal(gen, "max_tokens") for gen in row)
@@ -46,7 +47,7 @@ def _fused(block: Block, given: set[str]) -> Block:
 
 
 def _rows(block: Block, given: set[str]) -> Iterator[tuple[list[Node], int]]:
-    """Generations in a row, with the bytes of text between them."""
+    """Consecutive generations, with the bytes of text between them."""
     after = {name: node for node in block.nodes for name in consumed(node)}
     taken: set[int] = set()
     for node in block.nodes:

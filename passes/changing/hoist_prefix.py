@@ -1,7 +1,7 @@
-"""Hoists constants in front of arguments, so that more of the prompt is the same for all runs.
+"""Hoists constants in front of arguments, so that runs share a longer prefix of the prompt.
 
-The prompt changes, so this is never on by default. What may move, and what not: `movement/` and
-docs/code_movement.md. `sgc opt -p hoist_prefix --show changed` tells what moved and what stays.
+The prompt changes, so this is never on by default. `movement/` and docs/code_movement.md say what
+may move. `sgc opt -p hoist_prefix --show changed` reports what moved and what did not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NAME = "hoist_prefix"
 
 
 def hoist_prefix(graph: Graph) -> Graph:
-    from sgc.passes.changing.movement.move import move  # its patterns take milliseconds to compile
+    from sgc.passes.changing.movement.move import move  # compiling its patterns takes milliseconds
 
     return move(graph).graph
 

@@ -1,8 +1,8 @@
 """Puts the fields of a table-shaped prompt in another order; the prompt changes.
 
-A table is the longest run of fields in one stream before anything is generated: a short label, an
-argument and what closes it, with the same separator between fields (lines, commas). A label and
-what closes a field move with it, the text before and after the table stays. Which order is best
+A table is the longest run of fields in one stream before any generation. A field is a short label,
+an argument and a closing text, with the same separator between fields (lines, commas). Label and
+closing text move with their field; the text before and after the table stays. The best order
 depends on the rows (`sgc/planning/fields.py`), so there is a pass for each order, in no pipeline.
 """
 
@@ -26,7 +26,7 @@ _KNOWN = ("stream", "const", "append", "role_begin", "role_end", "fork")
 
 @dataclass(frozen=True, slots=True)
 class TableField:
-    """A field: its label, the parameter of the program, and what closes it."""
+    """A field: its label, the program's parameter, and its closing text."""
 
     label: str
     param: str
@@ -35,7 +35,7 @@ class TableField:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Fields between a head and a tail; together they are the text of `nodes`, a chain of them."""
+    """Fields between a head and a tail; together they are the text of `nodes`, a chain."""
 
     nodes: tuple[Node, ...]
     head: tuple[str | Ref, ...]
@@ -44,7 +44,7 @@ class Table:
     tail: tuple[str | Ref, ...]
 
     def parts(self, order: Sequence[int]) -> list[str | Ref]:
-        """The texts and parameters with the fields in this order."""
+        """The texts and parameters, with the fields in this order."""
         parts: list[str | Ref] = [*self.head]
         for place, number in enumerate(order):
             row = self.fields[number]
@@ -54,7 +54,7 @@ class Table:
 
 
 def reorder_fields(order: tuple[int, ...]) -> Pass:
-    """The pass that gives a program's table this order, numbers of its fields as they stand."""
+    """The pass that reorders the fields of a program's table. order: their old indexes."""
 
     def run(graph: Graph) -> Graph:
         table = find_table(graph)
@@ -66,7 +66,7 @@ def reorder_fields(order: tuple[int, ...]) -> Pass:
 
 
 def find_table(graph: Graph) -> Table | None:
-    """The table with the most fields; None where no two fields stand side by side."""
+    """The table with the most fields; None if no two fields are adjacent."""
     tables = [table for chain in _chains(graph) if (table := _table(chain)) is not None]
     return max(tables, key=lambda table: len(table.fields), default=None)
 
@@ -75,10 +75,10 @@ def find_table(graph: Graph) -> Table | None:
 
 
 def _chains(graph: Graph) -> list[list[Node]]:
-    """Runs of constants and parameters in the entry, of which only the last state is used on."""
+    """Runs of constants and parameters in the entry block; only the last state of each is used."""
     params = {param.value.name for param in graph.params}
     uses = Counter(name for node in graph.nodes() for name in node.refs())
-    chains: dict[str, list[Node]] = {}  # by the state that a chain has led to
+    chains: dict[str, list[Node]] = {}  # by the chain's last state
     generated: set[str] = set()
     found: list[list[Node]] = []
     for node in graph.blocks[0].nodes:
@@ -95,7 +95,7 @@ def _chains(graph: Graph) -> list[list[Node]]:
 
 
 def _param(node: Node) -> str | None:
-    """The value that is appended, where it has a name."""
+    """The name of the appended value, if it has one."""
     value = dict(node.fields).get("value")
     return value.name if isinstance(value, Ref) else None
 
@@ -117,7 +117,7 @@ def _table(chain: list[Node]) -> Table | None:
 
 
 def _longest_run(texts: Sequence[str], separator: str) -> tuple[int, int]:
-    """The first and the last parameter of the longest run that has it between all of them."""
+    """The first and last parameter of the longest run with the separator between all of them."""
     best, first = (0, 0), 0
     for between in range(1, len(texts) - 1):
         _, found, label = texts[between].partition(separator)
@@ -144,7 +144,7 @@ def _cut(
         head, first, labels = head + separator, first + 1, labels[1:]
     closes = [texts[at + 1].partition(separator)[0] for at in range(first, last)]
     close, tail = _split_tail(texts[last + 1], separator) if any(closes) else ("", texts[last + 1])
-    if any(closes) and not close and last > first:  # how the last field would end is not told
+    if any(closes) and not close and last > first:  # the last field's closing text is unknown
         last -= 1
         closes, close = closes[:-1], closes[-1]
         tail = texts[last + 1][len(close) :]
@@ -169,9 +169,9 @@ def _parts(
 
 
 def _split_head(text: str, separator: str, is_line: bool, is_all: bool) -> tuple[str, str]:
-    """What stays before the table, and the first field's label: its line, or its sentence.
+    """The text before the table, and the first field's label: its line or its sentence.
 
-    is_line: labels end their lines; is_all: nothing stands before the text.
+    is_line: labels end their lines; is_all: nothing comes before the text.
     """
     shown = text.removesuffix("\n") if is_line else text
     ends = [shown.rfind(end) + len(end) for end in (separator, *_SENTENCE_ENDS) if end in shown]
@@ -180,7 +180,7 @@ def _split_head(text: str, separator: str, is_line: bool, is_all: bool) -> tuple
 
 
 def _split_tail(text: str, separator: str) -> tuple[str, str]:
-    """What closes the last field, and what stays behind the table."""
+    """The closing text of the last field, and the text after the table."""
     ends = [at for end in (separator, "\n") if (at := text.find(end)) >= 0]
     at = min(ends, default=len(text) if len(text) <= MAX_LABEL_CHARS else 0)
     return text[:at], text[at:]
@@ -203,7 +203,7 @@ def _rewritten(graph: Graph, table: Table, order: Sequence[int]) -> Graph:
 
 
 def _nodes(table: Table, order: Sequence[int]) -> list[Node]:
-    """The chain anew, between the states that it had; it takes no more names than it had."""
+    """The new chain, between the same states; it uses only names of the old one."""
     parts = _joined(table.parts(order))
     lines = {_param(node): node.loc for node in table.nodes}
     results = [node.results for node in table.nodes]
@@ -223,7 +223,7 @@ def _nodes(table: Table, order: Sequence[int]) -> list[Node]:
 
 
 def _joined(parts: Sequence[str | Ref]) -> list[str | Ref]:
-    """Neighbouring texts as one, empty ones left out."""
+    """Joins adjacent texts, and drops empty ones."""
     found: list[str | Ref] = []
     for is_text, group in groupby(parts, lambda part: isinstance(part, str)):
         if not is_text:

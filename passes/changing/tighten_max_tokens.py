@@ -1,13 +1,13 @@
-"""Tightens `max_tokens` to what a text under a pattern can need: a token an octet, and the end.
+"""Tightens `max_tokens` to what a text under a pattern can need: a token per byte, and one.
 
-Every token of a text has a byte at least, so a text of n bytes has n tokens at most; one more lets
-it end by itself. Holds for `regex` and `dtype=bool`; a JSON schema's texts are as long as a
-backend's layout makes them.
+Every token of a text has at least one byte, so a text of n bytes has at most n tokens; one more
+lets it end by itself. This holds for `regex` and `dtype=bool`; the length of a JSON schema's texts
+depends on the backend's layout.
 
-In no level: what a program cannot know may want more tokens than the text has. A provider's model
-that reasons counts its reasoning, a run's `heal` counts the tokens that are decided anew, and a
-run's `min_tokens` may not be more than `max_tokens`. It is for programs that run on our engine
-without these; the generations' own such fields are seen, and refused.
+It is in no level, because a run may need more tokens than the text has, which the program does not
+tell. A provider's reasoning model counts its reasoning, a run's `heal` counts regenerated tokens,
+and a run's `min_tokens` must not exceed `max_tokens`. The pass is for programs that run on our
+engine without these; generations with such fields of their own are left alone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Drops what no result of the program needs: streams, generations, pure calls, parameters.
+"""Drops streams, generations, pure calls and parameters that no result of the program needs.
 
-What a run is for is its return value, the streams that it publishes and the effects of its tools
-(`liveness.py`); a program that is traced publishes all of its streams, so `kept_results.py` comes
-first where less is wanted. Idempotent tools stay: they may be repeated, not left out. Errors that a
-dropped node could have raised are no part of the results; `fail` and what it says are.
+The results are the return value, the published streams and the effects of tools (`liveness.py`). A
+traced program publishes all of its streams, so `kept_results.py` runs first if fewer are wanted.
+Idempotent tools stay: they may be repeated, not left out. Errors that a dropped node could have
+raised are not part of the results; `fail` and its message are.
 
-Seeds depend on a stream's path, and a fork's number is part of it: so a fork goes as a whole only
-where the stream does not fork again, else it loses its last children.
+Seeds depend on a stream's path, and a fork's number is part of it. So a fork is dropped as a whole
+only if the stream does not fork again; else only its last children are dropped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _kept(
     forks_again: set[str],
     names: dict[str, Operand],
 ) -> list[Node]:
-    """names: gets the states that the trunks of forks that go were."""
+    """The needed nodes. names: gets, for the trunks of dropped forks, the states before them."""
     kept = []
     for node in block.nodes:
         if not alive.is_needed(node):
@@ -85,8 +85,8 @@ def _with_children(fork: Node, n: int) -> Node:
 
 
 def _forking(graph: Graph, alive: Liveness) -> set[str]:
-    """The states whose stream forks later, on some path, into children that are needed."""
-    before: dict[str, list[str]] = {}  # the states that a state is made of, in the same stream
+    """The states whose stream later forks, on some path, into needed children."""
+    before: dict[str, list[str]] = {}  # the states that a state continues, in the same stream
     queue: list[str] = []
     for param, arg in handed_on(graph):
         if isinstance(arg, Ref):

@@ -1,6 +1,6 @@
-"""Drops pure nodes whose results nothing uses, such as a text that was read and not kept.
+"""Drops pure nodes whose results nothing uses, such as a text that was read but not used.
 
-Streams and generations stay: what a program asked for is part of its result.
+Streams and generations stay: they are part of the result.
 """
 
 from __future__ import annotations

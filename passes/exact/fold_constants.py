@@ -1,8 +1,8 @@
-"""Folds constants: neighbouring constant texts become one, empty ones disappear.
+"""Folds constants: adjacent constant texts become one, empty ones are dropped.
 
-Text decides, not how it was cut, so the prompts and their tokens stay the same. Literals
-inside `concat` are folded likewise. A constant read on its own (the start or end of a
-`span`, a published state) is left where it is.
+Tokens depend only on the joined text, so the prompts and their tokens stay the same. Literals
+inside `concat` are folded too. A constant whose own state is read (the start or end of a `span`, a
+published state) stays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def fold_constants(graph: Graph) -> Graph:
     left_out: dict[str, Operand] = {}
     folded = [_folded(block, uses, left_out) for block in graph.blocks]
     names = closed(left_out)
-    # What a block leaves out, others may have used.
+    # Other blocks may have used the states that a block leaves out.
     pairs = zip(graph.blocks, folded, strict=True)
     return with_blocks(
         graph, (with_nodes(block, (renamed(n, names) for n in nodes)) for block, nodes in pairs)
@@ -32,7 +32,7 @@ def fold_constants(graph: Graph) -> Graph:
 def _folded(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> list[Node]:
     kept: list[Node | None] = []
     at: dict[str, int] = {}  # value name -> index in `kept` of the const that defines it
-    texts: dict[int, list[str]] = {}  # by index in `kept`, of consts that several become
+    texts: dict[int, list[str]] = {}  # by index in `kept`: the texts that become one const
     for node in block.nodes:
         if node.op == "concat":
             node = _fold_concat(node)
@@ -40,7 +40,7 @@ def _folded(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> l
         before = _foldable_before(node, kept, at, uses) if is_constant else None
         if before is not None:
             index, previous = before
-            # The earlier node goes; its line stays, since that is where the text begins.
+            # The earlier node is dropped; its line stays, since the text begins there.
             parts = texts.pop(index, None) or [previous.text("text")]
             parts.append(node.text("text"))
             texts[len(kept)] = parts
@@ -59,7 +59,7 @@ def _folded(block: Block, uses: Counter[str], left_out: dict[str, Operand]) -> l
 def _foldable_before(
     node: Node, kept: list[Node | None], at: dict[str, int], uses: Counter[str]
 ) -> tuple[int, Node] | None:
-    """The constant that this one continues, if nothing else looks at the state between."""
+    """The constant that this one continues, if nothing else uses the state between."""
     stream = node.get("stream")
     assert isinstance(stream, Ref)
     index = at.get(stream.name)

@@ -1,9 +1,9 @@
-"""Folds control flow: a test whose outcome is known, or makes no difference, is no test.
+"""Folds control flow: removes tests whose outcome is known or makes no difference.
 
-A branch or switch on a literal, or whose arms go on alike, becomes a jump; blocks that nothing
-reaches go; a block that only one jump leads to joins the one before it. Where a value can be one
-that was not set on the path taken, or of a child that was cut off, using it fails: there a test
-stays though its arms are alike, as it may be what fails.
+A branch or switch on a literal, or with equal arms, becomes a jump; unreachable blocks are dropped;
+a block that only one jump leads to joins the one before it. Using a value that was not set on the
+path taken, or that belongs to a child that was cut off, fails: in programs with such values a test
+stays even if its arms are equal, because the test itself may fail.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _once(graph: Graph, is_sure: bool) -> Graph:
 
 
 def _folded(last: Node, blocks: Mapping[str, Block], is_sure: bool) -> Node:
-    """A terminator, or the jump that it comes to."""
+    """The terminator, or the jump that replaces it."""
     target = _decided(last)
     if target is not None:
         return make_node("jump", loc=last.loc, target=Lit(target))
@@ -58,7 +58,7 @@ def _folded(last: Node, blocks: Mapping[str, Block], is_sure: bool) -> Node:
 
 
 def _decided(last: Node) -> str | None:
-    """The block that a test of a literal leads to; None for a switch that it fails in."""
+    """The block that a test of a literal leads to; None if the switch fails."""
     if last.op == "branch":
         test = last.get("test")
         return last.text("then" if test.value else "orelse") if isinstance(test, Lit) else None
@@ -73,13 +73,13 @@ def _decided(last: Node) -> str | None:
 
 
 def _way(block: Block) -> Node | None:
-    """The jump that is all there is in a block."""
+    """The jump, if it is the block's only node."""
     only = block.nodes[0]
     return only if len(block.nodes) == 1 and _free_target(only) is not None else None
 
 
 def _free_target(last: Node) -> str | None:
-    """The block that a terminator goes to, if it does so whenever it is reached."""
+    """The block that a terminator always jumps to, if any."""
     return None if is_bound(last) else jump_target(last)
 
 
@@ -92,7 +92,7 @@ def _reached(graph: Graph) -> Graph:
 
 
 def _joined(graph: Graph) -> Graph:
-    """Each block with those that follow it and nothing else leads to."""
+    """Joins each block with its successors that have no other predecessor."""
     blocks = {block.name: block for block in graph.blocks}
     n_ways = Counter(name for block in graph.blocks for name in successors(block.nodes[-1]))
     following = {
@@ -122,7 +122,7 @@ def _chain(
     following: Mapping[str, str],
     names: dict[str, Operand],
 ) -> Block:
-    """names: gets what the parameters of the blocks that follow stand for."""
+    """A block joined with those that follow it. names: gets the operands of their parameters."""
     nodes = list(block.nodes)
     name = block.name
     while name in following:

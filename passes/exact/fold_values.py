@@ -1,9 +1,9 @@
-"""Folds values: what is worked out from literals alone becomes a literal.
+"""Folds values: what is computed from literals alone becomes a literal.
 
-Texts put together, formats, and the few functions that tests are made of, on literals of one kind;
-the rest is left to `executor/ops/functions.py`, which has limits. What would fail is left to
-fail where it stands. Texts that are appended stay appended values: special tokens in a constant
-mean what they say, and in a value they do not.
+It folds concatenations, formats and the few functions used in tests, on literals of one kind; the
+others are left to the executor's functions, which have limits. A computation that would fail is
+left in place. Appended texts stay appended values: special tokens are recognised in constants, but
+not in values.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import renamed, with_blocks, with_nodes
 
-MAX_CHARS = 100_000  # of a text that is made
-MAX_ALL_CHARS = 2_000_000  # of all of them
+MAX_CHARS = 100_000  # of one folded text
+MAX_ALL_CHARS = 2_000_000  # of all folded texts
 MAX_INT = 2**53
 
-# On texts, ints or bools, all operands alike; none of them fails.
+# For texts, ints or bools, with all operands of one kind; none of them fails.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge,
@@ -35,7 +35,7 @@ def fold_values(graph: Graph) -> Graph:
     names: dict[str, Operand] = {}
     blocks = list(graph.blocks)
     n_left = MAX_ALL_CHARS
-    for number in downward(graph):  # what a value is made of comes before it
+    for number in downward(graph):  # definitions come before uses
         kept = []
         for node in blocks[number].nodes:
             node = renamed(node, names)
@@ -51,7 +51,7 @@ def fold_values(graph: Graph) -> Graph:
 
 
 def _value(node: Node) -> Lit | None:
-    """The literal that a node comes to."""
+    """The literal that a node evaluates to, if any."""
     made: object = None
     match node.op:
         case "concat":
@@ -65,7 +65,7 @@ def _value(node: Node) -> Lit | None:
 
 
 def _text(parts: Operand) -> str | None:
-    """Of texts and whole numbers: others are printed as the executor prints them."""
+    """Joins texts and integers; other kinds are left to the executor's formatting."""
     assert isinstance(parts, tuple)
     texts = [str(part.value) for part in parts if isinstance(part, Lit) and _is_plain(part.value)]
     made = "".join(texts)
@@ -82,7 +82,7 @@ def _formatted(value: Operand, spec: str) -> str | None:
     try:
         return format(value.value, spec)
     except ValueError:
-        return None  # it fails where it stands
+        return None  # it fails at run time
 
 
 def _computed(fn: str, args: Operand) -> object:

@@ -1,7 +1,8 @@
-"""Forwards values to where blocks take them as parameters, if they are the same on every path.
+"""Replaces block parameters that have the same value on every path by that value.
 
-A parameter that every jump gives one value (or itself, round a loop) becomes that value: what
-uses it need not wait for the test that led there, and other passes see where it comes from.
+A parameter for which every jump passes one value (or the parameter itself, in a loop) becomes that
+value: its users need not wait for the test before the block, and other passes see where it comes
+from.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import closed, handing_on, renamed, with_blocks, with_nodes
 
-# Literals of other kinds do not stand wherever a value of the kind does.
+# Literals of other kinds are not allowed everywhere that a value is.
 _LITERALS = {str: Kind.TEXT, bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
 
 
@@ -40,7 +41,7 @@ def forward_params(graph: Graph) -> Graph:
 
 
 def _same(given: dict[str, list[Operand]], values: dict[str, Value]) -> dict[str, Operand]:
-    """What each parameter that is no more than another value stands for."""
+    """The operand that each redundant parameter stands for."""
     users: dict[str, list[str]] = {}
     for name, args in given.items():
         for arg in args:
@@ -63,7 +64,7 @@ def _same(given: dict[str, list[Operand]], values: dict[str, Value]) -> dict[str
 
 
 def _resolved(operand: Operand, names: dict[str, Operand]) -> Operand:
-    """What an operand stands for; what was found on the way is kept short."""
+    """The operand that `operand` stands for, with path compression."""
     steps = []
     while isinstance(operand, Ref) and operand.name in names:
         steps.append(operand.name)

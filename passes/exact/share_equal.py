@@ -1,12 +1,12 @@
-"""Shares what is equal: a value is computed once, and an equal generation is asked for once.
+"""Shares equal nodes: an equal value is computed once, and an equal generation requested once.
 
-Values get numbers, and what surely has the same value gets the same one: a stream's state that of
-its history, a pure node that of its operands. A generation of the same history that draws nothing
+This is value numbering: surely equal values get the same number; a stream's state gets it by its
+history, a pure node by its operands. A generation with the same history that is deterministic
 (greedy by a literal, or with the same literal seed; a `select` without a temperature) becomes a
-`share` of the first one; an equal pure node is left out. The first one lies in the same block or in
-one that every path there passes. What depends on arguments or a run's options is left to run time
-(`executor/keep/single_flight.py`). Programs with a join that cuts children off are left alone:
-the first one's child might be cut off.
+`share` of the first one; an equal pure node is dropped. The first one is in the same block or in
+one that dominates it. Equality that depends on arguments or a run's options is left to run time
+(`executor/keep/single_flight.py`). Programs with a join that cuts children off are left alone: the
+first node's child might be cut off.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sgc.ir.types import Kind
 from sgc.passes.base import Pass, Preserves
 from sgc.passes.rewriting import renamed, with_blocks, with_nodes
 
-# Lists and JSON may be changed by whoever reads them: each keeps its own.
+# A reader may change lists and JSON, so each keeps its own.
 _CHANGEABLE = frozenset({Kind.LIST, Kind.JSON})
 
 Key = tuple[Hashable, ...]
@@ -34,7 +34,7 @@ def share_equal(graph: Graph) -> Graph:
     sharing = _Sharing(graph)
     blocks = list(graph.blocks)
     below = Context(graph).dominators.children
-    steps: list[tuple[int, int | None]] = [(0, None)]  # a block, and after it what to forget
+    steps: list[tuple[int, int | None]] = [(0, None)]  # a block, or how many keys to keep after it
     while steps:
         number, n_before = steps.pop()
         if n_before is not None:
@@ -47,19 +47,19 @@ def share_equal(graph: Graph) -> Graph:
 
 
 class _Sharing:
-    """What is known at one block: the numbers of values, and the first node of each kind."""
+    """What is known at one block: the numbers of values, and the first node with each key."""
 
     def __init__(self, graph: Graph) -> None:
         self._numbers: dict[str, int] = {}
         self._n_numbers = 1  # 0 is the empty history
         self._first: dict[Key, Node] = {}
-        self.order: list[Key] = []  # the keys of `_first`, as they came
-        self._names: dict[str, Operand] = {}  # of values that are left out
+        self.order: list[Key] = []  # the keys of `_first`, in order of insertion
+        self._names: dict[str, Operand] = {}  # what replaces dropped values
         for param in graph.params:
             self._number_anew(param.value.name)
 
     def forget(self, n_before: int) -> None:
-        """Goes back to when so many nodes were known: other blocks need not have passed these."""
+        """Keeps the first `n_before` nodes; the others need not dominate the next block."""
         for key in self.order[n_before:]:
             del self._first[key]
         del self.order[n_before:]
@@ -71,7 +71,7 @@ class _Sharing:
         return with_nodes(block, [node for node in made if node is not None])
 
     def _shared(self, node: Node) -> Node | None:
-        """What stands in the place of a node; None for one that is left out."""
+        """The node's replacement; None for a dropped node."""
         flags = node.flags
         if Flag.EMPTY in flags:
             self._numbers[node.results[0].name] = 0
@@ -83,7 +83,7 @@ class _Sharing:
         elif Flag.ASKS in flags and _is_deterministic(node):
             return self._generation(node)
         elif Flag.APPENDS in flags and Flag.STOCHASTIC not in flags:
-            self._first_of(node)  # what it appends is known by its operands
+            self._first_of(node)  # its operands determine what it appends
         elif Flag.PURE in flags and Flag.TIMED not in flags:
             return self._value(node)
         else:
@@ -93,7 +93,7 @@ class _Sharing:
 
     def _generation(self, node: Node) -> Node:
         if dict(node.fields).get("hidden") == Lit(True) and self._key(node) in self._first:
-            for value in node.results:  # a `share` would show it
+            for value in node.results:  # a `share` would not be hidden
                 self._number_anew(value.name)
             return node
         first = self._first_of(node)
@@ -113,7 +113,7 @@ class _Sharing:
         return None
 
     def _first_of(self, node: Node) -> Node | None:
-        """The equal node that came first, whose results' numbers this one's get; None if it is."""
+        """The first equal node, whose results' numbers this one gets; None if this is the first."""
         key = self._key(node)
         first = self._first.setdefault(key, node)
         if first is node:
@@ -126,7 +126,7 @@ class _Sharing:
         return first
 
     def _number_share(self, node: Node) -> None:
-        """What it appends is what the other has appended, if it was asked with the same."""
+        """Gives a `share` the numbers of the shared generation if both have the same history."""
         is_same = self._number_of(node.get("stream")) == self._number_of(node.get("start"))
         for value, field in zip(node.results, ("end", "value"), strict=True):
             self._number_anew(value.name)
@@ -153,7 +153,7 @@ class _Sharing:
 
 
 def _is_deterministic(node: Node) -> bool:
-    """Whether its own literals say that it draws nothing, or draws by a seed of its own."""
+    """Whether its literal fields make it greedy, or give it its own seed."""
     seed, temperature = node.get("seed"), node.get("temperature")
     if isinstance(seed, Lit) and type(seed.value) is int:
         return True
@@ -161,14 +161,14 @@ def _is_deterministic(node: Node) -> bool:
         return False
     degrees = temperature.value
     if degrees is None:
-        return Flag.GENERATES not in node.flags  # a run's temperature is for these alone
+        return Flag.GENERATES not in node.flags  # a run's temperature applies only to generations
     if not isinstance(degrees, (int, float)) or isinstance(degrees, bool):
         return False
     return 0 <= degrees < GREEDY_BELOW
 
 
 def _explained(before: Graph, after: Graph) -> tuple[str, ...]:
-    """Each generation that is shared, with the line of the first; how many values are."""
+    """Lines on each shared generation and the first one, and the number of dropped values."""
     were = {value.name: node for node in before.nodes() for value in node.results}
     told: Counter[str] = Counter()
     for node in after.nodes():

@@ -1,8 +1,8 @@
-"""What the prompts of a program are known to begin with, and when they are asked with first.
+"""The known beginnings of a program's prompts, and what their first requests wait for.
 
-A *beginning* is a row of constants, roles and arguments: a stream's from its first state on, or
-what follows a state in the middle of one. Programs that are mapped have theirs, too, where a call
-of them asks at once. Changes nothing; `insert_prefetch.py` calls it.
+A *beginning* is a sequence of constants, roles and arguments: from a stream's first state on, or
+after a state in the middle of a stream. Mapped programs have beginnings too, if their first request
+waits for nothing. This module changes nothing; `insert_prefetch.py` calls it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sgc.passes.facts.appended import is_one_of
 from sgc.passes.facts.calls import arguments_of, program_of
 from sgc.passes.facts.slow_dependencies import NEVER, Waits
 
-Piece = tuple[str, Operand]  # as in the op `prefetch`: its kind, and the text or the role's name
+Piece = tuple[str, Operand]  # as in the op `prefetch`: the kind, and the text or the role's name
 
-# Of each op that appends what can be known: the kind of piece, and the field that holds it.
+# For each op that appends known text: the kind of piece, and the field that holds it.
 _PIECES = {
     "const": ("const", "text"), "append": ("value", "value"),
     "role_begin": ("role_begin", "role"), "role_end": ("role_end", "role"),
@@ -30,8 +30,8 @@ _MARKS = frozenset({Flag.HINT, Flag.APPENDS})
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """stream: the state that it follows; None: it begins a prompt. waits: for what the first
-    request with it waits (`Waits`); block: where its first piece stands, by number.
+    """stream: the state that it follows; None: it begins a prompt. waits: what the first request
+    with it waits for (`Waits`); block: the number of its first piece's block.
     """
 
     stream: str | None
@@ -54,7 +54,7 @@ class _Chain:
 
 
 def _joined(pieces: tuple[Piece, ...], piece: Piece) -> tuple[Piece, ...]:
-    """With one more; constants that follow each other are one."""
+    """The pieces with one more; adjacent constants become one."""
     if pieces and pieces[-1][0] == piece[0] == "const":
         one, two = pieces[-1][1], piece[1]
         assert isinstance(one, Lit)
@@ -64,7 +64,7 @@ def _joined(pieces: tuple[Piece, ...], piece: Piece) -> tuple[Piece, ...]:
 
 
 def beginnings(graph: Graph, waits: Waits) -> list[Beginning]:
-    """Those of requests that the program makes, in its order."""
+    """The beginnings of the program's requests, in its order."""
     return _Finder(graph, waits, graph.called).all()
 
 
@@ -89,7 +89,7 @@ class _Finder:
         found: list[Beginning] = []
         first = self._first_requests()
         for name, chain in self._chains.items():
-            waits = NEVER  # what appends more that is known makes a longer beginning
+            waits = NEVER  # a node that appends more known text makes a longer beginning
             for block, node in self._users.get(name, ()):
                 if not (node.results and node.results[0].name in self._chains):
                     waits &= self._asked_by(name, block, node, first)
@@ -102,7 +102,7 @@ class _Finder:
         return found
 
     def _take(self, node: Node, block: int, arguments: set[str]) -> None:
-        """Notes what a node adds to a beginning, if that is known at the start of a run."""
+        """Records what a node adds to a beginning, if it is known at the start of a run."""
         if Flag.EMPTY in node.flags:
             self._chains[node.results[0].name] = _Chain(None, block)
             return
@@ -114,9 +114,9 @@ class _Finder:
             self._chains[node.results[0].name] = before.with_piece(piece, node)
 
     def _first_requests(self) -> dict[str, int]:
-        """What the first request waits for that is made with a state, or with one that goes on from
-        it, on every path; NEVER where none is. From the last states to the first, until nothing
-        changes: a loop's first states go on from its last ones."""
+        """For each state, what the first request from it or from a later state waits for, on every
+        path; NEVER if there is none. It is computed backwards until nothing changes, because a
+        loop's first states follow its last ones."""
         found = dict.fromkeys(self._users, NEVER)
         is_new = True
         while is_new:
@@ -130,7 +130,7 @@ class _Finder:
         return found
 
     def _asked_by(self, state: str, block: Block, node: Node, found: Mapping[str, int]) -> int:
-        """The same of a node that takes a state."""
+        """The same for one node that takes a state."""
         if Flag.ASKS in node.flags or commits(node):
             return self.waits.of_node(node, block)
         waits = NEVER
@@ -139,7 +139,7 @@ class _Finder:
         return waits
 
     def _following(self, state: str, node: Node) -> Iterator[str]:
-        """The states that go on from one that a node takes."""
+        """The states that a node makes from the state that it takes."""
         target = jump_target(node)
         if target is not None:
             for param, arg in zip(self._params[target], jump_args(node), strict=True):
@@ -149,7 +149,7 @@ class _Finder:
             yield from (value.name for value in node.results if value.type.is_stream)
 
     def _mapped(self, node: Node, block: Block, number: int) -> Iterator[Beginning]:
-        """Beginnings of the calls' first requests, as far as all calls have them."""
+        """The beginnings of the calls' first requests, as far as all calls share them."""
         callee = self.called[program_of(node)]
         arguments = {param.value.name for param in self.graph.params}
         known = {k: a for k, a in arguments_of(node).items() if _is_known(a, arguments)}
@@ -162,7 +162,7 @@ class _Finder:
 
 
 def _known_pieces(pieces: tuple[Piece, ...], known: Mapping[str, Operand]) -> Iterator[Piece]:
-    """The pieces in the caller's terms, up to the first that is not known there."""
+    """The pieces in the caller's values, up to the first that is not known there."""
     for kind, piece in pieces:
         if isinstance(piece, Ref) and piece.name not in known:
             return
@@ -170,7 +170,7 @@ def _known_pieces(pieces: tuple[Piece, ...], known: Mapping[str, Operand]) -> It
 
 
 def _is_known(operand: Operand, arguments: set[str]) -> bool:
-    """Whether it is there at the start of a run."""
+    """Whether an operand is known at the start of a run."""
     return isinstance(operand, Lit) or is_one_of(operand, arguments)
 
 
@@ -180,5 +180,5 @@ def _piece(node: Node) -> Piece | None:
 
 
 def commits(node: Node) -> bool:
-    """Whether the executor asks for the trunk of a fork to be computed."""
+    """Whether the executor commits the trunk of a fork."""
     return node.op == "fork" and node.get("n") != Lit(1)

@@ -1,4 +1,4 @@
-"""What a `map` calls, and what it hands to each call beside the item."""
+"""The program that a `map` calls, and the arguments it passes beside the item."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sgc.ir.graph import Lit, Node, Operand
 
 
 def program_of(node: Node) -> int:
-    """The number of the program that it calls."""
+    """The number of the called program."""
     number = node.get("program")
     assert isinstance(number, Lit)
     assert isinstance(number.value, int)
@@ -14,7 +14,7 @@ def program_of(node: Node) -> int:
 
 
 def arguments_of(node: Node) -> dict[str, Operand]:
-    """What it hands to every call, by the parameter's name."""
+    """The arguments passed to every call, by parameter name."""
     keys, args = node.get("keys"), node.get("args")
     assert isinstance(keys, tuple)
     assert isinstance(args, tuple)

@@ -1,4 +1,4 @@
-"""The flow of a graph as passes look at it: what runs on every path, and what lies between."""
+"""The control flow of a graph for passes: blocks that run on every path, and those between."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from sgc.ir.graph import Block, Graph, Lit, Node
 if TYPE_CHECKING:
     import networkx as nx
 
-_END = -1  # of every run, as a block of its own
+_END = -1  # the end of every run, as a block of its own
 
 
 class Regions:
-    """Of a graph of several blocks, by number. Blocks that nothing reaches are in no row."""
+    """Dominators, post-dominators and loops of a graph of several blocks, by block number.
+
+    Unreachable blocks are in no row.
+    """
 
     def __init__(self, graph: Graph) -> None:
         import networkx as nx
@@ -40,10 +43,10 @@ class Regions:
                 self._depths[child] = self._depths[block] + 1
 
     def rows(self) -> Iterator[list[int]]:
-        """Blocks of which a run goes through all, once and in this order, or through none; rows of
-        two or more."""
+        """Rows of two or more blocks of which each run passes all, once and in this order, or
+        none."""
         following: dict[int, int] = {}
-        outside: dict[int, int] = {}  # the block itself, or the first above it that is in no loop
+        outside: dict[int, int] = {}  # the block, or its nearest dominator outside loops
         for block in self._down():
             above = self._above.get(block, block)
             is_inside = block in self._loops and above != block
@@ -61,15 +64,15 @@ class Regions:
             yield row
 
     def is_above(self, upper: int, lower: int) -> bool:
-        """Whether every path to a block passes the other; of itself too."""
+        """Whether `upper` dominates `lower`; a block dominates itself."""
         return self._tree.is_at_or_above(str(upper), str(lower))
 
     def depth(self, block: int) -> int:
-        """How many blocks every path to it passes."""
+        """The number of blocks that every path to a block passes."""
         return self._depths[block]
 
     def sums(self, counts: list[int]) -> list[int]:
-        """A count of each block, added up over it and those that it is above."""
+        """For each block, the sum of the counts of all blocks that it dominates, itself too."""
         found = list(counts)
         for block in reversed(list(self._down())):
             if block in self._above:
@@ -77,7 +80,7 @@ class Regions:
         return found
 
     def _down(self) -> Iterator[int]:
-        """The blocks that are reached, each after those above it."""
+        """The reachable blocks, each after its dominators."""
         queue = [0]
         for block in queue:
             yield block
@@ -102,16 +105,16 @@ def _post_dominators(graph: Graph, flow: nx.DiGraph[int]) -> dict[int, int]:
 
 
 def _may_end(block: Block) -> bool:
-    """Whether a run can end with a block, be it with an error."""
+    """Whether a run can end in a block, also with an error."""
     last = block.nodes[-1]
     return not successors(last) or is_bound(last) or may_miss(last)
 
 
 def is_bound(last: Node) -> bool:
-    """Whether a terminator is a jump that a run may take a number of times only."""
+    """Whether a terminator is a jump with a bound on how often a run takes it."""
     return jump_target(last) is not None and last.get("bound") != Lit(0)
 
 
 def may_miss(last: Node) -> bool:
-    """Whether a text can be none of a switch's cases, which is an error."""
+    """Whether a switch can fail because no case matches."""
     return last.op == "switch" and not last.text("default")

@@ -1,7 +1,7 @@
-"""Narrows what a program is run for: its main stream and return value, or that value alone.
+"""Narrows a program's results: to its main stream and return value, or to that value alone.
 
-No pass of a level: what is wanted is for the user to say (`sgc compile --keep`). It only takes
-`publish` nodes out; `drop_dead` drops what they alone needed.
+It is not a pass of a level: the user chooses (`sgc compile --keep`). It only removes `publish`
+nodes; `drop_dead` drops what only they needed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ KEEPS = ("all", "main", "returns")
 
 
 def keep(graph: Graph, what: str) -> Graph:
-    """The program that gives `all` streams, the `main` one, or none but what it `returns`.
+    """The program with `all` streams as results, only the `main` one, or only what it `returns`.
 
-    Of called programs the main stream stays where a map reads variables or texts of it.
+    A called program keeps its main stream if a map reads variables or texts of it.
     """
     assert what in KEEPS, what
     if what == "all":

@@ -1,9 +1,9 @@
-"""Which nodes of a graph anything needs, found backwards from what a run is for.
+"""The nodes of a graph that are needed, found backwards from a run's results.
 
-Roots are what gives results (`publish`, `return`), ends blocks, has effects, or decides how much
-is asked (`join_first` and `winner` cut requests off; a map's calls publish streams of their own).
-A block's parameter is needed if something that is needed uses it; what jumps hand on for it is
-needed only then.
+Roots are nodes that give results (`publish`, `return`), end blocks, have effects, or decide which
+requests are made (`join_first` and `winner` cut requests off; a map's calls publish streams of
+their own). A block parameter is needed if a needed node uses it; only then the operands that jumps
+pass for it are needed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _ROOTS = frozenset({Flag.OUTPUT, Flag.CUTS, Flag.TERMINATOR})
 
 
 class Liveness:
-    """names: the values that are needed. Linear in the graph."""
+    """Finds needed nodes, in linear time. names: the needed values."""
 
     def __init__(self, graph: Graph) -> None:
         self._makers = {value.name: node for node in graph.nodes() for value in node.results}
-        self._given: dict[str, list[Operand]] = {}  # what a block's parameter may stand for
+        self._given: dict[str, list[Operand]] = {}  # operands passed to block parameters
         for param, arg in handed_on(graph):
             self._given.setdefault(param.name, []).append(arg)
         self.names: set[str] = set()
@@ -32,7 +32,7 @@ class Liveness:
 
     def is_needed(self, node: Node) -> bool:
         if Flag.HINT in node.flags and not node.results:
-            # What is not asked with need not be fetched.
+            # A prompt that no request uses need not be prefetched.
             return self.names.issuperset(node.refs())
         return _is_root(node) or any(value.name in self.names for value in node.results)
 
@@ -49,7 +49,7 @@ class Liveness:
                 queue += operand_refs(operand)
 
     def _keep_counts(self, graph: Graph) -> None:
-        """Calls of tools are counted in logs, so that only the last ones can go: in several blocks
+        """Logs number calls of tools, so only the last calls may be dropped; with several blocks,
         all or none."""
         calls = [(place, node) for place, node in places(graph) if Flag.HOST in node.flags]
         last: Place | None = None
@@ -69,6 +69,6 @@ def _is_root(node: Node) -> bool:
     flags = node.flags
     if Flag.HOST in flags:
         return node.text("effect") != "pure"
-    # Streams that a call begins are counted in the paths of the next ones.
+    # Streams that a call begins count in the paths of later streams.
     is_call = Flag.BEGINS in flags and isinstance(dict(node.fields).get("caller"), Ref)
     return is_call or not flags.isdisjoint(_ROOTS)

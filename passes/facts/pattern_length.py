@@ -1,4 +1,4 @@
-"""How long a text can be that a pattern of Python's `re` matches as a whole."""
+"""The most bytes of a text that a pattern of Python's `re` matches as a whole."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _NO_WIDTH = frozenset({"AT", "ASSERT", "ASSERT_NOT"})
 
 
 def longest(pattern: str) -> int | None:
-    """The most bytes that such a text has; None where there is no bound, or none is found."""
+    """The most bytes of a matching text; None if there is no bound, or none is found."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             tree = _parser.parse(pattern)
         return _sequence(tree, tree.state.flags)
     except (re.error, OverflowError, RecursionError):
-        return None  # the pattern is another's to refuse
+        return None  # another check refuses the pattern
 
 
 def _sequence(nodes: Any, flags: int) -> int | None:
@@ -59,7 +59,7 @@ def _character(name: str, value: Any, flags: int) -> int:
 
 
 def _item(name: str, value: Any) -> int:
-    """Of one item of a class."""
+    """The most bytes of one item of a class."""
     if name == "LITERAL":
         return _width(value)
     return _width(value[1]) if name == "RANGE" else _WIDEST

@@ -1,8 +1,8 @@
-"""What stands between the start of a program and each of its values: what is slow.
+"""The slow nodes that each value of a program waits for.
 
-Generations, choices, calls of tools and maps take long; all else is there when its operands are.
-It says what a value or a block waits for on every path to it: one that some path reaches at once
-waits for nothing. Sets of slow nodes are bits of a number.
+Generations, choices, calls of tools and maps are slow; all other nodes are done as soon as their
+operands are. A value or block waits for the slow nodes that are on every path to it: if some path
+reaches it at once, it waits for nothing. Sets of slow nodes are bit sets.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from sgc.ir.graph import Block, Graph, Node, operand_refs
 from sgc.ir.op_specs import Flag
 
 SLOW = frozenset({Flag.STOCHASTIC, Flag.HOST})
-NEVER = -1  # of what no path leads to: it waits for everything
+NEVER = -1  # for unreachable nodes, which wait for everything
 
 
 class Waits:
-    """Of a graph that is sound. Linear in it, times its slow nodes over the bits of a word; a graph
-    with loops is gone through some times more."""
+    """The waits of a valid graph. Time is linear in the graph, times slow nodes per machine word;
+    loops need a few more passes."""
 
     def __init__(self, graph: Graph) -> None:
         self._params = {block.name: block.params for block in graph.blocks}
@@ -35,14 +35,14 @@ class Waits:
             pass
 
     def of_block(self, block: Block) -> int:
-        """What is decided before it is begun."""
+        """The slow nodes that are done before a block begins."""
         return self._blocks[block.name]
 
     def of_value(self, name: str) -> int:
         return self._values[name]
 
     def of_node(self, node: Node, block: Block) -> int:
-        """What is there before it starts."""
+        """The slow nodes that are done before a node starts."""
         return self._blocks[block.name] | self._data(node.refs())
 
     def _data(self, names: Iterable[str]) -> int:
@@ -52,7 +52,7 @@ class Waits:
         return found
 
     def _pass(self, blocks: Sequence[Block]) -> bool:
-        """Goes through all once; whether that told anything new."""
+        """Visits all blocks once; returns whether anything changed."""
         is_new = False
         for block in blocks:
             for node in block.nodes:
@@ -66,8 +66,8 @@ class Waits:
         return is_new
 
     def _hand_on(self, last: Node, block: Block) -> bool:
-        """What a terminator tells of the blocks after it, and of what it gives them: sets that only
-        become smaller."""
+        """Intersects the sets of the next blocks and their parameters with those at a
+        terminator."""
         target, is_new = jump_target(last), False
         tested = 0 if target is not None else self._data(last.refs())
         for name in successors(last):

@@ -1,17 +1,16 @@
-"""Inserts prefetches: has long texts that prompts begin with computed before they are asked with.
+"""Inserts prefetches: long beginnings of prompts are computed before the first request needs them.
 
-A `prefetch` is a hint to engines that keep prompts; they follow it when nothing else waits. It is
-worth something if the first request with the text waits for something slow: a generation, a tool, a
-map, or a test of what these gave. Of each program:
+A `prefetch` is a hint to engines with a prefix cache, which follow it when nothing else waits. It
+helps if the first request with the text waits for something slow: a generation, a tool, a map, or a
+test of their results. In each program:
 
-* what a stream begins with, constants, roles and arguments, is prefetched at the start of the
-  program: streams of called functions, in either arm of a branch, in loops, of programs that are
-  mapped;
-* what is appended in the middle of a stream is prefetched where the state before it is there, if
-  its request waits for something else: for a tool, or for the test that decides which arm appends.
+* the constants, roles and arguments that begin a stream are prefetched at the start of the program,
+  also for streams of called functions, in either arm of a branch, in loops, and of mapped programs;
+* text appended in the middle of a stream is prefetched as soon as the state before it is known, if
+  its request waits for something else: a tool, or the test that decides which arm appends.
 
-Nothing is that another prefetch, or a request that is made at once, begins with as well, nor what
-has too few characters beside these. The longest go first if there are too many.
+A text is not prefetched if another prefetch, or a request made at once, begins with it too, or if
+it adds too few characters to these. If there are too many prefetches, the longest are kept.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from sgc.passes.facts.beginnings import Beginning, Piece, beginnings
 from sgc.passes.facts.slow_dependencies import Waits
 from sgc.passes.rewriting import with_blocks, with_nodes
 
-MIN_CHARS = 1000  # some 256 tokens; less is soon computed
+MIN_CHARS = 1000  # some 256 tokens; shorter texts are computed quickly
 MAX_PREFETCHES = 8  # in a program
-MAX_NODES = 20_000  # in larger programs there are none
-_TEXTS = ("const", "value")  # kinds of pieces that are no roles
+MAX_NODES = 20_000  # larger programs get no prefetches
+_TEXTS = ("const", "value")  # the kinds of pieces that are not roles
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A prefetch, and where: in a block, before the node of that index."""
+    """A prefetch and its position: the block, and the node before which it is inserted."""
 
     stream: str | None
     pieces: tuple[Piece, ...]
@@ -73,7 +72,7 @@ def insert_prefetch(graph: Graph) -> Graph:
 
 
 def _placed(graph: Graph, waits: Waits, one: Beginning) -> _Wanted | None:
-    """Where a beginning can be prefetched; None if that would be in vain."""
+    """Where to prefetch a beginning; None if it would not help."""
     if _n_chars(one.pieces) < MIN_CHARS:
         return None
     if one.stream is None:
@@ -86,7 +85,7 @@ def _placed(graph: Graph, waits: Waits, one: Beginning) -> _Wanted | None:
 
 
 def _place_after(graph: Graph, name: str, number: int) -> tuple[int, int]:
-    """The first place where a value is there, on the only path to a block that uses it."""
+    """The first position after a value's definition, on the only path to a block that uses it."""
     into: dict[str, list[int]] = {}
     for n, block in enumerate(graph.blocks):
         for target in successors(block.nodes[-1]):
@@ -112,7 +111,7 @@ def _with(graph: Graph, chosen: Sequence[_Wanted]) -> Graph:
 
 
 def _of(node: Node) -> _Wanted:
-    """What a prefetch that is there fetches."""
+    """What an existing prefetch computes."""
     kinds, pieces, stream = node.get("kinds"), node.get("pieces"), node.get("stream")
     assert isinstance(kinds, tuple)
     assert isinstance(pieces, tuple)
@@ -122,7 +121,7 @@ def _of(node: Node) -> _Wanted:
 
 
 def _n_chars(pieces: Sequence[Piece]) -> int:
-    """Of its own text: nobody knows how long an argument is."""
+    """The characters of constant text; the length of arguments is unknown."""
     return sum(len(_text(piece)) for kind, piece in pieces if kind in _TEXTS)
 
 
@@ -131,7 +130,7 @@ def _text(piece: Operand) -> str:
 
 
 def _n_new(one: _Wanted, others: Sequence[_Wanted]) -> int:
-    """The characters that none of the others begins with."""
+    """The characters beyond the longest prefix shared with the others."""
     common = (_n_common(one.pieces, each.pieces) for each in others if each.stream == one.stream)
     return _n_chars(one.pieces) - max(common, default=0)
 
@@ -154,7 +153,7 @@ def _n_alike(one: str, other: str) -> int:
 
 
 def explain(before: Graph, after: Graph) -> tuple[str, ...]:
-    """Each prefetch that is new, with its line: how much of a prompt, and from when on."""
+    """Lines on each new prefetch: its source line, its characters, and where it starts."""
     old = {id(node) for node in before.nodes()}
     lines = []
     for node in after.nodes():

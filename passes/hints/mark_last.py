@@ -1,9 +1,9 @@
-"""Marks last uses: generations whose stream no later node asks from, on any path.
+"""Marks last uses: generations whose stream no later request continues, on any path.
 
-The engine then evicts first what only such a generation needed (from the stream's first draw on:
-what comes before may be another row's too; `executor/run/last_use.py`). A loop that comes back
-asks again, and so does a fork that is committed, a stream that shares the generation, and the
-interpreter where a program ends in `deopt`: there nothing is marked.
+The engine then evicts first the tokens that only such a generation needed (from the stream's first
+draw on: other rows may share what comes before; `executor/run/last_use.py`). A loop may make the
+request again, and so may a committed fork, a stream that shares the generation, and the interpreter
+after a `deopt`: in these cases nothing is marked.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _is_marked(node: Node) -> bool:
 
 
 def _asked_from(graph: Graph) -> set[str]:
-    """The states whose prompts a later request begins with, on some path."""
-    before: dict[str, list[str]] = {}  # what a state continues
+    """The states that a later request continues, on some path."""
+    before: dict[str, list[str]] = {}  # the states that a state continues
     queue: list[str] = []
     for param, arg in handed_on(graph):
         if isinstance(arg, Ref) and param.type.is_stream:
@@ -52,7 +52,7 @@ def _asked_from(graph: Graph) -> set[str]:
         if Flag.ASKS in node.flags or node.op == "prefetch" or commits(node):
             queue += continued
         if node.op == "append_span":
-            continued = continued[:1]  # of the other stream it is text alone
+            continued = continued[:1]  # only the text of the other stream is used
         for value in node.results:
             if value.type.is_stream:
                 before.setdefault(value.name, []).extend(continued)

@@ -1,12 +1,12 @@
-"""Places cache marks: tells providers which beginnings of prompts to keep, for a model's rules.
+"""Places cache marks, which tell a provider which prefixes of prompts to cache.
 
-A plan over the tree of prompts that a run, or many rows, will ask with: fork trunks, the turns of
-a chat, equal beginnings of several streams, calls, rows. Each mark must pay for what it costs to
-write (`caching/tree.py`); a prompt that is asked with once gets none. Only inserts `cache` nodes;
-other engines do not look at them. Marks that a program has already are placed anew.
+It plans over the tree of prompts that a run, or many rows, will send: fork trunks, the turns of a
+chat, equal beginnings of several streams, calls, rows. Each mark must save more than its write
+costs (`caching/tree.py`); a prompt that is sent once gets none. The pass only inserts `cache`
+nodes; other engines ignore them. Existing marks are replaced.
 
-Not seen: equal beginnings of two constants that go on differently, since a mark stands between
-nodes. The rules belong to a model, so this is no part of a level: `for_rules` makes the pass.
+It does not see a common prefix of two different constants, since a mark stands between nodes. The
+rules depend on the model, so the pass is in no level: `for_rules` makes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_WALKS = 4  # through a program's branches
 
 
 def for_rules(rules: CacheRules, expected: Expected | None = None) -> Pass:
-    """The pass for a model's rules. expected: of the runs to come."""
+    """The pass for a model's rules. expected: the expected runs."""
 
     def run(graph: Graph) -> Graph:
         return place_caches(graph, rules, expected or Expected())
@@ -40,7 +40,7 @@ def for_rules(rules: CacheRules, expected: Expected | None = None) -> Pass:
 
 
 def place_caches(graph: Graph, rules: CacheRules, expected: Expected) -> Graph:
-    """The program and those that it calls, with marks where they pay."""
+    """The program and those it calls, with marks where they pay."""
     bare = replace(_without_marks(graph), called=tuple(map(_without_marks, graph.called)))
     called = dict(enumerate(bare.called))
     marked = _placed(bare, rules, expected, called)
@@ -52,7 +52,7 @@ def place_caches(graph: Graph, rules: CacheRules, expected: Expected) -> Graph:
 
 
 def _placed(graph: Graph, rules: CacheRules, expected: Expected, called: dict[int, Graph]) -> Graph:
-    """A program with its marks; so are those that it calls, in `called`."""
+    """The program with its marks; replaces called programs in `called` by marked ones."""
     chosen: set[str] = set()
     maps: dict[int, Expected] = {}
     taken: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def _placed(graph: Graph, rules: CacheRules, expected: Expected, called: dict[in
 def _calls(
     node: Node, graph: Graph, walk: Walk, expected: Expected, called: dict[int, Graph]
 ) -> tuple[int, Expected]:
-    """The program that a map calls, and the runs of it to come: a row an item."""
+    """The program that a map calls, and its expected runs: a row per item."""
     program, fixed, items = program_of(node), arguments_of(node), node.get("items")
     source = items.name if isinstance(items, Ref) else ""
     n_items = max(expected.lengths.get(source, MAPPED), 1)
@@ -95,7 +95,7 @@ def _calls(
 
 
 def _with_marks(graph: Graph, chosen: set[str], rules: CacheRules) -> Graph:
-    """A `cache` after each chosen state; where the provider marks by itself, at each beginning."""
+    """Adds a `cache` after each chosen state; for implicit rules, also at each beginning."""
     if rules.is_implicit:
         chosen = chosen | {n.results[0].name for n in graph.nodes() if Flag.EMPTY in n.flags}
     if not chosen:
@@ -125,7 +125,7 @@ def _marked(block: Block, kept: dict[str, str], ttl: str) -> Iterator[Node]:
 
 
 def _without_marks(graph: Graph) -> Graph:
-    """The program as it is without `cache` nodes."""
+    """The program without its `cache` nodes."""
     marks = [node for node in graph.nodes() if node.op == "cache"]
     before = closed({node.results[0].name: node.get("stream") for node in marks})
     blocks = (
@@ -136,7 +136,7 @@ def _without_marks(graph: Graph) -> Graph:
 
 
 def _going_on(node: Node, names: Mapping[str, Operand]) -> Node:
-    """The node with the states that it consumes under other names; what only reads them stays."""
+    """Renames the states that a node consumes; operands that only read a state stay."""
     if not any(name in names for name in consumed(node)):
         return node
     consuming = node.spec.consuming

@@ -1,14 +1,14 @@
 """Starts nodes before the tests that they do not depend on.
 
-The executor starts what a block holds as soon as its data is there, but begins a block only once
-the test before it is decided. So what runs on every path (it stands in a block that all paths from
-an earlier one pass) moves up to the first such block in which its operands are there, if that lets
-a request or a call of a pure tool begin earlier.
+The executor starts a block's nodes as soon as their operands are ready, but begins a block only
+once the test before it is decided. So a node that runs on every path from an earlier block moves up
+to the first such block in which its operands are defined, if that lets a request or a call of a
+pure tool start earlier.
 
-Nothing moves past what may end the run (`fail`, `return` and `deopt` in an arm, the bound of a
-loop, a switch that knows no other text), out of a loop or into one. Streams stay in the order in
-which they begin, and tools in the order in which they are counted, so paths, seeds and logs are
-what they were. Effects, joins that take the first children, and maps stay where they are.
+Nothing moves past a node that may end the run (`fail`, `return` and `deopt` in an arm, the bound of
+a loop, a switch without a default), out of a loop or into one. The order in which streams begin and
+tools are counted stays, so paths, seeds and logs are unchanged. Effects, joins that take the first
+children, and maps do not move.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sgc.passes.facts.flow import Regions
 from sgc.passes.facts.slow_dependencies import SLOW
 from sgc.passes.rewriting import with_blocks, with_nodes
 
-_SLOW = SLOW | {Flag.MEDIA}  # a file is read
+_SLOW = SLOW | {Flag.MEDIA}  # it reads a file
 _MOVES = frozenset({Flag.PURE, Flag.APPENDS})
 _COUNTED = frozenset({Flag.HOST, Flag.CALLS})
 
@@ -39,12 +39,12 @@ def start_early(graph: Graph) -> Graph:
 
 
 class _Moves:
-    """Which nodes go where. A row: blocks of which each path takes all or none, in their order."""
+    """Plans the moves. A row: blocks of which each path passes all, in order, or none."""
 
     def __init__(self, graph: Graph, regions: Regions) -> None:
         self._graph = graph
         self._regions = regions
-        self._home = {param.value.name: 0 for param in graph.params}  # by value, a block's number
+        self._home = {param.value.name: 0 for param in graph.params}  # a block per value
         for number, block in enumerate(graph.blocks):
             self._home.update(dict.fromkeys(_defined(block), number))
         self._kept = [list(block.nodes[:-1]) for block in graph.blocks]
@@ -55,10 +55,10 @@ class _Moves:
         )
 
     def plan(self, row: list[int]) -> None:
-        """Moves what can be moved within a row, if that lets something slow begin earlier."""
+        """Moves nodes within a row, if that lets something slow start earlier."""
         moved: list[tuple[Node, int]] = []
-        homes: dict[str, int] = {}  # of the values whose nodes move, before
-        firsts = [0] * len(self._counts)  # where the next one of those that are counted may be
+        homes: dict[str, int] = {}  # the old blocks of moved values
+        firsts = [0] * len(self._counts)  # the first place for the next counted node
         kept = {number: self._kept[number] for number in row}
         for place, number in enumerate(row):
             left = []
@@ -88,7 +88,7 @@ class _Moves:
             self._kept[number] = kept[number]
 
     def _first(self, row: list[int], place: int, node: Node) -> int:
-        """The first block of a row in which a node's operands are there."""
+        """The index of the first block of a row in which a node's operands are defined."""
         above = (self._home[name] for name in node.refs())
         deepest = max(above, key=self._regions.depth, default=0)
         places = range(place + 1)
@@ -103,7 +103,7 @@ class _Moves:
 
 
 class _Count:
-    """Nodes whose order decides names: how many there are on the paths between two blocks."""
+    """Counts nodes whose order determines names, on the paths between two blocks."""
 
     def __init__(self, regions: Regions, own: list[int], is_one: Callable[[Node], bool]) -> None:
         self._own, self._sums, self.is_one = own, regions.sums(own), is_one

@@ -1,6 +1,7 @@
-"""What a server is told, and what is wrong with it, found before anything is started.
+"""The server's options, and the checks made of them before anything is started.
 
-Imports no gRPC, no asyncio and no tokenizers: the step process waits for this (`serve.py`).
+It imports no gRPC, asyncio or tokenizers, because the step process starts only after these checks
+(`serve.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MOST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig(StepOptions):
-    """How to serve. metrics, http: `[host:]port`, or off."""
+    """The server's options. metrics, http: `[host:]port` or "off"."""
 
     model: str | None = None
     listen: str = "127.0.0.1:30100"
@@ -51,8 +52,7 @@ class ServerConfig(StepOptions):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A command in which nothing is wrong. scraped, http: where metrics and HTTP are served, None
-    if nowhere."""
+    """Checked options. scraped, http: where metrics and HTTP are served; None for nowhere."""
 
     config: ServerConfig
     address: Address
@@ -63,7 +63,7 @@ class Checked:
 
 
 def check(config: ServerConfig) -> Checked:
-    """Raises `SgcError` for what is wrong with a command, before anything is started."""
+    """Checks the options before anything is started; raises `SgcError`."""
     check_ranges(config)
     address = parse_address(config.listen)
     security = read_security(config.token_file, config.tls_cert, config.tls_key)
@@ -84,7 +84,7 @@ def check_ranges(config: ServerConfig) -> None:
 
 
 def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
-    """What the step process is told; every request brings its own end tokens."""
+    """The step process's options. Each request brings its own end tokens."""
     told = {field.name: getattr(config, field.name) for field in fields(StepOptions)}
     return told | {
         "model_folder": None if source.folder is None else str(source.folder),
@@ -97,8 +97,8 @@ def worker_config(config: ServerConfig, source: ModelSource) -> dict[str, Any]:
 def http_address(
     option: str, text: str, security: Security, packages: Mapping[str, str]
 ) -> Address | None:
-    """Of `[host:]port`, loopback if no host is named; None for "off". packages: what serving it
-    takes, module by name."""
+    """The address of `[host:]port`, by default on loopback; None for "off". packages: the packages
+    that serving needs, with their modules."""
     if text == "off":
         return None
     for name, module in packages.items():

@@ -1,4 +1,4 @@
-"""Runs of integers: token ids and pages. What they stand for is their owners' affair."""
+"""Runs of integers: token ids and pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def common_prefix(a: Ints, b: Ints) -> int:
 
 
 class IntBuffer:
-    """A growing run of integers that gives views; appending costs amortised O(1)."""
+    """A growing run of integers that returns views; appending is amortised O(1)."""
 
     __slots__ = ("_data", "_n")
 
@@ -41,7 +41,7 @@ class IntBuffer:
 
     @property
     def last(self) -> Ints:
-        """The last one, as a view."""
+        """The last element, as a view of length 1."""
         return self._data[self._n - 1 : self._n]
 
     def at(self, index: int) -> int:
@@ -62,7 +62,7 @@ class IntBuffer:
         self._n = 0
 
     def cut(self, n: int) -> Ints:
-        """Keeps the first `n`; gives the rest."""
+        """Keeps the first `n` elements; returns the rest."""
         rest = self._data[n : self._n].copy()
         self._n = n
         return rest

@@ -3,8 +3,8 @@
     with EmbeddedEngine("fake") as engine:
         backend = EngineBackend(engine.uri)
 
-The child ends when this process does, and removes its socket and folder then: its stdin is a
-pipe from here. Imports no gRPC.
+The child's stdin is a pipe from this process: when this process ends, the child ends too, and
+removes its socket and folder. Imports no gRPC.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ TAIL_LINES = 30
 class EmbeddedEngine:
     """A server of this process's own; a context manager, plain or async.
 
-    model: as for `serve --model`; arguments: further ones of `serve`. `uri` is set once it is
-    started. Startup failures raise `EngineUnavailable` with the end of the child's stderr.
+    model: as for `serve --model`; arguments: further arguments of `serve`. `uri` is set by `start`.
+    Startup failures raise `EngineUnavailable` with the end of the child's stderr.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class EmbeddedEngine:
         self.uri = ""
 
     def start(self, meanwhile: Callable[[], object] | None = None) -> EmbeddedEngine:
-        """Starts the child and waits until it serves. meanwhile: what to do until then."""
+        """Starts the child and waits until it serves. meanwhile: called while the child starts."""
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="sgc-"))  # mode 0700
             uri = f"unix:{self._folder / 'engine.sock'}"
@@ -73,7 +73,7 @@ class EmbeddedEngine:
             self._wait_ready(self._process)
         except BaseException:
             if self._process is not None:
-                self._process.kill()  # nothing to end in order; its step process goes with it
+                self._process.kill()  # no orderly stop is needed; its step process ends with it
             self.stop()
             raise
         self.uri = uri
@@ -133,7 +133,7 @@ class EmbeddedEngine:
         await asyncio.to_thread(self.stop)
 
     def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
-        """Reads stderr up to the line that says it listens; a thread keeps reading after that."""
+        """Reads stderr up to READY_LINE; after that a thread keeps reading."""
         assert process.stderr is not None
         deadline = time.monotonic() + self._timeout_s
         descriptor = process.stderr.fileno()
@@ -168,7 +168,7 @@ class EmbeddedEngine:
 
 
 def _environment() -> dict[str, str]:
-    """The child's environment: its socket is private, so it asks for no token."""
+    """The child's environment, without a token: its socket is private."""
     environment = dict(os.environ)
     environment.pop("SGC_TOKEN", None)
     return environment

@@ -1,4 +1,4 @@
-"""The names that options take, and the options that the step process is told as they are."""
+"""The values of options that are names, and the options passed on to the step process unchanged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ DTYPES = ("auto", "float32", "bfloat16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
-    """None: decided by the model or the machine. threads: of the model's computation; check: the
-    engine's books after every step."""
+    """None: decided by the model or the machine. threads: of the model's computation; check: verify
+    the engine's invariants after every step."""
 
     pool_tokens: int | None = None
     max_context: int | None = None

@@ -1,10 +1,9 @@
 """Runs an engine: `python -m sgc.runtime.engine.serve --model M --listen ADDRESS`.
 
-Finds what is wrong with the command, starts the step process, and leaves the rest to
-`serving.py`. Everything waits for the step process, so nothing is imported before it starts
-that can be imported while it loads: no gRPC, no asyncio, no tokenizers. An error is one
-message; with SGC_DEBUG set, a traceback too. Also called by the command line (`run_server`)
-and, as a child process, by `launch.py`.
+It checks the options, starts the step process, and leaves the rest to `serving.py`. Loading the
+model takes longest, so whatever can be imported meanwhile is not imported before: no gRPC, no
+asyncio, no tokenizers. An error prints one message, and with SGC_DEBUG set a traceback too. The
+command line calls `run_server`, and `launch.py` runs this module as a child process.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from sgc.runtime.engine.worker import process as worker_process
 
 
 def run_server(config: ServerConfig) -> int:
-    """Serves until a signal; the exit status. Errors are printed, not raised."""
+    """Serves until a signal; returns the exit status. Errors are printed, not raised."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its log lines repeat our errors
     try:
         checked = check(config)
@@ -53,7 +52,7 @@ def _serve(checked: Checked, worker: worker_process.WorkerProcess) -> int:
 
 
 def _remove_folder(listen: str) -> None:
-    """The parent made it for this socket, and may not be there any more to remove it."""
+    """Removes the folder that the parent made for this socket; the parent may have ended."""
     if listen.startswith("unix:"):
         with contextlib.suppress(OSError):
             Path(listen.removeprefix("unix:")).parent.rmdir()  # if it is empty

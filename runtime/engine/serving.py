@@ -1,6 +1,6 @@
-"""What a server does from its step process' start to its end: loads the tokenizer while the model
-loads, listens, and stops both. Clients can connect only once the model is loaded. Run by
-`serve.py`; imports no torch.
+"""Runs a server once its step process has started: loads the tokenizer while the model loads,
+listens, and stops both. Clients can connect only once the model is loaded. `serve.py` calls it; it
+imports no torch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Site = contextlib.AbstractAsyncContextManager[str]
 
 
 async def serve(checked: Checked, worker: WorkerProcess) -> int:
-    """Serves until a signal or the step process' end; the exit status."""
+    """Serves until a signal or the step process's end; returns the exit status."""
     config, source, security = checked.config, checked.source, checked.security
     link = WorkerLink(worker)
     tuning.keep_freed_memory(256 << 20)  # large frames are copied a few times, in the event loop
@@ -102,7 +102,7 @@ def _warn(chat: Any, tokenizer: Tokenizer, vocab_size: int) -> None:
 
 
 def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
-    """Serves the metrics meanwhile; returns their URL, or "" where they are off."""
+    """Serves the metrics within the block; yields their URL, or "" if they are off."""
     if checked.scraped is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.metrics.http import serving_metrics
@@ -112,7 +112,7 @@ def _metrics(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
 
 
 def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
-    """Serves OpenAI's and SGLang's HTTP meanwhile; returns its URL, or "" where it is off."""
+    """Serves OpenAI's and SGLang's HTTP APIs within the block; yields the URL, or "" if off."""
     if checked.http is None:
         return contextlib.nullcontext("")
     from sgc.runtime.engine.http.app import serving_http
@@ -121,7 +121,7 @@ def _http(checked: Checked, facts: EngineFacts, shared: Shared) -> _Site:
 
 
 def _tls(checked: Checked) -> ssl.SSLContext | None:
-    """What the HTTP servers speak, where there is a certificate."""
+    """The TLS context of the HTTP servers; None without a certificate."""
     config = checked.config
     if not config.tls_cert or not config.tls_key:
         return None
@@ -147,7 +147,7 @@ async def _value(value: T) -> T:
 
 
 def _stop_event(exit_with_parent: bool) -> asyncio.Event:
-    """Set by SIGTERM or SIGINT, and if asked by the end of stdin."""
+    """An event that SIGTERM or SIGINT sets, and if asked for, the end of stdin."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,12 +1,12 @@
 """Starts a module of the engine: `python -P start.py SGC_FOLDER sgc.runtime.engine.serve …`.
 
-`python -m` runs `sgc/__init__.py` first, and with it imports all that programs are written with:
-a tenth of a second, in each of an engine's processes, one after the other. The engine uses
-nothing of it (`test_layers.py` holds that), so here `sgc` is found and not run. It is that
-of the folder given, whatever is on the import path.
+`python -m` would run `sgc/__init__.py` first, which imports the whole language: a tenth of a second
+in each of an engine's processes, one after the other. The engine uses none of it (`test_layers.py`
+checks that), so `sgc` is registered here without running it. It comes from the given folder,
+whatever is on the import path.
 
-While modules are imported Python would look through all of them again and again for garbage that
-is not there, a tenth of the time; so it does not until `garbage.py` has it begin.
+While modules are imported, garbage collection finds nothing and takes a tenth of the time; so it is
+off until `garbage.py` turns it on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands and their options; what they do is in the modules beside this one."""
+"""The commands and their options; other modules of this package implement them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEEPS = (
     "all",
     "main",
     "returns",
-)  # those of `passes/facts/kept_results.py`, which the other commands do not load
+)  # as in `passes/facts/kept_results.py`, which is not imported here, for a fast start
 
 
 for_option = click.option(

@@ -1,4 +1,4 @@
-"""The group of commands, and what turns an error into one message and an exit code."""
+"""The group of commands; turns an error into one message and an exit code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def debug_option(command: F) -> F:
 
 
 class Commands(click.Group):
-    """Commands by name, each `module:function`, imported when it is used."""
+    """Commands by name, each given as `module:function` and imported when it is used."""
 
     def __init__(self, *args: Any, by_name: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -98,12 +98,12 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code."""
     for stream in (sys.stdout, sys.stderr):
-        # Text from a model may hold what the terminal's encoding does not.
+        # A model's text may hold characters that the terminal's encoding lacks.
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # Ended by a signal, still stop engines and remove their folders.
-        with contextlib.suppress(ValueError):  # not the main thread: not ours to handle
+        # Exits through SystemExit, so that engines are stopped and their folders removed.
+        with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(number, _end_by_signal)
     context: dict[str, bool] = {}
     try:
@@ -129,7 +129,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Our own warnings as lines on stderr: they name the program's line themselves."""
+    """Prints our own warnings as plain lines on stderr: they name the program's line themselves."""
     show = warnings.showwarning
     shown = set[str]()  # a program is run several times while it is compiled
 
@@ -163,7 +163,7 @@ def _report(error: Exception, debug: bool) -> NoReturn:
         click.echo(f"sgc: error: {user_line(error)}{kind}: {error}", err=True)
         if not debug:
             click.echo("  --debug shows the traceback", err=True)
-    # A misuse inside the program stands at its line; it is no misuse of the command.
+    # A UsageError with a program's line is an error of the program, not of the command line.
     is_usage = isinstance(error, UsageError) and not error.where
     sys.exit(EXIT_USAGE if is_usage else EXIT_ERROR)
 
@@ -177,7 +177,7 @@ def user_line(error: BaseException) -> str:
 
 
 def _leave_closed_pipe() -> NoReturn:
-    """The reader of our output has gone: say nothing, as other tools do."""
+    """Exits silently, as other tools do, when the reader of our output has gone."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

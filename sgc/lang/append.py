@@ -85,10 +85,11 @@ def _gen(state: Stream, expr: Gen, is_hidden: bool = False) -> None:
     if session.stack.heal is not None:
         fields.setdefault("heal", Lit(session.stack.heal))
     if n is not None and session.is_abstract(n):
-        raise UsageError(
+        refuse_unknown(
+            session,
+            n,
             "n of a gen decides whether its value is a text or a list, so it must be known",
-            where=here(),
-            hint="bind the argument that gives it when compiling, or run it with --interpret",
+            "write it as a number",
         )
     if n is None or n == 1:
         if n == 1:

@@ -82,6 +82,10 @@ class Signature:
         return tuple(parameter for parameter in self.parameters if parameter.is_static)
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        return {each.name: each.default for each in self.parameters if each.has_default}
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(parameter.name for parameter in self.parameters)
 

@@ -1,1 +1,1 @@
-"""What a run will use, before it is made: dry runs, counted by models of engine and providers."""
+"""Predicts what a run will use: dry runs, counted by models of the engine and of providers."""

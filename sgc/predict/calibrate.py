@@ -1,4 +1,4 @@
-"""The rates at which a provider counted tokens, from a log: its rows are run dry once more."""
+"""Finds a provider's tokens per byte from a log, by dry runs of its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rates_of(
     options: RunOptions,
     samples: Samples,
 ) -> Rates:
-    """Of each generation of the program that the log has."""
+    """The rates of each generation of the program that is in the log."""
     meter = Calibration(facts, dict(samples.usages()))
     replies = AssumedReplies(capabilities, writer, samples, is_exact=True)
     names = {param.value.name for param in graph.params}

@@ -1,4 +1,4 @@
-"""What each pass is predicted to save: the program is run dry before and after it."""
+"""Predicts what each pass saves, with dry runs of the program before and after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sgc.predict.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pass that changed the program, and what came of it."""
+    """A pass that changed the program, and its result."""
 
     receipt: Receipt
     after: Graph
@@ -25,7 +25,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What the rows use before a pass and after it, all together."""
+    """The total usage of the rows before and after a pass."""
 
     receipt: Receipt
     before: Total
@@ -33,7 +33,7 @@ class Gain:
 
 
 def steps_of(graph: Graph, level: int) -> tuple[Graph, tuple[Step, ...]]:
-    """The program that a level makes, and the passes that changed it."""
+    """The program after a level's passes, and the passes that changed it."""
     steps: list[Step] = []
 
     def observe(row: Pass, before: Graph, after: Graph, seconds: float) -> None:
@@ -51,8 +51,8 @@ def gains(
     how: Expecting,
     samples: Samples | None = None,
 ) -> list[Gain]:
-    """Of each step, from the program as it was before the first. Requests that are equal are asked
-    once or not alike in all of them (`how.shares`), so that a gain is the pass's own.
+    """The gain of each step, beginning with the program before the first. Sharing of equal requests
+    (`how.shares`) is the same in all of them, so that a gain is the pass's own.
     """
     before = expected(graph, rows, target, how, samples).total
     found = []

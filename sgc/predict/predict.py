@@ -1,4 +1,4 @@
-"""What running a program for some rows will use: as expected, and at most."""
+"""Predicts what running a program for some rows will use: expected and at most."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sgc.predict.targets import Target
 from sgc.runtime.executor.backends.dry import DryBackend
 from sgc.runtime.executor.run.options import RunOptions
 
-TOOL_TOKENS = 32  # of a tool's result that nobody has seen
+TOOL_TOKENS = 32  # assumed for an unknown result of a tool
 
 
 @dataclass(frozen=True, slots=True)
 class Expecting:
-    """How runs are made. shares: equal requests are asked once, as from -O1 on; is_warm: what the
-    same rows have asked before is still cached.
+    """How runs are made. shares: equal requests are sent once, as from -O1 on; is_warm: an earlier
+    run of the same rows is still cached.
     """
 
     options: RunOptions
@@ -38,9 +38,9 @@ def expected(
     how: Expecting,
     samples: Samples | None = None,
 ) -> Totals:
-    """What the rows will use together, if what comes back is as assumed (`replies.py`).
+    """The total usage of the rows, if replies are as assumed (`replies.py`).
 
-    Raises the first error that a row would end with.
+    Raises the first error that ends a row.
     """
     meter = target.meter(graph, how.options, samples)
     is_exact = samples is not None and target.is_exact(samples)
@@ -55,8 +55,8 @@ def expected(
 def at_most(
     graph: Graph, rows: Sequence[Row], target: Target, options: RunOptions, tool_tokens: float
 ) -> Cost:
-    """What the rows can use together, whatever comes back. tool_tokens: that a tool's result has at
-    most.
+    """The upper bound of the rows' total usage, for any replies. tool_tokens: the most tokens of a
+    tool's result.
     """
     asking, total = target.asking(graph), Cost()
     for row in rows:

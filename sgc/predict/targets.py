@@ -1,4 +1,4 @@
-"""What runs are predicted for: our engine with a model, or a provider's model."""
+"""The target of a prediction: our engine with a model, or a provider's model."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ class Target(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def planned(self, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> Graph:
-        """The program as a run for rows with these arguments would have it."""
+        """The program as planned for a run of rows with these arguments."""
         ...
 
     def writer(self) -> Writer: ...
 
     def is_exact(self, samples: Samples) -> bool:
-        """Whether a log's tokens are those of this model."""
+        """Whether a log's tokens were counted by this model."""
         ...
 
     def meter(self, graph: Graph, options: RunOptions, samples: Samples | None) -> Meter:
-        """Returns a new meter, which has counted nothing."""
+        """A new meter."""
         ...
 
     def asking(self, graph: Graph) -> Asking:
-        """Returns the costs of requests for the ceiling."""
+        """The bounds of requests' costs."""
         ...
 
 
 class EngineTarget:
-    """Our engine. model: a folder or a hub id, None for the default; pool_tokens: that it has room
-    for, None for as many as come.
+    """Our engine. model: a folder or a hub id, None for the default; pool_tokens: the size of its
+    pool, None for unlimited.
     """
 
     def __init__(self, model: str | None = None, pool_tokens: int | None = None) -> None:
@@ -94,7 +94,7 @@ class EngineTarget:
 
 
 class ProviderTarget:
-    """A provider's model. Raises UsageError for one whose prices are not known."""
+    """A provider's model. Raises UsageError if its prices are not known."""
 
     def __init__(self, uri: str, prices: Path | None = None) -> None:
         from sgc.runtime.executor.backends.providers.connect import NO_KEY, parse_target
@@ -127,7 +127,7 @@ class ProviderTarget:
         return capabilities_of(self.facts)
 
     def planned(self, graph: Graph, rows: Sequence[Mapping[str, Any]]) -> Graph:
-        """With the marks that a batch of these rows gets (`sgc/runs/cache_rules.py`)."""
+        """The program with a batch's cache marks (`sgc/runs/cache_rules.py`)."""
         rules = rules_of(self.facts)
         if rules is None or not rows or any(node.op == "cache" for node in graph.all_nodes()):
             return graph

@@ -289,11 +289,14 @@ class Function(Definition, Batched):
         Raises TraceError at the line that cannot be traced. check: replay the trace
         against the interpreter. backend: SGLang's; a program is compiled for any.
         """
-        from sgc.programs.program import compile_function
+        from sgc.programs.program import compile_function, fixed_in, fixed_note
 
         refuse_own_thread(shared.loop)
         bound = {**self.bind_arguments, **bind}
-        program = compile_function(self, bound, check=check, opt_level=opt_level)
+        defaults = self.signature.defaults
+        program = compile_function(self, bound, check=check, opt_level=opt_level, values=defaults)
+        for name in fixed_in(program, self, bound):
+            warnings.warn(fixed_note(self.name, name, defaults[name]), SgcWarning, stacklevel=2)
         left = left_of(program.graph)
         if left is not None:
             message = f"{left.lines[0]}: {self.name} has {left}; they need its source to go on"

@@ -51,13 +51,15 @@ class Told(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Specialized:
     """What one signature led to: a program, or why there is none, or not of all. is_by_type: it has
-    data by its type, which is tried before its values.
+    data by its type, which is tried before its values. needs: the numbers that there would be a
+    program for the values of.
     """
 
     signature: str
     program: Program | None
     reason: str = ""
     is_by_type: bool = False
+    needs: frozenset[str] = frozenset()
 
 
 class Jit:
@@ -70,6 +72,7 @@ class Jit:
         self._reasons: dict[str, Specialized] = {}
         self._seen: set[int] = set()  # hashes of signatures seen once
         self._by_value: dict[tuple[object, ...], frozenset[str]] = {}  # data whose values it takes
+        self._needed: dict[tuple[object, ...], frozenset[str]] = {}  # and numbers
 
     def specialize(
         self, arguments: Mapping[str, Any], guards: Reads | None = None
@@ -80,6 +83,25 @@ class Jit:
         """
         reads = guards or self.guards()
         types, data = self._types_of(arguments)
+        key = tuple((types | data).items())
+        needed = self._needed.get(key, frozenset())
+        while True:
+            found = self._of_types(arguments, _without(types, needed), data, reads)
+            more = found[0].needs & types.keys() - needed
+            if found[0].program is not None and len(self._needed) < MAX_SEEN:
+                self._needed[key] = needed
+            if found[0].program is not None or not more:
+                return found
+            needed |= more
+
+    def _of_types(
+        self,
+        arguments: Mapping[str, Any],
+        types: dict[str, Told],
+        data: dict[str, Told],
+        reads: Reads,
+    ) -> tuple[Specialized, dict[str, Any]]:
+        """The program for numbers and texts of these types, and data."""
         key = tuple((types | data).items())
         if not data or reads[1] or key in self._by_value:
             by_value = self._by_value.get(key, frozenset(data))
@@ -141,7 +163,7 @@ class Jit:
 
     def _is_new(self, key: tuple[object, ...]) -> bool:
         """Whether to wait for these values to come again before they are compiled for."""
-        n_found = sum(not (each.is_by_type and each.reason) for _, each in self._found.values())
+        n_found = sum(not _is_tried_first(each) for _, each in self._found.values())
         if n_found < EAGER_VALUES or hash(key) in self._seen:
             return False
         if len(self._seen) < MAX_SEEN:
@@ -189,7 +211,8 @@ class Jit:
             )
         except SgcError as error:
             # A fault of the program is found by the interpreter too, which tells where the run is.
-            return Specialized(shown, None, str(error), is_by_type)
+            needs = getattr(error, "needs", frozenset[str]())
+            return Specialized(shown, None, str(error), is_by_type, needs)
         left = left_of(program.graph) if is_by_type else None
         return Specialized(shown, program, str(left or ""), is_by_type)
 
@@ -203,12 +226,21 @@ class Jit:
         """A line for each signature seen: compiled, or why not."""
         lines = []
         for found in [*(found for _, found in self._found.values()), *self._reasons.values()]:
-            is_by_value = found.is_by_type and bool(found.reason)
+            is_by_value = _is_tried_first(found)
             otherwise = "compiled for its values" if is_by_value else "interpreted"
             is_compiled = found.program is not None and not is_by_value
             outcome = "compiled" if is_compiled else f"{otherwise}: {found.reason}"
             lines.append(f"{self._function.name}({found.signature}): {outcome}")
         return "\n".join(lines) or f"{self._function.name} has not been called yet"
+
+
+def _is_tried_first(found: Specialized) -> bool:
+    """Whether it led to programs for the values of some arguments."""
+    return bool(found.needs or (found.is_by_type and found.reason))
+
+
+def _without(types: Mapping[str, Told], names: frozenset[str]) -> dict[str, Told]:
+    return {name: told for name, told in types.items() if name not in names}
 
 
 def _has_changed(found: Specialized) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -222,6 +222,35 @@ def refuse_dead(name: str, graph: Graph) -> None:
         )
 
 
+def fixed_in(program: Program, function: Definition, bound: Collection[str]) -> list[str]:
+    """The arguments that it was traced with the values of, beside those that were bound."""
+    taken = {param.value.name for param in program.graph.params}
+    return [p.name for p in function.signature.parameters
+            if p.name not in taken and p.name not in bound and not p.is_static]  # fmt: skip
+
+
+def fixed_note(program: str, name: str, value: Any) -> str:
+    """What people are told of an argument that is fixed to its default."""
+    return (
+        f"{name} of {program} is fixed to its default, {value!r}, for what it decides must be "
+        f"known when compiling; --bind {name}=VALUE, or compile({name}=VALUE), takes another"
+    )
+
+
+def _with_values(
+    traced: Callable[[Mapping[str, Any]], Graph], bind: Mapping[str, Any], values: Mapping[str, Any]
+) -> tuple[Graph, Mapping[str, Any]]:
+    """The graph, and the arguments that are bound in it, those of `values` that it needs too."""
+    while True:
+        try:
+            return traced(bind), bind
+        except TraceError as error:
+            needed = {name: values[name] for name in error.needs - bind.keys() if name in values}
+            if not needed:
+                raise
+            bind = {**bind, **needed}
+
+
 def compile_function(
     function: Definition,
     bind: Mapping[str, Any],
@@ -238,9 +267,12 @@ def compile_function(
     kept: str = "all",
     allow_no_request: bool = False,
     target: tuple[Pass, ...] = (),
+    values: Mapping[str, Any] | None = None,
 ) -> Program:
     """Traces, checks the trace against the interpreter, and runs the passes.
 
+    values: of arguments that are fixed to them where tracing needs them: how often a stream is
+    forked, say.
     types_of, schemas: what arguments are, where their values tell (see `trace`).
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: what of its streams the program gives, of `sgc.passes.facts.kept_results.KEEPS`.
@@ -256,7 +288,13 @@ def compile_function(
     with ambient_allowed(allow_ambient or function.allow_ambient):
         with met_tools() as met:
             is_full = is_full or function.full_graph
-            graph = trace(function, bind, types_of, is_strict, is_full=is_full, schemas=schemas)
+            graph, bind = _with_values(
+                lambda bound: trace(
+                    function, bound, types_of, is_strict, is_full=is_full, schemas=schemas
+                ),
+                bind,
+                values or {},
+            )
         if not allow_no_request:
             refuse_dead(function.name, graph)
         if check:

@@ -15,7 +15,7 @@ from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.merging import WIDENED, Merging
 from sgc.tracing.pieces.choose import chosen, growing, now_at
-from sgc.tracing.pieces.made import DISPLAYED, Made, Pieced, Sites, displayed, made, made_again
+from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
 from sgc.tracing.values.abstract import abstract, marked
@@ -24,8 +24,9 @@ from sgc.tracing.values.abstract_loops import Items
 MAKES_LISTS = frozenset(
     {row.name for row in FUNCTION_TABLE if row.gives is Kind.LIST} - {"unpack"}
 ) | {"slice", "json_loads"}
-# Shares of the budget's steps, from which on what may become code is looked for, and is taken.
-LOOKED, TAKEN = 0.1, 0.4
+# The share of the budget's steps from which on what may become code is looked for, should they
+# all be spent.
+LOOKED = 0.1
 
 
 class Coding(Merging):
@@ -110,13 +111,10 @@ class Coding(Merging):
 
     @property
     def is_looking(self) -> bool:
-        return not self.sites.has_taken and self._has_spent(LOOKED)
-
-    def _has_spent(self, share: float) -> bool:
-        if self.path is None:
+        if self.path is None or self.sites.has_taken:
             return False
         explored = self.path.exploration
-        return explored.work > share * explored.budget.work
+        return explored.work > LOOKED * explored.budget.work
 
     def look_for_growing(self, frame: FrameType) -> None:
         key = (frame.f_code, frame.f_lineno)
@@ -129,14 +127,12 @@ class Coding(Merging):
             self.sites.waiting[piece.key] = piece
 
     def look_for_pieces(self) -> None:
-        """Where exploring takes too long, data that is decided on becomes code, if it can."""
+        """Data that is decided on becomes code, if it can, should exploring take too long."""
         places = [*now_at(self.root)]
         key = tuple((frame.f_code, offset) for frame, offset in places)
         if key not in self.sites.seen:
             self.sites.seen.add(key)
             self._wait(chosen(self, places))
-        if self._has_spent(TAKEN) and self.sites.take_waiting():
-            self.end(Pieced())
 
 
 def _is_text(key: Any) -> bool:

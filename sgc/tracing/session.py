@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
 
 AFTER_THE_RUN = f"read it from the state when the run is over, or {INTERPRET}"
+_NUMBERS = (types.INT, types.FLOAT, types.BOOL)
 MAX_NODES = 50_000  # of one run: it may be a loop that never ends
 MAX_SYMBOLS = 10**7  # of one trace; a marker is its trace's nonce and a symbol's number
 
@@ -303,6 +304,18 @@ class TraceSession(Coding):
     def blamed(self, traceback: TracebackType | None) -> set[str]:
         """The symbols that the operation was given which stopped the trace."""
         return blamed(self, self.made, traceback)
+
+    def needed(self, traceback: TracebackType | None) -> frozenset[str]:
+        """The arguments, numbers, that all comes from which stopped the trace."""
+        found = self.blamed(traceback)
+        begin = {name for name in found if not self._is_computed(name)}
+        if not all(map(self.is_parameter, begin)):
+            return frozenset()
+        return frozenset(name for name in begin if self._types[name] in _NUMBERS)
+
+    def _is_computed(self, name: str) -> bool:
+        op = self.made.get(name, ("", {}))[0]
+        return op in OPS and Flag.PURE in OPS[op].flags
 
     def seen(self, value: Any) -> Any:
         return seen(value)

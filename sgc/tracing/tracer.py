@@ -79,7 +79,11 @@ def trace(
 
     def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
         each = _Trace(wanted, is_strict, callees, in_place)
-        return _traced(each, budget or Budget(), is_full, Report()), each.gathers
+        try:
+            return _traced(each, budget or Budget(), is_full, Report()), each.gathers
+        except TraceError as error:
+            error.needs = frozenset()  # its arguments are none of the program's
+            raise
 
     callees = Callees(function, traced)
     wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
@@ -108,7 +112,9 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
         except Pieced:
             pass
         except TraceError as error:
-            raise trace.sites.told.get(error.where, error) from error
+            told = trace.sites.told.get(error.where, error)
+            told.needs = error.needs
+            raise told from error
 
 
 def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
@@ -190,6 +196,8 @@ class _Trace:
             except NamesAsked:
                 asked = exploration.asked
             except TraceError as error:
+                if error.needs:  # nothing that was widened is to blame
+                    raise
                 is_last = len(kept) >= MAX_KEPT  # else each of many would be found by itself
                 needed = (exploration.labels() if is_last else exploration.needed()) - kept
                 if not needed:
@@ -306,7 +314,9 @@ class _Trace:
             self._choose(session, stopped)
             if session.path is not None:
                 session.path.exploration.blamed = session.blamed(stopped.__traceback__)
-            raise (session.stopped or stopped).error from None
+            error = (session.stopped or stopped).error
+            error.needs = session.needed(stopped.__traceback__)
+            raise error from None
         except Exception:
             if session.stopped is not None:
                 self._choose(session, session.stopped)

@@ -84,3 +84,50 @@ def test_data_whose_value_tracing_needs_is_compiled_for(sgc_command, on, tmp_pat
     code, _, err = sgc_command("compile", path)
     assert code == 1
     assert "fork() into a number of streams known only at run time" in err
+
+
+COUNTED = """
+@sgc.function
+def p(s, q: str, n: int = 2, sure: bool = True):
+    s += q + sgc.gen("a", n=n, max_tokens=2)
+    forks = s.fork(n + 1 if sure else n)
+    for fork in forks:
+        fork += sgc.gen("b", max_tokens=2)
+    s += forks[-1]["b"]
+"""
+
+
+@pytest.mark.parametrize("given", [{"q": "x"}, {"q": "x", "n": 3}, {"q": "x", "sure": False}])
+def test_a_run_is_compiled_for_the_numbers_that_tracing_needs(sgc_command, on, tmp_path, given):
+    path, args = written(tmp_path, COUNTED), json.dumps(given)
+    code, out, err = sgc_command("run", path, "--args", args, *on, "--full-graph")
+    assert (code, err) == (0, "")
+    assert out == sgc_command("run", path, "--args", args, *on, "--interpret")[1]
+
+
+def test_rows_share_a_program_where_their_numbers_are_equal(sgc_command, on, tmp_path):
+    path, rows = written(tmp_path, COUNTED), tmp_path / "rows.jsonl"
+    rows.write_text('{"q": "a", "n": 3}\n{"q": "b", "n": 3}\n')
+    code, out, err = sgc_command("run", path, "--rows", str(rows), *on, "--full-graph")
+    assert (code, len(out.splitlines()), err) == (0, 2, "")
+    rows.write_text('{"q": "a", "n": 3}\n{"q": "b"}\n')  # the other has the default, 2
+    code, out, err = sgc_command("run", path, "--rows", str(rows), *on)
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert "--bind n=N" in err
+    interpreted = sgc_command("run", path, "--rows", str(rows), *on, "--interpret")
+    assert out == interpreted[1]
+
+
+def test_a_file_is_compiled_for_defaults_that_tracing_needs(sgc_command, on, tmp_path):
+    path, file = written(tmp_path, COUNTED), str(tmp_path / "p.sgir")
+    code, _, err = sgc_command("compile", path, "--full-graph", "-o", file)
+    assert code == 0
+    assert "n of p is fixed to its default, 2" in err
+    assert "--bind n=VALUE" in err
+    args = ("--args", json.dumps({"q": "x", "sure": True}))
+    assert sgc_command("run", file, *args, *on)[1] == sgc_command("run", path, *args, *on)[1]
+    code, _, err = sgc_command("run", file, "--args", json.dumps({"q": "x", "n": 3}), *on)
+    assert code == 2
+    assert "'n'" in err
+    code, _, err = sgc_command("compile", path, "--full-graph", "-o", file, "--bind", "n=3")
+    assert (code, "n of p" in err) == (0, False)

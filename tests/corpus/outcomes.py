@@ -35,8 +35,9 @@ from sgc.runtime.executor.run.options import RunOptions
 
 CORPUS = Path(__file__).resolve().parent
 LEVELS = (0, 1, 2)
-# From the best to the worst. bound: whole, once the arguments that are no text, number, bool or
-# data have their values; part: what could not be compiled is left to the interpreter.
+# From the best to the worst. bound: whole, once those arguments have their values that are no text,
+# number, bool or data, or decide how many streams there are; part: what could not be compiled is
+# left to the interpreter.
 KINDS = ("whole", "bound", "part", "refused", "wrong")
 
 
@@ -98,13 +99,14 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
         problems.append(f"must be known: {', '.join(names)}")
     data = [p.name for p in function.signature.parameters if p.schema]
     given = [name for name in data if any(name in row for row in rows)]
-    ways = [(names, True, "bound")] if names else []
+    ways = [(names, True, "bound")]
     ways += [([*names, *given], True, "bound")] if given else []
     for bound_names, is_full, kind in (*ways, ([*names, *given], False, "part")):
         each: dict[int, Program] = {}
         for index, row in enumerate(rows):
             bound = {name: row[name] for name in bound_names if name in row}
-            program, why = _compiled(function, bound, types_of, is_full=is_full)
+            values = function.signature.defaults | row if is_full else {}
+            program, why = _compiled(function, bound, types_of, is_full=is_full, values=values)
             if program is None:
                 problems.append(why)
                 break
@@ -115,11 +117,15 @@ def _measured(module: ModuleType, n_seeds: int) -> Outcome:
 
 
 def _compiled(
-    function: Any, bound: Mapping[str, Any], types_of: Any, is_full: bool
+    function: Any,
+    bound: Mapping[str, Any],
+    types_of: Any,
+    is_full: bool,
+    values: Mapping[str, Any] | None = None,
 ) -> tuple[Program | None, str]:
     known = {name: type_ for name, type_ in types_of.items() if name not in bound}
     try:
-        return compile_function(function, bound, types_of=known, is_full=is_full), ""
+        return compile_function(function, bound, types_of=known, is_full=is_full, values=values), ""
     except SgcError as error:
         return None, str(error).replace("\n", " ")
 

@@ -255,3 +255,30 @@ def test_values_that_differ_in_every_row_are_not_each_compiled(scripted):
     again = program.run_batch(rows[:6], backend=scripted())
     assert [state.how for state in again] == ["compiled"] * 6
     assert [state["c"] for state in first[:6]] == [state["c"] for state in again]
+
+
+def test_numbers_that_tracing_needs_are_part_of_the_signature(scripted):
+    @sgc.function
+    def program(s, q: str, n: int = 2, width: int = 1):
+        s += q + sgc.gen("a", n=n)
+        forks = s.fork(width)
+        for fork in forks:
+            fork += sgc.gen("b")
+        s += forks[0]["b"] + str(len(forks))
+
+    for given in (("x",), ("y", 3), ("x", 3, 2), ("z", 3, 2)):
+        assert same(program, scripted(), *given)[1] == "compiled"
+    lines = program.explain().splitlines()
+    assert sum("compiled for its values" in line for line in lines) == 2
+    assert sum(line.endswith(": compiled") for line in lines) == 3
+
+
+def test_a_number_that_a_model_gives_is_not_waited_for(scripted):
+    @sgc.function
+    def program(s, q: str, n: int = 2):
+        s += q + sgc.gen("a")
+        for fork in s.fork(n + len(s["a"])):
+            fork += sgc.gen("b")
+
+    assert same(program, scripted(), "x")[1] != "compiled"
+    assert len(program.explain().splitlines()) == 2  # with its way out

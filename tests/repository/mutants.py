@@ -227,7 +227,7 @@ TRACING = (
     *_of(
         "sgc/tracing/paths/loops.py", TRACED,
         ("loops[head].n_turns += 1", "loops[head].n_turns += 0"),
-        ("return None if loop is None else (repr(loop.entry), loop.n_turns)", "return None"),
+        ("        if loop is None:\n            return None\n", "        return None\n"),
     ),
     *_of(
         "sgc/tracing/paths/explore.py", TRACED,
@@ -235,6 +235,9 @@ TRACING = (
          "is_back = False\n                self.current.end = Goto("),
         ("is_back = segment in self.segments\n                self.current.end = self.exploration",
          "is_back = False\n                self.current.end = self.exploration"),
+    ),
+    *_of(
+        "sgc/tracing/paths/explore.py", WIDENED,
         ("if mapped is None or not self.is_joined(wide.snapshot, narrow.snapshot):",
          "if mapped is None:"),
     ),

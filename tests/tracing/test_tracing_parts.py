@@ -209,9 +209,27 @@ def test_turns_of_a_loop_over_texts_are_told_apart() -> None:
     assert [node.text("text") for node in graph.nodes() if node.op == "const"].count("good") == 3
 
 
+@sgc.function(max_turns=7)
+def counting(s):  # type: ignore[no-untyped-def]
+    n, said = 0, ""
+    while True:
+        s += "turn " + sgc.gen("x", max_tokens=4)
+        if s["x"] == "stop":
+            return n, said
+        n += 1
+        if s["x"] != "no":
+            said += s["x"]
+
+
+def test_each_way_back_to_a_wider_state_has_the_bound() -> None:
+    graph = traced(counting)
+    assert ops(graph, "gen") == 1
+    bounds = [node.get("bound") for node in graph.nodes() if node.op == "jump"]
+    assert bounds.count(Lit(7)) == 2
+
+
 def test_a_loop_is_a_jump_back_with_its_bound() -> None:
     graph = traced(bounded)
-    assert [node.get("bound") for node in graph.nodes() if node.op == "jump"].count(Lit(7)) == 1
     assert ops(graph, "gen") == 2
     jumps = [node for node in graph.nodes() if node.op == "jump"]
     (back,) = [node for node in jumps if node.get("bound") == Lit(7)]

@@ -1,9 +1,9 @@
-"""What every proposal must keep, whoever made it: it only puts pieces in another order.
+"""The rules for every proposal, whoever made it: it may only reorder pieces.
 
-Legal is an order of the pieces with each there once, arguments in their order, a cue last, and
-more constant text in front of the first argument. That labels and delimiters stay with their
-argument is in the pieces; that nothing crosses a generation, a turn or a state that the program
-reads is in the prompt, which ends there.
+An order is legal if it has each piece once, keeps the order of arguments, has a cue last, and puts
+more constant text in front of the first argument. Labels and delimiters stay with their argument
+because they are in one piece. Nothing crosses a generation, a turn or a state that the program
+reads, because a prompt ends there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sgc.passes.changing.movement.pieces import Kind
 
 
 def violation(kinds: Sequence[Kind], order: Sequence[int]) -> str:
-    """The first rule that an order of the pieces breaks, in words; "" if it is legal."""
+    """The first rule that an order of the pieces breaks, as a sentence; "" if it is legal."""
     counts = Counter(order)
     for number in sorted({*counts, *range(len(kinds))}):
         if not 0 <= number < len(kinds):

@@ -1,4 +1,4 @@
-"""From a program to what is moved, whoever proposes: proposals, the check, what came of them."""
+"""Moves text in a program's prompts: asks for proposals, checks them and applies them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An order of a prompt's pieces. reason: why it moves nothing, or is not carried out."""
+    """An order of a prompt's pieces. reason: why nothing is moved."""
 
     prompt: Prompt
     order: tuple[int, ...]
@@ -29,14 +29,14 @@ class Proposal:
 
     @property
     def led(self) -> list[str]:
-        """The texts that come in front of the first argument."""
+        """The texts that move in front of the first argument."""
         kinds, texts = self.prompt.kinds, self.prompt.shown
         before = set(led(kinds, sorted(self.order)))
         return [texts[i] for i in led(kinds, self.order) if i not in before]
 
     @property
     def n_chars(self) -> int:
-        """What the constant prefix gains."""
+        """The characters that the constant prefix gains."""
         return sum(map(len, self.led))
 
     @property
@@ -54,13 +54,13 @@ Proposer = Callable[[Prompt], Proposal]
 
 
 def by_rule(prompt: Prompt) -> Proposal:
-    """What surely asks the same."""
+    """The proposal of the rule, which keeps the prompt's meaning."""
     return Proposal(prompt, *plan(prompt))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """graph: the same object where nothing moved; stays: the proposals that moved nothing."""
+    """graph: the same object if nothing moved; stays: the proposals that move nothing."""
 
     graph: Graph
     moved: tuple[Proposal, ...]
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def move(graph: Graph, proposer: Proposer = by_rule) -> Outcome:
-    """Asks for a proposal for each prompt, and carries out those that are legal."""
+    """Asks for a proposal for each prompt, and applies those that are legal."""
     found = [_checked(prompt, proposer) for prompt in prompts(graph)]
     moved = tuple(each for each in found if each.is_move)
     after = apply(graph, [(each.prompt, each.order) for each in moved])
@@ -84,7 +84,7 @@ def _checked(prompt: Prompt, proposer: Proposer) -> Proposal:
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
-    """Each move with what it gains, each prompt that stays with the reason, for people."""
+    """Lines on each move and its gain, and on each unchanged prompt and the reason."""
     for each in outcome.moved:
         gained = f"{each.n_chars} characters more in the constant prefix"
         yield f"{_place(each)}moved in front of the arguments: {gained}"
@@ -95,7 +95,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def report(graph: Graph) -> list[str]:
-    """What the rule would do to a program and those that it calls."""
+    """Lines on what the rule would do to a program and those it calls."""
     return [line for each in (graph, *graph.called) for line in lines(move(each))]
 
 

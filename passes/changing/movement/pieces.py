@@ -1,8 +1,8 @@
-"""Cuts a prompt's text into pieces: what a proposal puts in another order.
+"""Cuts a prompt's text into the pieces that a proposal reorders.
 
-A piece is a paragraph of constant text, or an argument with its label and delimiters. What stands
-between delimiters is one piece, and so are a heading, or a line that ends in a colon, and the
-paragraph below. The last line is a cue if it begins the reply. `rule.py` says what may move.
+A piece is a paragraph of constant text, or an argument with its label and delimiters. Text between
+delimiters is one piece; so is a heading, or a line that ends in a colon, with the paragraph below
+it. The last line is a cue if it begins the reply. `rule.py` decides what may move.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a prompt's text, without the white space around it."""
+    """A part of a prompt's text, without the white space around it."""
 
     kind: Kind
     start: int
@@ -46,7 +46,7 @@ Span = tuple[int, int]
 
 
 def cut(text: str) -> tuple[Piece, ...]:
-    """The pieces in order; together they are the text but for white space."""
+    """The pieces in order; together they are the text without the white space between them."""
     closed = {found[2] for found in _TAG.finditer(text) if found[1]}
     lines, cue = _without_cue(text, _lines(text), closed)
     pieces: list[Piece] = []
@@ -63,19 +63,19 @@ def cut(text: str) -> tuple[Piece, ...]:
 
 
 def _lines(text: str) -> list[Span]:
-    """Where lines begin and end; empty ones are none."""
+    """The spans of lines that are not blank."""
     return [found.span() for found in re.finditer(r"[^\n]+", text) if found[0].strip()]
 
 
 def _without_cue(text: str, lines: list[Span], closed: set[str]) -> tuple[list[Span], list[Span]]:
-    """Lines, and the stretch of the last one or two of them if they begin the reply."""
+    """The lines, and the span of the last one or two of them if they begin the reply."""
     n = 0
     while n < min(2, len(lines) - 1) and _is_cue(text[slice(*lines[-1 - n])].strip()):
         n += 1
     opened = Counter[str]()
     for span in lines[: len(lines) - n]:
         opened.update(_opened(text[slice(*span)], closed))
-    if n == 0 or _is_open(opened):  # then the last line closes something
+    if n == 0 or _is_open(opened):  # if open, the last line closes something
         return lines, []
     return lines[:-n], [(lines[-n][0], lines[-1][1])]
 
@@ -87,7 +87,7 @@ def _is_cue(line: str) -> bool:
 
 
 def _opened(line: str, closed: set[str]) -> dict[str, int]:
-    """What a line opens, less what it closes; closed: the tags that are closed anywhere."""
+    """Delimiters that a line opens, minus those it closes. closed: tags closed anywhere."""
     counts = {mark: line.count(mark) for mark in _MARKS}
     counts |= {pair: line.count(pair[0]) - line.count(pair[1]) for pair in _PAIRS}
     tags = [found for found in _TAG.finditer(line) if found[2] in closed and found[0][-2] != "/"]
@@ -108,13 +108,13 @@ def _belongs(text: str, start: int, last: Span, following: Span) -> bool:
         return True
     if text.count("\n", last[1], following[0]) > 1:
         return False
-    # Sentences on lines in front of an argument are no part of its label.
+    # Sentences on lines before an argument are not part of its label.
     is_lead = text.find(SLOT, start, following[1]) >= following[0]
     return not (is_lead and _ENDED.search(line))
 
 
 def _of_block(text: str, start: int, end: int) -> Iterator[Piece]:
-    """One piece, or an argument's sentence and what stands behind it."""
+    """One piece, or two: an argument's sentence and the text after it."""
     behind = [found.end() for found in _AFTER_SENTENCE.finditer(text, start, end)]
     is_apart = bool(behind) and SLOT not in text[behind[-1] : end]
     if is_apart and not _is_open(Counter(_opened(text[start : behind[-1]], set()))):

@@ -1,7 +1,7 @@
 """Finds the prompts of a program in which text may move: each stream's, around its first argument.
 
-A prompt is a run of `const` and `append` nodes of one block. All that stands in front of it is
-constant, and nothing reads the states within it. Changes nothing.
+A prompt is a run of `const` and `append` nodes of one block. Everything in front of it is constant,
+and nothing reads the states within it. This module changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAME_IN_ALL_RUNS = frozenset({Flag.CONSTANT, Flag.SAME})
 
 @dataclass(frozen=True)
 class Prompt:
-    """nodes: of one block; before: the constant text in front, turns apart.
+    """nodes: of one block; before: the constant text in front, with a newline between turns.
 
     frozen: why its text must stay as it is, "" if it may change; is_last: a generation or the end
     of the turn follows directly.
@@ -38,13 +38,13 @@ class Prompt:
 
     @cached_property
     def text(self) -> str:
-        """Constants, and SLOT for each argument."""
+        """The constant texts, with SLOT for each argument."""
         texts = map(constant_text, self.nodes)
         return "".join(SLOT if text is None else text for text in texts)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What the program calls the arguments, in order."""
+        """The arguments' names, in order."""
         values = [value for node in self.nodes if (value := appended_value(node)) is not None]
         return tuple(value.name if isinstance(value, Ref) else "text" for value in values)
 
@@ -74,7 +74,7 @@ def shown(text: str, names: Iterable[str]) -> str:
 
 
 def prompts(graph: Graph) -> Iterator[Prompt]:
-    """Those with a piece of constant text behind an argument, in order."""
+    """The prompts with a piece of constant text after an argument, in order."""
     n_uses = Counter(name for node in graph.nodes() for name in node.refs())
     makers = {value.name: node for node in graph.nodes() for value in node.results}
     tree = prompt_tree(graph)
@@ -97,8 +97,8 @@ def prompts(graph: Graph) -> Iterator[Prompt]:
 
 
 def _runs(block: Block, n_uses: Counter[str]) -> Iterator[tuple[tuple[Node, ...], Node | None]]:
-    """Constants and arguments that follow one another, and the node that takes the last state;
-    None where more than one does, or none.
+    """Runs of constants and arguments, each with the node that takes its last state; None if
+    several nodes do, or none.
     """
     following = {name: node for node in block.nodes for name in consumed(node)}
     seen: set[int] = set()
@@ -119,7 +119,7 @@ def _is_text(node: Node) -> bool:
 
 
 def _front(state: str, makers: dict[str, Node]) -> tuple[str, str] | None:
-    """The text in front of a state, and whose turn that is in; None if it differs by run."""
+    """The text in front of a state, and the role of its turn; None if it differs between runs."""
     nodes: list[Node] = []
     while (node := makers.get(state)) is not None and node.flags & _SAME_IN_ALL_RUNS:
         nodes.append(node)
@@ -146,7 +146,7 @@ def _frozen(nodes: tuple[Node, ...], role: str, is_read: bool, may_go_on: bool) 
 
 
 def _reads(tree: Tree, node: Node, end: str) -> bool:
-    """Whether a node makes a value of text in front of a state."""
+    """Whether a node reads text in front of a state as a value."""
     states = {name: each.name for name, each in node.fields if isinstance(each, Ref)}
     first, last = node.spec.span or ("", "stream")
     begins_behind = first in states and tree.is_at_or_above(end, states[first])

@@ -1,7 +1,7 @@
-"""Writes a prompt down with its pieces in another order.
+"""Writes a prompt with its pieces in another order.
 
-Between pieces that were neighbours the white space stays; elsewhere it is the widest of what stood
-beside them. What begins and ends the prompt stays too.
+White space between former neighbours stays; elsewhere it is the widest white space that stood
+beside the pieces. White space at the prompt's start and end stays too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _gap(prompt: Prompt, left: int, right: int) -> str:
 
     if right == left + 1:
         return after(left)
-    # Of a piece that went forward, also what stood in front of it.
+    # For a piece that moved forward, also the gap before it.
     beside = [after(left), after(right - 1), after(left - 1) if left > right else ""]
     return max(beside, key=lambda gap: (gap.count("\n"), len(gap))) or "\n"
 
@@ -49,7 +49,7 @@ def apply(graph: Graph, rewrites: Sequence[tuple[Prompt, Order]]) -> Graph:
     """The program with its prompts rewritten; the same object if there are none."""
     taken = definitions(graph).keys()
     made: dict[int, list[Node]] = {id(node): [] for prompt, _ in rewrites for node in prompt.nodes}
-    # By the last of its nodes all that a prompt appends is there.
+    # The new nodes replace the last one of a prompt, where all its operands are defined.
     made |= {id(prompt.nodes[-1]): _nodes(prompt, order, taken) for prompt, order in rewrites}
     return with_blocks(
         graph,
@@ -76,7 +76,7 @@ def _nodes(prompt: Prompt, order: Order, taken: Set[str]) -> list[Node]:
 
 
 def _const(text: str, old: Sequence[Node]) -> Node:
-    """A constant, of the line where the first words of its text stood."""
+    """A constant, with the source line where its first words stood."""
     start = text.strip()[:20]
     loc = next((node.loc for node in old if start in (constant_text(node) or "")), old[0].loc)
     return make_node("const", loc=loc, text=Lit(text))

@@ -1,10 +1,11 @@
-"""The rule for what is plain: instructions behind all arguments that surely ask the same in front.
+"""The rule for simple cases: instructions after all arguments that mean the same in front of them.
 
-All text behind the last argument leads, but for the cue, or none of it does. Every argument stands
-alone behind a label, in a section or between tags. The text is paragraphs or sections of its own;
-its sentences are imperatives of a closed list, questions, or norms of the reply, and one in the
-first paragraph names an argument. None of it points at what stands around it, speaks to or of
-anybody, or may say how to take an argument. In doubt it stays. Reads English.
+Either all text after the last argument moves, except the cue, or none of it. Every argument stands
+alone after a label, in a section or between tags. The text consists of separate paragraphs or
+sections; its sentences are imperatives from a fixed list, questions, or requirements for the reply,
+and one in the first paragraph names an argument. None of it refers to the text around it, speaks to
+or about a person, or may say how to treat an argument. In doubt the text stays. The rule knows
+English only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from sgc.passes.changing.movement.pieces import ITEM, SLOT, Kind, Piece
 from sgc.passes.changing.movement.prompts import Prompt
 
-# Work on a text: one of these names an argument. Others may stand beside it.
+# Verbs for work on a text: one of them must name an argument. OTHER verbs may stand beside it.
 WORK = """adapt analyse analyze annotate answer assess assign audit brainstorm build calculate
     categorise categorize choose cite clarify classify combine comment compare complete compose
     compute condense convert correct count create criticize critique decide define describe
@@ -86,7 +87,7 @@ _FIELD = re.compile(
 
 
 def plan(prompt: Prompt) -> tuple[tuple[int, ...], str]:
-    """The order of the pieces; where nothing moves, with the reason."""
+    """The order of the pieces, and the reason if nothing moves."""
     pieces = prompt.pieces
     same = tuple(range(len(pieces)))
     arguments = [i for i in same if pieces[i].kind is Kind.ARGUMENT]
@@ -109,12 +110,12 @@ def plan(prompt: Prompt) -> tuple[tuple[int, ...], str]:
     return (same, reason) if reason else (order, "")
 
 
-# What an argument is called, in lower case, and the mark of its heading.
+# An argument's name in lower case, and the mark of its heading.
 _Field = tuple[str, str]
 
 
 def _fields(prompt: Prompt, piece: Piece) -> Iterator[_Field | None]:
-    """A piece's arguments; None where one does not stand alone."""
+    """A piece's arguments; None for one that does not stand alone."""
     position = piece.start
     while position < piece.end:
         found = _FIELD.match(prompt.text, position, piece.end)
@@ -129,7 +130,7 @@ def _fields(prompt: Prompt, piece: Piece) -> Iterator[_Field | None]:
 
 
 def _refusal(lead: str, fields: list[_Field | None], tail: list[str], cue: str) -> str:
-    """Why the text behind the arguments stays, "" if it is plain."""
+    """Why the text after the arguments stays; "" if it may move."""
     known = [field for field in fields if field is not None]
     names, mark = [name for name, _ in known], known[-1][1] if known else ""
     if len(known) < len(fields):
@@ -149,7 +150,7 @@ def _refusal(lead: str, fields: list[_Field | None], tail: list[str], cue: str) 
 
 
 def _named(names: Sequence[str]) -> re.Pattern[str]:
-    """Matches "the NAME", or a word of it; "text A" of that label also without the article."""
+    """Matches "the NAME" or a word of the name; "text A" also without the article."""
     words = {word for name in names for word in name.split() if len(word) > 2}
     shown = {*names, *words} - {"the", "for", "and", "with", "your"}
     longest_first = sorted(shown, key=len, reverse=True)
@@ -167,7 +168,7 @@ def _works_on(sentence: str, named: re.Pattern[str]) -> bool:
 
 
 def _not_plain(paragraph: str, mark: str, named: re.Pattern[str]) -> Iterator[str]:
-    """What is not plain about a paragraph, or a section with its title."""
+    """The reasons why a paragraph, or a section with its title, must stay."""
     lines = [line.strip() for line in paragraph.splitlines() if line.strip()]
     title = _TITLE.fullmatch(lines[0])
     if title and (title[1] or "") not in (mark, "<"):
@@ -185,7 +186,7 @@ def _not_plain(paragraph: str, mark: str, named: re.Pattern[str]) -> Iterator[st
 
 
 def _of_sentence(sentence: str, announces: bool, named: re.Pattern[str]) -> Iterator[str]:
-    """What is not plain about a sentence; announces: a list or a block comes behind it."""
+    """The reasons why a sentence must stay. announces: a list or a block follows it."""
     if announces and _TITLE.fullmatch(sentence):
         return
     bare = _QUOTED.sub("quoted", sentence)

@@ -1,6 +1,6 @@
-"""What a placement of cache marks is told: a provider's rules as numbers, and what runs are like.
+"""The input for placing cache marks: a provider's rules as numbers, and the expected runs.
 
-Filled from the table of models and from the arguments; passes know no provider.
+They are made from the table of models and the arguments; passes know no provider.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class CacheRules:
-    """A prompt cache that can be told what to keep. Prices are multiples of plain input.
+    """The rules of a prompt cache with cache marks. Prices are multiples of the input price.
 
-    write: of a token that is kept; read: of one that was. min_tokens: of the shortest prefix kept.
-    breakpoints: marks that a request writes; None where marks only tell the provider's own cache
-    what belongs together. is_implicit: what is not planned the provider marks by itself.
-    n_in_one: several texts of a prompt are one request.
+    write: price of a token written to the cache; read: of one read from it. min_tokens: of the
+    shortest cached prefix. breakpoints: the most marks that a request writes; None if marks only
+    tell the provider's own cache which requests belong together. is_implicit: the provider marks
+    unplanned prompts itself. n_in_one: several generations of one prompt are one request.
     """
 
     write: float
@@ -29,15 +29,16 @@ class CacheRules:
     chars_per_token: float = 4.0
 
     def gain(self, n_requests: int) -> float:
-        """What keeping a token saves that so many requests begin with; the first one writes it."""
+        """What caching a token saves if `n_requests` requests have it; the first one writes it."""
         return (n_requests - 1) * (1 - self.read) - (self.write - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Runs to come. rows: how many begin alike; equal: arguments that are the same in all rows.
+    """The expected runs. rows: how many have the same beginnings; equal: arguments that are the
+    same in all rows.
 
-    tokens: of arguments, of a list's items; lengths: of lists. What is not told is guessed.
+    tokens: of arguments, or of a list's items; lengths: of lists. Missing numbers are guessed.
     """
 
     rows: int = 1

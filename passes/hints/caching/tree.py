@@ -1,10 +1,10 @@
-"""The tree of prompts that runs are expected to ask with, and the best marks in it.
+"""The tree of the prompts that runs are expected to send, and the best cache marks in it.
 
-A place is a beginning that prompts have; what hangs below it goes on from there. Marking a place
-means that the first request through it pays for writing what lies between it and the next marked
-place above, and all others read it. So marks are worth the sum of `gain(n) * tokens between`, and
-the best ones are found by dynamic programming from the leaves: for each place, the marked place
-above it and the marks that are left.
+A place is a prefix of prompts; its children continue it. If a place is marked, the first request
+through it pays for writing the tokens between it and the nearest marked ancestor, and all others
+read them. So marks are worth the sum of `gain(n) * tokens between`, and the best ones are found by
+dynamic programming from the leaves, over the marked ancestor of each place and the number of marks
+left.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 
 from sgc.passes.hints.caching.rules import CacheRules
 
-# Beyond, all places are marked that pay, and a request sends the last ones.
+# With more states, all places that pay are marked, and a request sends the last ones.
 MAX_STATES = 100_000
-# Sizes are guesses: a prompt below the shortest that is kept costs nothing, one that is left out
-# is lost. So what may be twice as long as guessed counts as long enough.
+# Sizes are guesses: a mark on too short a prefix costs nothing, but a missing mark loses the gain.
+# So a prefix that may be twice as long as guessed counts as long enough.
 SLACK = 2.0
 ROOT = 0
 
 
 @dataclass(slots=True)
 class Place:
-    """A beginning of prompts. tokens: of all of it; is_equal: it is the same in all rows.
+    """A prefix of prompts. tokens: of the whole prefix; is_equal: it is the same in all rows.
 
-    states: names of the stream states that can be marked here. asked: requests with just this
-    prompt, by what else must be equal for one to read what another wrote.
+    states: names of the stream states that can be marked here. asked: requests with exactly this
+    prompt, by the other fields that must be equal to share a cache entry.
     """
 
     parent: int
@@ -40,7 +40,7 @@ class Place:
 
 
 class PromptTree:
-    """Places by number; a place comes after its parent."""
+    """The places by number; a parent comes before its children."""
 
     def __init__(self) -> None:
         self.places = [Place(-1, 0.0, True)]
@@ -56,9 +56,9 @@ class PromptTree:
 
 
 def gains(tree: PromptTree, rules: CacheRules, rows: int) -> list[float]:
-    """What a token saves in all rows if a place is marked; 0 where no mark is of use.
+    """What each token saves over all rows if a place is marked; 0 if a mark is useless.
 
-    Of places on one path that are worth the same only the lowest counts: it keeps more.
+    Of places on one path with equal worth only the lowest counts: it caches more.
     """
     through = [Counter(place.asked) for place in tree.places]
     for number in range(len(tree.places) - 1, ROOT, -1):
@@ -85,8 +85,8 @@ def _gain(place: Place, through: Counter[Hashable], rules: CacheRules, rows: int
 def best_marks(tree: PromptTree, rules: CacheRules, rows: int = 1) -> frozenset[int]:
     """The places whose marking saves most.
 
-    Between two requests of a path there are fewer marks than a request writes, since one of its
-    own is where the request before ended; before the first there may be as many.
+    Between two requests of a path there is one mark fewer than a request may have, since one is at
+    the end of the request before; before the first request there may be all.
     """
     worth = gains(tree, rules, rows)
     paying = frozenset(number for number, gain in enumerate(worth) if gain > 0)
@@ -99,7 +99,7 @@ def best_marks(tree: PromptTree, rules: CacheRules, rows: int = 1) -> frozenset[
 class _Search:
     def __init__(self, tree: PromptTree, worth: list[float], most: int) -> None:
         self._places, self._worth, self._most = tree.places, worth, most
-        n_above = [1]  # places above each that pay, and the root
+        n_above = [1]  # the number of paying ancestors of each place, and the root
         for place in self._places[1:]:
             n_above.append(n_above[place.parent] + (worth[place.parent] > 0))
         self.n_states = (most + 1) * sum(n_above)
@@ -119,7 +119,7 @@ class _Search:
     def _options(
         self, number: int, upper: int, left: int, saved: list[dict[tuple[int, int], float]]
     ) -> tuple[float, float]:
-        """What can be saved at and below a place, without a mark at it and with one."""
+        """What is saved at and below a place, without a mark there and with one."""
         place = self._places[number]
         children = place.children.values()
         plain = sum(saved[child][upper, self._left(place, left)] for child in children)
@@ -131,7 +131,7 @@ class _Search:
         )
 
     def _left(self, place: Place, left: int) -> int:
-        """Marks that may follow: after a request they count anew."""
+        """The marks left below a place: after a request the count starts again."""
         return self._most - 1 if place.asked else left
 
     def _chosen(self, saved: list[dict[tuple[int, int], float]]) -> frozenset[int]:

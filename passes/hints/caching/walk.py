@@ -1,8 +1,8 @@
-"""The tree of prompts of an expected run: a walk through the blocks, round each loop a few times.
+"""Builds the prompt tree of an expected run: walks the blocks, with a few turns of each loop.
 
-Two streams that begin with equal text are one path of the tree. A branch is taken as it was taken
-least so far, and a second walk takes the others; the same source gives the same walk. What a
-generation says, or an argument holds, is known by its size only.
+Two streams that begin with equal text share a path of the tree. At a branch the walk takes the arm
+taken least so far, so a second walk takes the other; the same source gives the same walk. Of
+generations and arguments only the size is estimated.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from sgc.passes.hints.caching.rules import CacheRules, Expected
 from sgc.passes.hints.caching.tree import ROOT, PromptTree
 from sgc.passes.rewriting import reached
 
-TURNS = 4  # round a loop
+TURNS = 4  # of a loop
 MAX_NODES = 50_000  # of a walk
-MAX_BLOCKS = 300  # of a program; of larger ones no loop is told from a branch
+MAX_BLOCKS = 300  # of a program; in larger ones loops are not detected
 # Guesses, in tokens.
 MEDIA, VALUE, GENERATED = 1000, 256, 128
 MAPPED = 8  # items of a list
-# A mark within a message cuts its text in two: not for less than this. Else it stands at the end
-# of the message before.
+# A mark within a message splits its text, which is worth it only for this many tokens. Otherwise
+# the mark goes at the end of the message before.
 LEAST_CUT = 64
 
 _CLASS = ("json_schema", "regex", "ebnf", "dtype", "choices")
 
 
 class Walk:
-    """One run. tree: of its prompts; mapped: how often each called program was, by number."""
+    """One run. tree: of its prompts; mapped: the `map` nodes that it passed."""
 
     def __init__(
         self, graph: Graph, rules: CacheRules, expected: Expected, taken: Counter[str]
     ) -> None:
-        """taken: how often other walks have gone through each block; this one adds its own."""
+        """taken: how often earlier walks passed each block; this one adds its own."""
         self._graph, self._rules, self._expected, self._taken = graph, rules, expected, taken
         self._blocks = {block.name: block for block in graph.blocks}
         self._place: dict[str, int] = {}  # of stream states
-        self._begin: dict[int, float] = {}  # tokens before the message that a place is in
+        self._begin: dict[int, float] = {}  # tokens before the message of a place
         equal = expected.equal
         if expected.rows == 1:
             equal = frozenset(param.value.name for param in graph.params)
@@ -134,12 +134,12 @@ class Walk:
         return int(limit.value) if is_known else GENERATED  # type: ignore[union-attr,arg-type]
 
     def _own(self, node: Node) -> Hashable:
-        """The key of a text that only this node appends, in this turn."""
+        """The key of a text that only this node appends, in this turn of its loop."""
         name = node.results[0].name
         return "own", name, self._instance(name)
 
     def _instance(self, name: str) -> int:
-        """Which time round it is that a value is of; an argument has one."""
+        """The turn of the loop in which a value was made; 0 for an argument."""
         block = self._defined_in.get(name)
         return 0 if block is None else self._turn[block]
 
@@ -169,13 +169,13 @@ class Walk:
         return target
 
     def _rank(self, block: Block, target: str) -> tuple[bool, bool, int]:
-        """Round a loop first, until that was often enough; then where it went least."""
+        """Sorts arms: first those that stay in a loop, up to TURNS; then those taken least."""
         fails = _fails(self._blocks[target].nodes[-1])
         goes_round = block.name in self._reach(target) and self._turn[block.name] < TURNS
         return fails, not goes_round, self._taken[target]
 
     def _reach(self, name: str) -> set[str]:
-        """The blocks that a block can lead to, itself among them."""
+        """The blocks reachable from a block, itself included."""
         return reached([name], self._after_block) if len(self._blocks) <= MAX_BLOCKS else set()
 
     @cached_property
@@ -184,11 +184,11 @@ class Walk:
 
 
 def _fails(last: Node) -> bool:
-    """Whether a run ends there without a result."""
+    """Whether the run ends at a terminator without a result."""
     return not successors(last) and Flag.OUTPUT not in last.flags
 
 
 def _class_of(node: Node) -> Hashable:
-    """What else must be equal for a request to read what another wrote: what it is held to."""
+    """The other fields that must be equal for requests to share a cache entry: the constraints."""
     held = {name: operand for name, operand in node.fields if name in _CLASS}
     return repr(sorted(held.items()))

@@ -1,1 +1,1 @@
-"""Data files shipped with the engine; a package only so that wheels carry them."""
+"""Data files shipped with the engine. It is a package only so that wheels include them."""

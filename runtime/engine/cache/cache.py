@@ -1,7 +1,7 @@
-"""The radix tree and the page pool as one memory: cached prefixes make room for new pages.
+"""The prefix cache: the radix tree and the page pool, with eviction when pages run out.
 
-Owns no tensors. The scheduler reserves and releases here; a request publishes what it has
-computed, which shares it with everyone.
+It owns no tensors. The scheduler reserves and releases pages here. A request inserts what it has
+computed, and other requests can then use it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ class PrefixCache:
         self.n_evicted = 0
 
     def match(self, tokens: Ints, namespace: bytes) -> Match:
-        """The longest prefix that is held. Changes nothing."""
+        """The longest cached prefix of `tokens`. Changes nothing."""
         return self.tree.match(tokens, self.tree.root(namespace))
 
     @property
     def n_available(self) -> int:
-        """Pages that `reserve` could give now."""
+        """How many pages `reserve` can return now."""
         return self.pool.n_free + self.tree.n_evictable
 
     def reserve(self, n: int) -> Ints | None:
-        """`n` pages, evicting cached prefixes as needed; None if they cannot be had."""
+        """`n` pages, evicting cached prefixes as needed; None if there are not enough."""
         if n > self.n_available:
             return None
         if n > self.pool.n_free:
@@ -35,7 +35,7 @@ class PrefixCache:
         return self.pool.reserve(n)
 
     def reserve_unused(self, n: int, since: int) -> Ints:
-        """Up to `n` pages that are free, or of what has not been used since the tree's clock."""
+        """Up to `n` pages: free ones, or evicted ones not used after clock value `since`."""
         if n > self.pool.n_free:
             self.n_evicted += self._evict(n - self.pool.n_free, since)
         return self.pool.reserve(min(n, self.pool.n_free))
@@ -44,9 +44,9 @@ class PrefixCache:
         self.pool.release(pages)
 
     def insert(self, tokens: Ints, pages: Ints, under: Node) -> tuple[Node, Ints]:
-        """Returns pages to the tree; frees those whose tokens it already had.
+        """Gives the pages to the tree, and frees those whose tokens it already had.
 
-        Returns where the run ends, and the pages that now stand for it.
+        Returns the node where the run ends, and the pages that now hold it.
         """
         done = self.tree.insert(tokens, pages, under)
         if done.pages is not pages:
@@ -54,7 +54,7 @@ class PrefixCache:
         return done.node, done.pages
 
     def demote(self, node: Node, n_kept: int) -> None:
-        """What leads to the node after `n_kept` tokens is not used again, as far as we know."""
+        """Marks the path to the node, after its first `n_kept` tokens, to be evicted first."""
         self.tree.demote(node, n_kept)
 
     def flush(self) -> int:
@@ -67,7 +67,7 @@ class PrefixCache:
         self.pool.check(self.tree.all_pages(), *held)
 
     def check_locks(self, n_holders: int) -> None:
-        """Each running or pinned request holds one lock, down from its root."""
+        """Asserts that each running or pinned request holds one lock on its path from the root."""
         n_locks = sum(node.locks for node in self.tree.nodes() if node.parent is None)
         assert n_locks == n_holders, f"{n_locks} locks of {n_holders} holders"
 

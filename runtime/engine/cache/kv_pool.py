@@ -1,4 +1,4 @@
-"""Where a model's K and V are kept, and what its layers need of the batch that is run."""
+"""The tensors of a model's KV cache, and what its layers need to know of the batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KVPool:
     layers: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def layer(self, index: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """k, v: [n_tokens, n_kv_heads, head_dim], an example of what it will hold."""
+        """The layer's pools, made like k and v: [n_tokens, n_kv_heads, head_dim]."""
         pools = self.layers.get(index)
         if pools is None:
             pools = (
@@ -30,14 +30,14 @@ class KVPool:
 
     @property
     def token_bytes(self) -> int:
-        """What one page takes in all layers that have run."""
+        """Bytes that one page takes in all layers that have run."""
         sizes = [t[0].numel() * t.element_size() for pools in self.layers.values() for t in pools]
         return sum(sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One batch on its way through the layers. slots: [n_tokens], the new tokens' pages."""
+    """One batch as the layers see it. slots: [n_tokens], the new tokens' pages."""
 
     attention: PagedAttention
     plan: Any
@@ -45,7 +45,7 @@ class Step:
     pool: KVPool
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, heads: Heads) -> Tensor:
-        """Keeps the new tokens' k and v, and attends. q, k, v: [n_tokens, n_heads, head_dim]."""
+        """Stores the new tokens' k and v, and attends. q, k, v: [n_tokens, n_heads, head_dim]."""
         k_pool, v_pool = self.pool.layer(layer, k, v)
         write(k_pool, v_pool, self.slots, k, v)
         return self.attention.attend(q, k_pool, v_pool, self.plan, heads)

@@ -1,5 +1,5 @@
-"""The free list of KV pages. It owns numbers, not tensors: a page is one token's place in
-the pool that every layer has. Who holds a taken page is the caller's matter."""
+"""The free list of KV pages. It owns page ids, not tensors: a page is one token's place in every
+layer's pool. The caller keeps track of who holds a reserved page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sgc.runtime.engine.ints import Ints
 
 
 class PagePool:
-    """Page ids 0 … n_pages-1, handed out and taken back."""
+    """Reserves and releases the page ids 0 … n_pages-1."""
 
     def __init__(self, n_pages: int) -> None:
         assert n_pages > 0
@@ -18,7 +18,7 @@ class PagePool:
         self.n_free = n_pages
 
     def reserve(self, n: int) -> Ints:
-        """Takes `n` pages; the caller has seen that so many are free."""
+        """Takes `n` pages; the caller has checked that `n` are free."""
         assert 0 <= n <= self.n_free, f"{n} pages asked, {self.n_free} free"
         self.n_free -= n
         return self._free[self.n_free : self.n_free + n].copy()
@@ -29,7 +29,7 @@ class PagePool:
         self.n_free += len(pages)
 
     def check(self, *held: Ints) -> None:
-        """Verifies that the free pages and `held` are each page exactly once."""
+        """Verifies that the free pages and `held` together are every page exactly once."""
         pages = np.concatenate([self._free[: self.n_free], *held])
         assert len(pages) == self.n_pages, f"{len(pages)} of {self.n_pages} pages are accounted for"
         assert np.array_equal(np.sort(pages), np.arange(self.n_pages)), "a page has two holders"

@@ -1,8 +1,8 @@
-"""The radix tree of the KV cache: token ids to pages, one page a token.
+"""The radix tree of the prefix cache: it maps token ids to pages, one page per token.
 
-It knows nothing of memory (`pool.py`) or requests; `cache.py` joins the three. A key is a
-namespace (tenant salt, adapter) and a run of tokens. A node holds a run of tokens and the
-page of each; a node in use by someone is locked, together with all its ancestors.
+It knows nothing of the page pool (`pool.py`) or of requests; `cache.py` joins the three. A key is a
+namespace (tenant salt, adapter) and a run of tokens. A node holds a run of tokens and their pages.
+A node in use is locked, and so are all its ancestors.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MIN_ROOTS = 64
 
 
 class Node:
-    """A run of tokens below its parent; `locks` counts the users of it and of all below.
+    """A run of tokens below its parent; `locks` counts the users of the node and of its subtree.
 
-    data: the tokens' own memory, as bytes: comparing a whole run with it is one short call.
+    data: the memory of `tokens` as bytes, so that a whole run is compared in one call.
     """
 
     __slots__ = ("children", "data", "locks", "pages", "parent", "queued", "stamp", "tokens")
@@ -34,10 +34,10 @@ class Node:
         self.children: dict[int, Node] = {}
         self.locks = 0
         self.stamp = 0
-        self.queued: int | None = None  # the stamp of its entry in the heap of eviction
+        self.queued: int | None = None  # the stamp of its entry in the eviction heap
 
     def set_tokens(self, tokens: Ints) -> None:
-        """Takes a copy."""
+        """Stores a copy of the tokens."""
         self.data = tokens.tobytes()
         self.tokens: Ints = np.frombuffer(self.data, np.int64)
 
@@ -47,7 +47,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The longest known prefix: it ends `used` tokens into `node`, `length` tokens in all."""
+    """The longest cached prefix: `length` tokens; it ends `used` tokens into `node`."""
 
     node: Node
     used: int
@@ -55,14 +55,14 @@ class Match:
 
     @property
     def at_end(self) -> bool:
-        """Whether it ends where the node ends."""
+        """Whether the match ends where the node ends."""
         return self.used == len(self.node.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """node: where the inserted run ends. pages: what the tree holds for the run: the ones
-    given, except where the tree had the tokens already."""
+    """node: where the inserted run ends. pages: the tree's pages for the run: the given ones,
+    except where the tree already had the tokens."""
 
     node: Node
     pages: Ints
@@ -75,7 +75,7 @@ class RadixTree:
         self._roots: dict[bytes, Node] = {}
         self._heap: list[tuple[int, int, Node]] = []  # stamp, tie break, leaf
         self._pushes = self._n_stale = 0
-        self._max_roots = _MIN_ROOTS  # at which those of nobody are forgotten
+        self._max_roots = _MIN_ROOTS  # at this number, empty unlocked roots are dropped
         self._clock = 0
         self.n_tokens = 0
         self.n_evictable = 0
@@ -129,11 +129,11 @@ class RadixTree:
             step = step.parent
 
     def insert(self, tokens: Ints, pages: Ints, under: Node) -> Inserted:
-        """Adds a run below `under`, which is a root, locked by the caller, or
-        still there because nothing was evicted since.
+        """Adds a run below `under`, which must be in the tree: a root, or locked by the caller, or
+        found since the last eviction.
 
-        Splits a node where the run ends or leaves it. Pages of tokens that the tree already
-        has stay the caller's; `Inserted.pages` tells which.
+        A node is split where the run ends or departs from it. The caller keeps the pages of tokens
+        that the tree already has; `Inserted.pages` shows which.
         """
         assert len(tokens) == len(pages)
         self._clock += 1
@@ -142,7 +142,7 @@ class RadixTree:
             child = node.children.get(tokens.item(at))
             if child is None:
                 child = self._add_leaf(node, tokens[at:], pages[at:].copy())
-                if at == 0:  # all of it is new, as most is
+                if at == 0:  # the whole run is new, which is the usual case
                     self._touch(child)
                     return Inserted(child, pages)
             else:
@@ -155,8 +155,8 @@ class RadixTree:
         return Inserted(node, np.concatenate(held))
 
     def demote(self, node: Node, n_kept: int) -> None:
-        """A last use: what leads to the node's end after `n_kept` tokens is evicted first, as
-        far as it is unlocked and nothing more recent is below it."""
+        """Marks the path to the node's end, after its first `n_kept` tokens, to be evicted first.
+        It stops at a node that is locked or has a child not so marked."""
         end = self._length(node)
         step = node
         while step.parent is not None and end > n_kept and self._is_done_with(step):
@@ -178,21 +178,21 @@ class RadixTree:
 
     @property
     def clock(self) -> int:
-        """Grows with every use; a node's stamp is what it was at its last."""
+        """Grows with every use; a node's stamp is the clock at its last use."""
         return self._clock
 
     def evict(self, n: int, until: int | None = None) -> Ints:
-        """Removes up to `n` unlocked tokens, least recently used leaves first, from the end.
+        """Removes up to `n` unlocked tokens from the ends of leaves, least recently used first.
 
-        Returns their pages. A leaf is shortened when fewer than all its tokens are wanted. until:
-        nothing is removed that was used after the clock showed this.
+        Returns their pages. A leaf is shortened when not all of its tokens are needed. until:
+        nothing used after this clock value is removed.
         """
         taken = [NO_INTS]
         while n > 0 and self._heap:
             if until is not None and self._heap[0][0] > until:
                 break
             stamp, _, node = heapq.heappop(self._heap)
-            if stamp != node.queued:  # it was queued again, to go earlier
+            if stamp != node.queued:  # it was queued again with an earlier stamp
                 self._n_stale -= 1
                 continue
             node.queued = None
@@ -252,7 +252,7 @@ class RadixTree:
             step.locks += 1
             step.stamp = self._clock
             step = step.parent
-        if step is not None:  # already locked; only used again
+        if step is not None:  # already locked: only its stamp changes
             self._touch(step)
 
     def _add_leaf(self, parent: Node, tokens: Ints, pages: Ints) -> Node:
@@ -271,8 +271,8 @@ class RadixTree:
             step = step.parent
 
     def _split(self, node: Node, at: int) -> Node:
-        """Cuts a node in two and gives the new upper part; the object stays the lower one, so
-        that whoever locked its end still holds it."""
+        """Cuts a node in two and returns the new upper part. The old object becomes the lower part,
+        so that locks on the node's end stay valid."""
         assert node.parent is not None
         assert 0 < at < len(node)
         upper = Node(node.tokens[:at], node.pages[:at], node.parent)
@@ -304,7 +304,7 @@ class RadixTree:
         return node.locks == 0 and all(c.stamp == _FIRST_TO_GO for c in node.children.values())
 
     def _length(self, node: Node) -> int:
-        """How many tokens lead to the node's end."""
+        """The number of tokens from the root to the node's end."""
         n, step = 0, node
         while step.parent is not None:
             n += len(step)
@@ -312,7 +312,7 @@ class RadixTree:
         return n
 
     def _queue_if_evictable(self, node: Node) -> None:
-        """One whose stamp has grown since it was queued is put right when its turn comes."""
+        """Queues a node for eviction. If its stamp grows later, `evict` queues it again."""
         if not self._is_evictable(node) or (node.queued is not None and node.queued <= node.stamp):
             return
         self._n_stale += node.queued is not None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Compiler:
-    """Of one model. The library is loaded, and told the vocabulary, when it is first needed."""
+    """Compiles for one model; loads the library and the vocabulary when first needed."""
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         self._tokenizer = tokenizer
@@ -21,7 +21,7 @@ class Compiler:
         self._vocabulary: Vocabulary | None = None
 
     def __call__(self, message: wpb.WorkerRequest) -> Compiled | None:
-        """Raises ValueError for what cannot be compiled."""
+        """Compiles a request's patterns and grammar; raises ValueError where it cannot."""
         if message.generate.stop_regex:
             stop_patterns(tuple(message.generate.stop_regex))
         if not message.grammar:

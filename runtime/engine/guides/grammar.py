@@ -1,11 +1,11 @@
-"""What a generation must be, as a grammar of the constraint library (llguidance).
+"""Turns a request's constraint into a grammar of the constraint library (llguidance).
 
-Pure text to text: the server makes the grammar of a request here, `sgc compile` checks literals
-here, and `guides.py` compiles what comes of it. The library is imported only to check.
+Pure functions from text to text: the server makes a request's grammar here, `sgc compile` checks
+literals here, and `guides.py` compiles the result. The library is imported only to check.
 
-Regexes are Python's (`python_regex.py`). JSON is written as `json.dumps` writes, and an object
-that lists its properties has no others, unless the schema says so (`json_schemas.py`). Grammars
-are Lark (llguidance's dialect), or EBNF, which is known by its `::=`. Nothing is fetched, and
+Regexes are Python's (`python_regex.py`). JSON is laid out as by `json.dumps`, and an object that
+lists its properties has no others, unless the schema allows them (`json_schemas.py`). Grammars are
+Lark (llguidance's dialect) or EBNF, which is recognised by its `::=`. Nothing is fetched, and
 everything has a bound.
 """
 
@@ -25,7 +25,7 @@ MAX_REGEX_CHARS = 8 * 1024
 MAX_SCHEMA_CHARS = 64 * 1024
 MAX_GRAMMAR_CHARS = 16 * 1024
 
-# What compiling and following one constraint may take; found by fuzzing, see docs/generation.md.
+# Limits for compiling and following one constraint; found by fuzzing, see docs/generation.md.
 LIMITS: Mapping[str, int] = {
     "initial_lexer_fuel": 200_000,
     "step_lexer_fuel": 100_000,
@@ -42,7 +42,7 @@ class ConstraintError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """body: of one grammar of the library, as JSON. shortest: characters a text has at least."""
+    """body: a grammar of the library, as JSON. shortest: the fewest characters a text can have."""
 
     body: str
     shortest: int = 0
@@ -50,7 +50,7 @@ class Grammar:
 
 @lru_cache(maxsize=256)
 def grammar_of(field: str, text: str) -> Grammar:
-    """field: regex, json_schema or grammar. Raises ConstraintError."""
+    """The grammar of a constraint. field: regex, json_schema or grammar. Raises ConstraintError."""
     make, limit = _MAKERS[field]
     if len(text) > limit:
         raise ConstraintError(f"{_NAMES[field]} has {len(text)} characters, of at most {limit}")
@@ -82,12 +82,12 @@ def _of_grammar(text: str) -> Grammar:
 
     try:
         return Grammar(_lark(gbnf_to_lark(text)))
-    except Exception as error:  # it raises bare ones, too
+    except Exception as error:  # it raises bare Exceptions, too
         raise ConstraintError(f"the EBNF grammar is invalid: {error}") from error
 
 
 _EBNF = re.compile(r"^\s*[\w-]+\s*::=", re.MULTILINE)
-# The automata of a grammar's own patterns take as long as those of regexes do.
+# A grammar's own patterns take as long to compile as regexes do, so they are limited too.
 _COSTLY = (
     ("classes such as \\w", re.compile(r"\\[wWdDsSpP]"), 200),
     ("repeats and optional parts", re.compile(r"[?*+]"), 1000),
@@ -95,7 +95,7 @@ _COSTLY = (
 
 
 def _with_schemas(text: str) -> str:
-    """The grammar with its `%json` schemas read as any JSON schema is."""
+    """The grammar, with its `%json` schemas checked and prepared like any JSON schema."""
     parts, at = [], 0
     for found in re.finditer(r"%json\s*(?=\{)", text):
         if found.start() < at:
@@ -123,7 +123,7 @@ def _lark(text: str) -> str:
 
 
 def composed(grammar: Grammar | None, prefix: str = "") -> str:
-    """What the library compiles: a text of the grammar (any text, if None) after a prefix."""
+    """The library's input: a text of the grammar (any text, if None) after a prefix."""
     body = _lark("start: /(?s:.*)/") if grammar is None else grammar.body
     if not prefix:
         return f'{{"grammars": [{body}]}}'
@@ -133,9 +133,9 @@ def composed(grammar: Grammar | None, prefix: str = "") -> str:
 
 
 def check_constraint(field: str, text: str) -> None:
-    """Raises ConstraintError for what cannot be decoded under; field: as `gen` calls it.
+    """Raises ConstraintError for a constraint that cannot be used; field: its name in `gen`.
 
-    Says nothing where the library is not installed: then the backend that runs it decides.
+    Without the library nothing more is checked: the backend that runs the program decides.
     """
     if field == "stop_regex":
         check_stop(text)
@@ -170,7 +170,7 @@ def library_limits() -> Any:
 
 
 def first_line(error: str) -> str:
-    """The library's reason, without its view of the grammar around it."""
+    """The library's reason, without the excerpt of the grammar that it prints."""
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     reason = next((line for line in lines if line.startswith("error:")), lines[0] if lines else "")
     return reason.removeprefix("error:").strip()[:300]

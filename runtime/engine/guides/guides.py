@@ -1,12 +1,12 @@
-"""Constraints while they run: which tokens may come next, and which must.
+"""Follows constraints during a generation: which tokens may come next, and which must.
 
-A constraint is compiled once for all requests that have it (`Compiled`); each request follows
-it with a `Guide` of its own. The library's work is done without the interpreter's lock and
-within `grammar.LIMITS`; it never raises, so its state is asked after every step.
+A constraint is compiled once for all requests that have it (`Compiled`); each request follows it
+with its own `Guide`. The library runs without the GIL and within `grammar.LIMITS`. It never raises,
+so its state is checked after every step.
 
-The library is given one more token than the model has: its end of text. So no special token is
-ever allowed as text, and whether a text may end here is a bit of the mask. Grammars can name tokens
-by number, these too: such a token is never given.
+The library is given one token more than the model has: the end of text. So no special token is ever
+allowed as text, and one bit of the mask says whether the text may end here. A grammar can name
+tokens by number, special ones included; such a token is never generated.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sgc.runtime.engine.text.token_bytes import token_bytes
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 Mask = npt.NDArray[np.int32]
-MAX_MASK_S = 1.0  # it holds up a step; ordinary ones take some 10 us
+MAX_MASK_S = 1.0  # computing a mask delays the whole batch; usual masks take about 10 us
 
 
 class Vocabulary:
-    """A model's tokens as the library knows them; made once, when first needed."""
+    """A model's tokens in the library's form; made once, when first needed."""
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        """Raises ConstraintError for a tokenizer whose tokens have no bytes of their own."""
+        """Raises ConstraintError for a tokenizer that does not tell its tokens' bytes."""
         table = token_bytes(tokenizer)
         if table is None:
             raise ConstraintError("this model's tokenizer does not say what bytes its tokens are")
@@ -46,12 +46,12 @@ class Vocabulary:
         self.text_bits = ~np.packbits(silent, bitorder="little").view(np.int32)
 
     def encode(self, text: bytes | str) -> list[int]:
-        """The model's own tokens for a text that follows others; specials are plain text."""
+        """The model's tokens for a text that follows other text; special tokens are plain text."""
         return self.tokenizer.encode_literal(text if isinstance(text, str) else text.decode())
 
 
 class _Source:
-    """What the library asks of a tokenizer."""
+    """The tokenizer interface that the library expects."""
 
     bos_token_id = None
 
@@ -60,7 +60,7 @@ class _Source:
         silent = [i for i, token in enumerate(vocabulary.tokens) if not token]
         self.eos_token_id = vocabulary.size
         self.special_token_ids = [*silent, vocabulary.size]
-        # What has no text of its own gets a name, as the library wants its special tokens to.
+        # Tokens without text get a name, because the library requires one of its special tokens.
         names = {i: b"<|%d|>" % i for i in self.special_token_ids}
         all_tokens = [*vocabulary.tokens, b""]
         self.tokens = [names.get(i, token) for i, token in enumerate(all_tokens)]
@@ -70,14 +70,14 @@ class _Source:
 
 
 class Compiled:
-    """A constraint, ready to be followed; `start` for each request.
+    """A compiled constraint; each request calls `start`.
 
-    Its automaton is built as texts ask for more of it, up to a limit, and is shared by all who
-    follow it. Who finds it full goes on in a new one.
+    Its automaton grows with the texts it reads, up to a limit, and all requests share it. A request
+    that finds it full continues in a new one.
     """
 
     def __init__(self, grammar: str, vocabulary: Vocabulary, free_after: int | None = None) -> None:
-        """grammar: see `grammar.composed`. free_after: bytes after which it allows any text.
+        """grammar: see `grammar.composed`. free_after: bytes after which any text is allowed.
 
         Raises ConstraintError; may take a while.
         """
@@ -86,15 +86,15 @@ class Compiled:
         self._grammar = grammar
         self._start = self._new()
         _check(self._start, "cannot be used")
-        for jumps in (False, True):  # a beginning that is forced may lead to what cannot be used
+        for jumps in (False, True):  # a forced beginning may lead to an unusable state
             self._try(jumps)
 
     def start(self, jumps: bool = True) -> Guide:
-        """jumps: whether what must come next is given without asking the model."""
+        """A guide for one request. jumps: whether forced tokens skip the model."""
         return Guide(self, self._start.deep_copy(), jumps)
 
     def renewed(self) -> Any:
-        """The beginning, in an automaton that has nothing in it yet."""
+        """A matcher at the start of the text, with a new, empty automaton."""
         self._start = self._new()
         return self._start.deep_copy()
 
@@ -118,7 +118,7 @@ class Compiled:
 
 
 class Guide:
-    """Follows one generation. After an error of the library nothing is allowed any more."""
+    """Follows one generation. After an error of the library, no token is allowed."""
 
     __slots__ = ("_has_renewed", "_ids", "_is_slow", "_jumps", "_matcher", "_of")
 
@@ -131,14 +131,14 @@ class Guide:
         self._is_slow = False
 
     def take(self, ids: Sequence[int]) -> None:
-        """Goes on with tokens that were generated."""
+        """Advances by generated tokens."""
         self._ids += ids
         if not self._matcher.is_stopped() and not self._matcher.consume_tokens(list(ids)):
             self._renew()
 
     def forced(self) -> list[int]:
-        """The tokens that must come next, whatever the model says: the model's own ones for the
-        forced text, but for those at its end that what follows could change. Not yet taken."""
+        """The tokens that must come next: the forced text as the model would tokenize it, without
+        those at its end that later text could change. The guide does not advance."""
         if not self._jumps or self.is_over:
             return []
         ids: list[int] = self._matcher.compute_ff_tokens()
@@ -148,7 +148,7 @@ class Guide:
         return ids
 
     def write_mask(self, row: Mask) -> None:
-        """A bit a token, and one for the end of text; [vocabulary.n_words]."""
+        """Writes a bit per token, and one for the end of text. row: [vocabulary.n_words]."""
         started_s = time.perf_counter()
         self._write_mask(row)
         if self._matcher.is_error() and self._renew():
@@ -160,17 +160,17 @@ class Guide:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can follow."""
+        """Whether no token can follow."""
         return bool(self._matcher.is_stopped()) and not self._matcher.is_error()
 
     @property
     def may_end(self) -> bool:
-        """Whether the text satisfies it as it is."""
+        """Whether the text so far satisfies the constraint."""
         return bool(self._matcher.is_accepting())
 
     @property
     def is_free(self) -> bool:
-        """Whether it allows any text from here on."""
+        """Whether any text is allowed from here on."""
         if self._of.free_after is None:
             return False
         tokens = self._of.vocabulary.tokens
@@ -186,7 +186,7 @@ class Guide:
         return matcher.validate_tokens(ids) == len(ids) and _follow(matcher, ids)
 
     def _cut(self, n_chars: int) -> tuple[int, str]:
-        """How many tokens hold the last characters, and what these tokens say before them."""
+        """How many tokens hold the last characters, and the text of these tokens before them."""
         tokens = self._of.vocabulary.tokens
         data, text, n_ids = b"", "", 0
         while n_ids < len(self._ids):
@@ -208,7 +208,7 @@ class Guide:
         _executor().unsafe_compute_mask_ptr(pair, row.ctypes.data, row.nbytes, 1)
 
     def _renew(self) -> bool:
-        """Goes on in a new automaton, once: what does not fit into one fits into none."""
+        """Continues in a new automaton, once: a text that does not fit an empty one fits none."""
         if self._has_renewed:
             return False
         self._has_renewed = True
@@ -233,7 +233,7 @@ _executors: list[Any] = []
 
 
 def _executor() -> Any:
-    """One for all, of one thread: masks are small, and the model has the other cores."""
+    """One executor with one thread: masks are small, and the model uses the other cores."""
     if not _executors:
         _executors.append(LLExecutor(1))
     return _executors[0]

@@ -1,8 +1,8 @@
 """Token healing: a prompt's last tokens are taken back where a token could span its end.
 
-A prompt that ends with `http:` has tokenized the `:` already, though the model has learnt `://`
-as one token. So the tokens of the prompt's last text that some token of the vocabulary extends
-beyond are left out of it, and the generation has to begin with their text.
+In a prompt that ends with `http:`, the `:` is a token, though the model has learnt `://` as one
+token. So the last tokens are removed from the prompt where a longer token begins with their text,
+and the generation must then begin with this text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_TAKEN_BACK = 8
 
 
 class Healer:
-    """Knows what each token of a vocabulary says."""
+    """Finds which tokens of a prompt to take back; it knows the bytes of each token."""
 
     def __init__(self, tokenizer: Tokenizer, table: TokenBytes) -> None:
         self._specials = tokenizer.special_ids
@@ -26,9 +26,9 @@ class Healer:
         self._sorted = sorted({table[i] for i in range(tokenizer.vocab_size)})
 
     def taken_back(self, ids: Sequence[int]) -> list[tuple[int, str]]:
-        """How many of a text's last tokens may be taken back, the most first, and their text:
-        those whose bytes some token begins with and goes on from. They begin and end with whole
-        characters, and none is special."""
+        """How many of a text's last tokens may be taken back, the most first, and their text: the
+        bytes of some other token begin with this text and are longer. It holds whole characters and
+        no special token."""
         found: list[tuple[int, str]] = []
         text = b""
         for n, token in enumerate(reversed(ids[-MAX_TAKEN_BACK:]), start=1):
@@ -56,7 +56,7 @@ _healers: WeakKeyDictionary[Tokenizer, Healer | None] = WeakKeyDictionary()
 
 
 def healer_of(tokenizer: Tokenizer) -> Healer | None:
-    """None for a tokenizer whose tokens have no bytes of their own."""
+    """The tokenizer's healer; None if the tokenizer does not tell its tokens' bytes."""
     if tokenizer not in _healers:
         table = token_bytes(tokenizer)
         _healers[tokenizer] = None if table is None else Healer(tokenizer, table)

@@ -1,7 +1,8 @@
-"""JSON schemas as the constraint library is given them: checked, closed, in one layout.
+"""Prepares JSON schemas for the constraint library: checked, closed, in one layout.
 
-What is refused here is what the library would hang on, crash on or read in another way than a
-validator does (found by fuzzing; docs/generation.md). What it does not know it refuses itself.
+This module refuses schemas on which the library would hang or crash, or which it reads differently
+from a validator (found by fuzzing; docs/generation.md). The library itself refuses keywords that it
+does not know.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ MAX_DEPTH = 64
 MAX_PATTERN_CHARS = 8192  # of all patterns together
 MAX_PATTERN_PROPERTIES = 32  # of one object
 MAX_ALTERNATIVES = 128  # of the parts of an allOf, multiplied
-MAX_BOUND = 2**53  # the library counts in doubles; beyond, it errs or ends the process
+MAX_BOUND = 2**53  # the library counts in doubles; larger bounds are wrong or end the process
 MIN_BOUND = 1e-12
 MULTIPLES = (1e-4, 10_000.0)
-MAX_MULTIPLES = 10_000.0  # all of a schema's, multiplied
+MAX_MULTIPLES = 10_000.0  # the product over a schema
 
-# As `json.dumps` writes, which also leaves the least to decide: a model's tokens are for content.
-# Without \u escapes a name has one spelling, so that no value can escape its property's schema.
+# The layout of `json.dumps`, which also leaves the model the fewest tokens to choose. Without \u
+# escapes a name has one spelling, so that no value can escape its property's schema.
 _ESCAPES = {"json_allowed_escapes": 'nrbtf\\"'}
 _FIXED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _FLEXIBLE = {"whitespace_flexible": True}
@@ -66,14 +67,14 @@ def prepared(text: str) -> dict[str, Any]:
 
 
 def _asks_for_space(asked: Any) -> bool:
-    """The one thing that a schema may say of its layout."""
+    """Whether the schema asks for flexible white space, its only layout option."""
     if not isinstance(asked, dict) or asked.keys() - {"whitespace_flexible"}:
         raise SchemaError('may say only "whitespace_flexible" in its "x-guidance"')
     return bool(asked.get("whitespace_flexible"))
 
 
 def _schemas(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """A schema and those in it."""
+    """A schema and all schemas inside it."""
     if depth > MAX_DEPTH:
         raise SchemaError(f"is nested more than {MAX_DEPTH} deep")
     if isinstance(value, list):
@@ -106,7 +107,7 @@ def _check(part: Mapping[str, Any]) -> None:
 
 
 def _number(value: Any) -> float | None:
-    """A number of a schema; one that is too large for a float is infinite."""
+    """A number in a schema; infinity if it is too large for a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -116,7 +117,7 @@ def _number(value: Any) -> float | None:
 
 
 def _check_together(parts: list[dict[str, Any]]) -> None:
-    """What one part alone does not show."""
+    """Checks the limits that hold for all parts together."""
     multiples = filter(None, [_number(part.get("multipleOf")) for part in parts])
     if math.prod(max(each, 1 / each) for each in multiples) > MAX_MULTIPLES:
         raise SchemaError("has too many, or too large, multipleOf together")
@@ -142,9 +143,9 @@ def _n_ways(part: Any) -> int:
 
 
 def _simplify(part: dict[str, Any], is_whole: bool) -> None:
-    """Says the same in fewer ways; closes an object that lists its properties."""
+    """Normalises a part, and closes an object that lists its properties."""
     if isinstance(part.get("format"), str) and part["format"] not in _FORMATS:
-        del part["format"]  # a remark, as JSON Schema has it
+        del part["format"]  # only an annotation in JSON Schema
     if isinstance(part.get("pattern"), str):
         part["pattern"] = _searched(part["pattern"])
     if isinstance(part.get("patternProperties"), dict):
@@ -157,7 +158,7 @@ def _simplify(part: dict[str, Any], is_whole: bool) -> None:
 
 
 def _is_joined(part: Mapping[str, Any]) -> bool:
-    """Whether an object is described in several places, none of which says all of it."""
+    """Whether an object is described in several places, each of which is incomplete."""
     return "allOf" in part or ("properties" in part and bool(_JOINED & part.keys()))
 
 

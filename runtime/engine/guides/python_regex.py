@@ -1,10 +1,10 @@
-r"""Patterns of Python's `re`, in the syntax of the constraint library, meaning the same.
+r"""Translates patterns of Python's `re` to the constraint library's syntax.
 
-Python's own parser reads the pattern, so that `\w`, `[[]` or `x{,3}` are what they are in Python.
-What counts is which texts match as a whole, as `re.fullmatch` tells: so lazy repeats are as good
-as greedy ones, and `^` and `$` at the ends say nothing. What a finite automaton cannot do, or
-would be too large for, is an error that names it. With (?i), case is folded as Unicode's simple
-folding does; classes hold what this Python's do, as the library's Unicode may be another one.
+Python's own parser reads the pattern, so that `\w`, `[[]` or `x{,3}` mean what they mean in Python.
+Both match the same whole texts, as `re.fullmatch` does: so lazy repeats equal greedy ones, and `^`
+and `$` at the ends mean nothing. A construct that a finite automaton cannot express, or that would
+make it too large, raises an error that names it. (?i) uses Unicode's simple case folding. Classes
+are written out from this Python's tables, as the library may have another version of Unicode.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MAX_OPTIONAL = 500  # repeats and empty branches; in a row they take quadratic t
 MAX_COUNT = 10_000  # in {m,n}
 MAX_DEPTH = 6  # of repeats in repeats
 MAX_CLASSES = 2000  # such as \w
-FOLDED_AS = 100  # of those a wide class takes under (?i)
+FOLDED_AS = 100  # what a wide class counts under (?i), in units of MAX_CLASSES
 WIDE = 1000  # characters of a range
-WORD_AS = 10  # of those a class takes: \w has some 700 ranges
-LAST_LETTER = 0x33000  # beyond it there are none
+WORD_AS = 10  # what a category counts, in units of MAX_CLASSES: \w has some 700 ranges
+LAST_LETTER = 0x33000  # there are no letters beyond it
 SIMPLER = "write a simpler one"
 
 
 class PatternError(ValueError):
-    """Why a pattern cannot be used: what it does, and what to do."""
+    """A pattern cannot be used. reason: what is wrong with it; hint: what to do."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(f"{reason}; {hint}")
@@ -39,15 +39,15 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """translated: in the library's syntax. shortest: characters that a match has at least."""
+    """translated: in the library's syntax. shortest: the fewest characters a match can have."""
 
     translated: str
     shortest: int
 
 
 def translate(pattern: str, *, is_reversed: bool = False, is_whole: bool = True) -> Pattern:
-    """is_reversed: for texts read backwards. is_whole: it says what a whole text is, so that
-    anchors at its ends say nothing. Raises PatternError."""
+    """Translates a pattern; raises PatternError. is_reversed: for texts read backwards. is_whole:
+    the pattern describes a whole text, so that anchors at its ends mean nothing."""
     tree = _parsed(pattern)
     place = _Place(is_whole, is_whole)
     written = _written(tree, tree.state.flags, _Writer(is_reversed), place)
@@ -57,7 +57,7 @@ def translate(pattern: str, *, is_reversed: bool = False, is_whole: bool = True)
 def _parsed(pattern: str) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of `[[`, whose meaning here is plain
+            warnings.simplefilter("ignore", FutureWarning)  # of `[[`, read literally here
             return _parser.parse(pattern)
     except (re.error, OverflowError) as error:
         raise PatternError(f"is invalid: {error}", "see Python's re") from error
@@ -73,7 +73,7 @@ def _written(nodes: Any, flags: int, writer: _Writer, place: _Place) -> str:
 
 
 def search(pattern: str) -> str:
-    """What `re.search` finds in a text, as a pattern of the library for the whole text."""
+    """A pattern of the library that matches the whole texts in which `re.search` finds a match."""
     tree = _parsed(pattern)
     is_branch = len(tree) == 1 and tree[0][0].name == "BRANCH"
     arms = tree[0][1][1] if is_branch else [tree]
@@ -89,13 +89,13 @@ def _searched(arm: Any, flags: int, writer: _Writer) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a pattern of the library that matches nothing else."""
+    """A pattern of the library that matches exactly this text."""
     return "".join(_char(ord(char)) for char in text)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Whether nothing comes before and nothing after, so that anchors say nothing."""
+    """Whether a node is at the start or end of the pattern, where anchors mean nothing."""
 
     is_first: bool = False
     is_last: bool = False
@@ -105,7 +105,7 @@ _INSIDE = _Place()
 
 
 class _Writer:
-    """Writes Python's parse trees; a method for each kind of node. Counts what takes time."""
+    """Writes Python's parse trees, a method per kind of node, and counts what is costly."""
 
     def __init__(self, is_reversed: bool) -> None:
         self._is_reversed = is_reversed
@@ -194,7 +194,7 @@ class _Writer:
         atom = written if is_atom else f"(?:{written})"
         return f"{atom}{{{low},{'' if unlimited else high}}}"
 
-    _min_repeat = _max_repeat  # the texts that match are the same
+    _min_repeat = _max_repeat  # the same texts match
 
 
 _STARTS = frozenset({"AT_BEGINNING", "AT_BEGINNING_STRING"})
@@ -208,7 +208,7 @@ _REFUSED = {
     "POSSESSIVE_REPEAT": ("has a possessive repeat", "write a+ for a++"),
     "FAILURE": ("can never match", "leave it out"),
 }
-_MEMBERS: dict[str, Callable[[str], bool]] = {  # of a category, as `re` has them
+_MEMBERS: dict[str, Callable[[str], bool]] = {  # the members of each category of `re`
     "DIGIT": str.isdecimal,
     "SPACE": str.isspace,
     "WORD": lambda char: char.isalnum() or char == "_",
@@ -218,10 +218,10 @@ _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
 @cache
 def _category(kind: str, is_ascii: bool) -> str:
-    """Its characters, by this Python's own tables, as runs."""
+    """A category's characters as ranges, from this Python's tables."""
     is_member, end = _MEMBERS[kind], 0x80 if is_ascii else LAST_LETTER
     codes = [code for code in range(end) if is_member(chr(code))]
-    if is_ascii:  # where the separators 1C to 1F are no space
+    if is_ascii:  # in ASCII mode the separators 1C to 1F are not white space
         codes = [code for code in codes if not 0x1C <= code <= 0x1F]
     starts = [code for code, before in zip(codes, [-2, *codes], strict=False) if before != code - 1]
     ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if after != code + 1]
@@ -242,7 +242,7 @@ def _is_wide(name: str, value: Any) -> bool:
 
 
 def _range(low: int, high: int) -> str:
-    """A range of a class. No text has surrogates, and the library wants no range to end in them."""
+    """A range of a class, without surrogates: texts have none, and the library refuses them."""
     low = 0xE000 if 0xD800 <= low < 0xE000 else low
     high = 0xD7FF if 0xD800 <= high < 0xE000 else high
     return f"{_char(low)}-{_char(high)}" if low <= high else _NOTHING
@@ -264,5 +264,5 @@ def _char(code: int) -> str:
 
 
 def joined(patterns: Sequence[str]) -> str:
-    """A pattern of the library that matches what any of these does."""
+    """A pattern of the library that matches where any of `patterns` does."""
     return f"(?:{'|'.join(patterns)})"

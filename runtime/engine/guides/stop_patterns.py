@@ -1,15 +1,14 @@
-r"""Stop patterns: where a generated text ends by a regular expression, in bounded time.
+r"""Stop patterns: regular expressions that end a generation, matched in bounded time.
 
-A generation ends where the first match of any pattern ends, in characters, however the text is
-cut into tokens; its text is cut where the leftmost match with this end starts. The step process
-finds the end (`checker`), the server the cut (`locate`) and what it may not stream yet
-(`HoldBack`).
+A generation ends where the first match of any pattern ends, counted in characters, however the text
+is split into tokens. Its text is cut where the leftmost match with this end starts. The step
+process finds the end (`checker`); the server finds the cut (`locate`) and the text it may not
+stream yet (`HoldBack`).
 
-A pattern is Python's: `re` parses it, and it is written anew for llguidance, whose automata
-grow with the texts they read, up to a limit; a text that needs more is an error. `(?i)` folds case
-as Unicode's simple folding does, and classes are those of its Unicode version. Refused: what
-matches the empty text, never matches, or is too large; anchors, look-around, back-references,
-possessive and atomic groups.
+Patterns are Python's: `re` parses them, and `python_regex.py` translates them for llguidance, whose
+automata grow with the texts they read, up to a limit; a text that needs more is an error. Refused
+are patterns that match the empty text, never match, or are too large, and anchors, look-around,
+back-references, possessive repeats and atomic groups.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ if TYPE_CHECKING:
 MAX_PATTERNS = 16
 MAX_BYTES = 16 * 1024  # of all patterns together
 MAX_STATES = 100_000
-# What an automaton may grow by, in llguidance's units; each is about 25 ns and 6 bytes.
+# How much an automaton may grow, in llguidance's units of about 25 ns and 6 bytes.
 SHARED_FUEL = 1_000_000
 OWN_FUEL = 4_000_000
-# How many bytes a HoldBack may read again: so many, and so many more for each byte of the text.
+# How many bytes a HoldBack may read again: a fixed number, and more for each byte of the text.
 FREE_LOOKS = 100_000
 LOOKS_PER_BYTE = 100
 FIRST_LOOK_BYTES = 32
-END = 256  # the token that is no byte
+END = 256  # the only token that is not a byte
 
 
 class PatternError(SgcError, ValueError):
-    """A stop pattern that cannot be used, or takes too much on the text at hand."""
+    """A stop pattern that cannot be used, or that needs too large an automaton for the text."""
 
 
 class StopPatterns:
-    """Compiled patterns. Make them with `stop_patterns`, which keeps the latest."""
+    """Compiled patterns. Make them with `stop_patterns`, which caches the latest."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(patterns)
@@ -64,7 +63,7 @@ class StopPatterns:
     def locate(self, text: str, end: int, since: int = 0) -> int:
         """The leftmost start, not before `since`, of a match that ends at `end`.
 
-        Raises ValueError if there is none, PatternError if finding it takes too much.
+        Raises ValueError if there is none, PatternError if finding it is too costly.
         """
         for automaton in self._reversed_matches.attempts():
             start = _furthest(automaton.run(), text, end, since)
@@ -94,7 +93,7 @@ class StopPatterns:
         raise _refusal(bad or longest, "is too large or too deeply nested", python_regex.SIMPLER)
 
 
-@lru_cache(maxsize=128)  # more than requests wait for at once (`intake.MAX_COMPILED`)
+@lru_cache(maxsize=128)  # more than requests can wait for at once (`intake.MAX_COMPILED`)
 def stop_patterns(patterns: tuple[str, ...]) -> StopPatterns:
     """The patterns, compiled once; raises PatternError."""
     return StopPatterns(patterns)
@@ -103,7 +102,8 @@ def stop_patterns(patterns: tuple[str, ...]) -> StopPatterns:
 class PatternChecker:
     """Finds the first match's end in the bytes of one growing text.
 
-    end: how many characters there are up to it, once it is found; then nothing may follow.
+    end: the number of characters up to the end, once it is found; then `feed` may not be called
+    again.
     """
 
     __slots__ = ("_held", "_is_alone", "_matcher", "_n_chars", "_patterns", "_seen", "end")
@@ -111,17 +111,17 @@ class PatternChecker:
     def __init__(self, patterns: StopPatterns) -> None:
         self._patterns = patterns
         self._matcher = patterns.ends.run()
-        self._is_alone = False  # whether no other text can fill its automaton
+        self._is_alone = False  # whether its automaton is its own, so that no other text fills it
         self._held = b""  # the beginning of an unfinished character
         self._seen = bytearray()
         self._n_chars = 0
         self.end: int | None = None
 
     def feed(self, data: bytes, counts: bool = True) -> int | None:
-        """How many of the text's next bytes there are up to where the first match ends.
+        """How many of the next bytes come before the end of the first match.
 
-        None: no match ends in them, or none that counts. 0: one ends in the bytes before, which
-        these show to be no UTF-8, so U+FFFD. Raises PatternError.
+        None: no match ends in them, or `counts` is false. 0: one ends in held bytes that these show
+        to be invalid UTF-8, so U+FFFD. Raises PatternError.
         """
         raw = self._held + data
         text, n_read = codecs.utf_8_decode(raw, "replace", False)
@@ -151,7 +151,8 @@ class PatternChecker:
         return None
 
     def _start_over(self, new: bytes) -> LLMatcher:
-        """The automaton is full, maybe of other requests' texts: reads it all in one of its own."""
+        """Reads the text again in an automaton of its own: others' texts may fill the shared
+        one."""
         if self._is_alone:
             raise self._patterns.too_costly()
         self._is_alone = True
@@ -165,7 +166,7 @@ class PatternChecker:
 class HoldBack:
     """How much of the end of a growing text may belong to a match that has not ended yet.
 
-    Where that takes too much to find out it gives up and holds all text from there on.
+    Where that is too costly to find out, it gives up and holds back all further text.
     """
 
     __slots__ = ("_attempts", "_automaton", "_held", "_leader", "_n_held", "_n_looks_left")
@@ -173,8 +174,8 @@ class HoldBack:
     def __init__(self, patterns: StopPatterns) -> None:
         self._attempts = patterns.matches.attempts()
         self._automaton: _Automaton | None = next(self._attempts)
-        self._held = b""  # from the first place where such a match could start
-        self._leader: LLMatcher | None = None  # what has read all of it
+        self._held = b""  # the text from the first place where such a match could start
+        self._leader: LLMatcher | None = None  # the matcher that has read all of `_held`
         self._n_held = 0
         self._n_looks_left = FREE_LOOKS
 
@@ -183,7 +184,7 @@ class HoldBack:
         return self._automaton is None
 
     def feed(self, new: str) -> int:
-        """How many characters at the end of the text up to here are not to be shown now."""
+        """How many characters at the end of the text so far must not be streamed yet."""
         self._n_held += len(new)
         if self._automaton is not None:
             data = new.encode()
@@ -195,13 +196,13 @@ class HoldBack:
 
     def _follows(self, tokens: list[int]) -> bool:
         leader = self._leader
-        # A failing `consume_tokens` writes a report, which takes a hundred times as long.
+        # A failing `consume_tokens` writes a report, which takes a hundred times longer.
         if leader is None or leader.validate_tokens(tokens) < len(tokens):
             return False
         return leader.consume_tokens(tokens)
 
     def _find_leader(self) -> None:
-        """Looks for the first place again; no earlier one can come to life."""
+        """Looks for the first possible start again; no earlier one can become possible."""
         while self._automaton is not None:
             start = self._first_live(self._automaton)
             leader = self._automaton.run()
@@ -236,7 +237,7 @@ class HoldBack:
 
 
 class _Automaton:
-    """A regular expression's automaton; its runs share what they add to it."""
+    """A regular expression's automaton; all runs share the states they add."""
 
     def __init__(self, regex: str, fuel: int) -> None:
         self._regex = regex
@@ -250,14 +251,14 @@ class _Automaton:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it may grow no further; it then takes any text for one that cannot match."""
+        """Whether it may grow no further; it then reports that no text can match."""
         return not any(self.n_live([byte]) for byte in self.first_bytes)
 
     def run(self) -> LLMatcher:
         return self._start.deep_copy()
 
     def n_live(self, tokens: list[int]) -> int:
-        """How long a part of the tokens, from the first, can be continued to a match or is one."""
+        """How many of the first tokens are a match or can be continued to one."""
         return self._start.validate_tokens(tokens)
 
     def renew(self) -> None:
@@ -265,11 +266,11 @@ class _Automaton:
             self._start = _matcher(self._regex, self._fuel)
 
     def alone(self) -> _Automaton:
-        """One that no other text has filled."""
+        """A new automaton, empty and with a larger limit."""
         return _Automaton(self._regex, OWN_FUEL)
 
     def attempts(self) -> Iterator[_Automaton]:
-        """This one, and when it is spent one of the caller's own."""
+        """This automaton, and if it is spent, one of the caller's own."""
         yield self
         self.renew()
         yield self.alone()
@@ -310,7 +311,7 @@ class _Bytes:
 
 
 def _furthest(matcher: LLMatcher, text: str, end: int, since: int) -> int | None:
-    """Where the longest match that is read backwards from `end` stops."""
+    """Where the longest match starts that is read backwards from `end`."""
     found = None
     for start in range(end - 1, since - 1, -1):
         if not matcher.consume_tokens(list(text[start].encode())):
@@ -321,7 +322,7 @@ def _furthest(matcher: LLMatcher, text: str, end: int, since: int) -> int | None
 
 
 def _n_raw_bytes(raw: bytes, n_chars: int) -> int:
-    """How many bytes the first so many characters of their decoding take."""
+    """How many bytes the first `n_chars` decoded characters take."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     n_decoded = n = 0
     while n_decoded < n_chars:

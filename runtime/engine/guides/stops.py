@@ -1,4 +1,4 @@
-"""What ends a generation's text: stop strings and stop patterns, found across token borders."""
+"""Finds stop strings and stop patterns in a generation's text, across token boundaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TextStops:
         self._n_to_skip = stops.n_skipped
 
     def feed(self, ids: list[int], counts: bool) -> Stop:
-        """What ends the text with these ids, if anything does: whichever ends first."""
+        """The stop that ends the text within these ids, if any: the one that ends first."""
         new = self._detokenizer.feed(ids)
         if self._n_to_skip:
             n = min(self._n_to_skip, len(new))
@@ -35,7 +35,7 @@ class TextStops:
         return NO_STOP if pattern_end is None else Stop(n_over=len(new) - pattern_end)
 
     def _feed_pattern(self, new: str, counts: bool) -> int | None:
-        """Where in the new text a pattern's match ends."""
+        """Where the first match of a pattern ends in the new text; None if none does."""
         if self._patterns is None:
             return None
         data = new.encode()

@@ -1,7 +1,7 @@
-"""The HTTP server beside gRPC's: same process, same engine, same limits, same token.
+"""The HTTP server, beside the gRPC one: same process, engine, limits and token.
 
-An adapter: requests become sessions of the engine (`running.py`) and its replies JSON. Made by
-`serving.py`, and imported only where `--http` is given.
+It is an adapter: a request becomes a session of the engine (`running.py`), and replies become JSON.
+`serving.py` starts it, and imports it only for `--http`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sgc.runtime.engine.server.server import EngineFacts
 from sgc.runtime.engine.server.shared import Shared
 
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024
-OPEN_PATHS = frozenset({"/health"})  # probes carry no token
+OPEN_PATHS = frozenset({"/health"})  # health probes carry no token
 
 
 @contextlib.asynccontextmanager
@@ -32,7 +32,7 @@ async def serving_http(
     facts: EngineFacts,
     shared: Shared,
 ) -> AsyncIterator[str]:
-    """Serves in the running event loop until the end of the block; returns the URL."""
+    """Serves in the running event loop until the block ends; yields the URL."""
     runs, connections = Runs(shared), Connections()
     most = shared.tokenizer.most_bytes(shared.limits.max_positions, is_json=True)
     if most is not None:

@@ -1,7 +1,7 @@
 """A request's body as JSON: bounded in bytes, time, depth and values, and nothing but text inside.
 
-Who sends slowly takes nothing that others need: a body has to come at a pace, and what all those
-under way take is bounded by giving up the one that has been coming for longest.
+A slow client cannot use up what others need: a body must arrive at a minimum rate, and the memory
+of all unfinished bodies is bounded by giving up the oldest one.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sgc.runtime.engine.preparing.bounds import MAX_MESSAGE_BYTES
 from sgc.runtime.engine.server.lanes import Lane
 
 MAX_DEPTH = 64
-MAX_VALUES = 256 * 1024  # nobody else is served while they are parsed
+MAX_VALUES = 256 * 1024  # no other request is served while they are parsed
 READ_TIMEOUT_S = 30.0
-GRACE_S = 10.0  # after which a body must have come at the pace
+GRACE_S = 10.0  # after this, a body must arrive at the minimum rate
 PACE_BYTES_PER_S = 32 * 1024
-MAX_READING_BYTES = 256 * 1024 * 1024  # of all bodies under way
+MAX_READING_BYTES = 256 * 1024 * 1024  # of all unfinished bodies
 INLINE_BYTES = 64 * 1024  # more than this is parsed on a thread
 _SLICE_BYTES = 256 * 1024
-_MARKS = (b",", b":", b"[", b"{")  # of which every value but the first has one before it
+_MARKS = (b",", b":", b"[", b"{")  # every value but the first follows one of these
 
 
 @dataclass(slots=True, eq=False)
 class _Reading:
-    """A body under way."""
+    """An unfinished body."""
 
     chunks: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
-    n_unquoted: int = 0  # since the last quote: of the string that is coming, or fewer
+    n_unquoted: int = 0  # bytes since the last quote: at most those of the string being read
     deadline: asyncio.Timeout | None = None
     is_given_up: bool = False
 
@@ -48,14 +48,14 @@ class _Reading:
         self.n_unquoted = self.n_unquoted + len(chunk) if last < 0 else len(chunk) - last - 1
 
     def joined(self) -> bytes:
-        """The body, whose pieces are let go."""
+        """The body as one string of bytes; frees its chunks."""
         whole = b"".join(self.chunks)
         self.chunks.clear()
         return whole
 
 
 class BodyReader:
-    """max_string_bytes: of one JSON string, where it is known what no prompt can exceed."""
+    """Reads request bodies. max_string_bytes: of one JSON string, if prompts have a bound."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class BodyReader:
         self._most_in_string = MAX_MESSAGE_BYTES if max_string_bytes is None else max_string_bytes
         self._most = max_reading_bytes
         self._n_bytes = 0
-        self._reading: dict[_Reading, None] = {}  # in the order in which they came
+        self._reading: dict[_Reading, None] = {}  # oldest first
         self._lane = Lane("json")
 
     async def read(self, request: web.Request) -> Json:
-        """The object that the body is; raises HttpError 400, 408, 413, 415 or 503.
+        """The body as a JSON object; raises HttpError 400, 408, 413, 415 or 503.
 
-        A string that no prompt can hold is refused as it comes, before anything is made of it.
+        A string that is too long for any prompt is refused while it arrives, before it is parsed.
         """
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise HttpError(415, "a compressed body is not taken; send it as it is")
@@ -122,7 +122,7 @@ class BodyReader:
 
 
 def _allowed_s(n_bytes: int) -> float:
-    """The time in which so much must have come, and something more."""
+    """The time in which `n_bytes` must have arrived, with some slack."""
     return min(READ_TIMEOUT_S, GRACE_S + n_bytes / PACE_BYTES_PER_S)
 
 
@@ -153,8 +153,8 @@ def parsed(data: bytes) -> Json:
 
 
 def has_marks(data: bytes, most: int) -> bool:
-    """Whether so many values are possible, those in texts counted, too. numpy lets other threads
-    run while it compares, and it looks no further than needed."""
+    """Whether the body may have more than `most` values, marks inside strings counted. numpy
+    releases the GIL while it compares, and counting stops as soon as possible."""
     n, codes = 0, np.frombuffer(data, np.uint8)
     for start in range(0, len(codes), _SLICE_BYTES):
         piece = codes[start : start + _SLICE_BYTES]
@@ -165,9 +165,8 @@ def has_marks(data: bytes, most: int) -> bool:
 
 
 def n_values(data: bytes, most: float = math.inf) -> int:
-    """As many values and names as JSON of these bytes could have: its commas, colons and opening
-    brackets, but for those in texts. Others are served meanwhile, as it is counted in slices,
-    until there are more than `most`."""
+    """An upper bound on the values and names in the JSON: its commas, colons and opening brackets
+    outside strings. It counts in slices, so that other threads can run, and stops above `most`."""
     n, quotes, is_escaped = 1, 0, False
     for start in range(0, len(data), _SLICE_BYTES):
         piece = data[start : start + _SLICE_BYTES]
@@ -189,7 +188,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _check(found: Json) -> None:
-    """Depth, level by level, and that every text could be written as UTF-8."""
+    """Checks the depth, level by level, and that every string can be encoded as UTF-8."""
     level: list[Any] = [found]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []

@@ -1,8 +1,8 @@
-"""The bounds on HTTP connections: so many, and none that keeps silent or dribbles what it asks.
+"""The bounds on HTTP connections: their number, and how long a client may send nothing.
 
-aiohttp has neither bound. Each connection is a file descriptor and a parser, so that a client
-that opens many and sends nothing would use the server up. Where all places are taken, the one for
-whose client the server has waited longest gives way.
+aiohttp has neither bound. Each connection takes a file descriptor and a parser, so a client that
+opens many and sends nothing could exhaust the server. When the limit is reached, the server closes
+the connection whose client it has waited for longest.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Connections:
         self._idle_s = idle_s
         self._most = most
         self._server: web.Server | None = None
-        self._waiting: dict[Any, float] = {}  # for whose clients it waits, since when; oldest first
+        self._waiting: dict[Any, float] = {}  # waits for a client since; oldest first
         self._closing: set[Any] = set()
 
     def attach(self, server: web.Server) -> None:
         self._server = server
 
     def protocol(self) -> asyncio.Protocol:
-        """For `loop.create_server`."""
+        """The protocol factory for `loop.create_server`."""
         assert self._server is not None
         open_ones = self._server.connections
         self._closing.intersection_update(open_ones)
@@ -61,7 +61,7 @@ class Connections:
 
     @contextlib.contextmanager
     def receiving(self, request: web.Request) -> Iterator[None]:
-        """The server waits for the client meanwhile, for the rest of what it asks."""
+        """Within this block the server waits for the rest of the client's request."""
         self._wait_for(request.protocol)
         yield
         self._waiting.pop(request.protocol, None)
@@ -71,21 +71,21 @@ class Connections:
         self._waiting[protocol] = time.monotonic()
 
     def _close_one(self) -> bool:
-        """Makes room for a connection; False where every client waits for the server."""
+        """Makes room for a connection; False if the server waits for no client."""
         oldest = next((each for each in self._waiting if each.transport is not None), None)
         if oldest is not None:
             self._close(oldest)
         return oldest is not None
 
     def _close(self, protocol: Any) -> None:
-        """Hangs up, if that is still to be done."""
+        """Closes the connection if it is still open."""
         del self._waiting[protocol]
         if protocol.transport is not None:
             self._closing.add(protocol)
             protocol.transport.abort()
 
     async def sweep(self) -> None:
-        """Closes what is idle, until it is cancelled."""
+        """Closes idle connections until cancelled."""
         while True:
             await asyncio.sleep(min(SWEEP_S, self._idle_s / 2))
             self._close_idle(time.monotonic())

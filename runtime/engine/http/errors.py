@@ -1,4 +1,4 @@
-"""Why an HTTP request is refused or fails: a status and OpenAI's JSON form, on both faces."""
+"""HTTP errors: a status and OpenAI's JSON form, for both APIs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CODES = {
 
 
 class HttpError(Exception):
-    """param: the field it is about, if it is about one; code: a short name for programs."""
+    """param: the field at fault, if any; code: a short name for programs."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str = "") -> None:
         super().__init__(message)
@@ -49,16 +49,16 @@ class HttpError(Exception):
 
 
 def bad(message: str, param: str | None = None, code: str = "invalid_value") -> HttpError:
-    """The client's mistake."""
+    """A 400: the client's mistake."""
     return HttpError(400, message, param, code)
 
 
 def failed() -> HttpError:
-    """Our mistake; what it was is logged and not given out."""
+    """A 500: our mistake; the details are logged, not sent."""
     return HttpError(500, "the server failed; its log says why", code="internal_error")
 
 
 def error_of(error: pb.Error) -> HttpError:
-    """What the engine says of a request, as a status."""
+    """An error of the engine as an HTTP error."""
     status, code = _CODES.get(error.code, (500, "internal_error"))
     return HttpError(status, error.message, code=code)

@@ -1,6 +1,6 @@
-"""The fields of a JSON object, read with their types; what is wrong is said by the field's name.
+"""Reads the fields of a JSON object with their types; errors name the field.
 
-A field that is null counts as absent, as the clients of both faces mean it.
+A null field counts as absent, as clients of both APIs expect.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sgc.runtime.engine.http.errors import bad
 
 UINT32 = 2**32 - 1
 Refused = tuple[Any, ...]
-"""Why a parameter is refused, and values of it that ask for nothing."""
+"""Why a parameter is refused, and the values of it that have no effect and so are accepted."""
 
 
 class Fields:
-    """where: what stands before a field's name in messages, as `sampling_params.`."""
+    """where: the prefix of a field's name in messages, such as `sampling_params.`."""
 
     def __init__(self, values: Mapping[str, Any], where: str = "") -> None:
         self._values = {name: value for name, value in values.items() if value is not None}
@@ -31,7 +31,7 @@ class Fields:
         return self._values.get(name)
 
     def check_known(self, known: Collection[str], refused: Mapping[str, Refused]) -> None:
-        """Refuses what is not known, and what is `refused` where it asks for anything."""
+        """Raises HttpError for unknown fields, and for `refused` ones that have an effect."""
         for name, value in self._values.items():
             if name in refused:
                 why, *neutral = refused[name]
@@ -76,7 +76,7 @@ class Fields:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """A text or a list of them; none if it is absent."""
+        """A list of texts, given as a text or a list; empty if absent."""
         value = self._values.get(name, [])
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):

@@ -1,5 +1,5 @@
-"""Who may ask: who presents a token, or, where there is none, whom a browser on this machine
-serves (`browser_check.py`)."""
+"""Which requests are let in: those with a valid token, or, on a server without tokens, those that
+no foreign web page can have made (`browser_check.py`)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sgc.runtime.engine.http.errors import HttpError
 from sgc.runtime.engine.server.browser_check import problem_of
 from sgc.runtime.engine.server.tokens import Tokens
 
-DOMAIN = "domain"  # of a request: what sets its token's clients apart
+DOMAIN = "domain"  # the request's key for its token's domain: clients with one token share a domain
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(tokens: Tokens, open_paths: frozenset[str]) -> Any:
-    """The middleware that lets only those in who may, and notes their token's domain.
+    """The middleware that checks each request's token and stores the token's domain in the request.
 
-    open_paths: for which no token is asked.
+    open_paths: paths that need no token.
     """
 
     @web.middleware

@@ -1,6 +1,6 @@
-"""Replies as JSON texts. What may be large is written on a thread, so that others are served.
+"""Writes replies as JSON. Large ones are written on a thread, so that others are served.
 
-Log-probabilities are what makes a reply large: 200,000 of them take about a second.
+Only log-probabilities make a reply large: 200,000 of them take about a second.
 """
 
 from __future__ import annotations

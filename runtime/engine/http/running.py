@@ -1,7 +1,7 @@
 """Runs the requests of one HTTP request as one session of the engine, like a gRPC client's.
 
-So admission, limits, salts and fairness are the engine's own. Whoever stops reading (a client that
-hung up cancels its handler) cancels what is unfinished, and its memory is free at once.
+So the engine's admission, limits, salts and fairness apply. When the reader stops (a client that
+hangs up cancels its handler), unfinished requests are cancelled and their pages freed at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Runs:
         self._sessions: set[Session] = set()
 
     def fail_all(self, reason: str) -> None:
-        """Ends whatever is unfinished with UNAVAILABLE."""
+        """Ends all unfinished requests with UNAVAILABLE."""
         for session in list(self._sessions):
             session.fail_all(reason)
 
@@ -34,8 +34,8 @@ class Runs:
     ) -> AsyncGenerator[pb.Reply]:
         """Deltas and final replies as they come. domain: of the client's token.
 
-        Raises HttpError at the first error, and where the log-probabilities of all together are
-        more than one request may have.
+        Raises HttpError at the first error, and if all replies together have more log-probabilities
+        than one request may have.
         """
         if not self._shared.has_room(domain):
             raise HttpError(429, "too many clients are served; try again later", code="overloaded")
@@ -60,7 +60,7 @@ class Runs:
             await asyncio.gather(reading, return_exceptions=True)
 
     async def finals(self, requests: Sequence[pb.Request], domain: bytes) -> list[pb.Generated]:
-        """What was generated for each request, once it is all there; raises HttpError."""
+        """The final reply to each request, when all have finished; raises HttpError."""
         found: dict[int, pb.Generated] = {}
         async with aclosing(self.replies(requests, domain)) as replies:
             async for reply in replies:

@@ -1,4 +1,4 @@
-"""Sampling parameters, prompts and draws of both faces as the engine's own messages."""
+"""Turns sampling parameters, prompts and `n` of both HTTP APIs into the engine's messages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sgc.runtime.engine.server.server import EngineFacts
 
 GREEDY_BELOW = 1e-5
 MAX_N = 128
-MAX_COMPLETIONS = 1024  # of one request
+MAX_COMPLETIONS = 1024  # per HTTP request
 MAX_REQUEST_BYTES = 64 * 1024 * 1024  # each completion is a request with its whole prompt
 CONSTRAINTS = {"regex": "regex", "json_schema": "json_schema", "ebnf": "grammar"}
-# What both faces read here; each has its own names for the numbers of tokens and the seed.
+# The fields that both APIs share; each has its own names for token limits and the seed.
 NAMES = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty"}
     | {"repetition_penalty", "stop", "stop_token_ids", "stop_regex", "ignore_eos", "logit_bias"}
@@ -29,7 +29,7 @@ NAMES = frozenset(
 
 
 def read_sampling(fields: Fields, max_tokens: int, min_tokens: int) -> pb.Sampling:
-    """What `NAMES` say; values out of the engine's bounds are the engine's to refuse."""
+    """The sampling parameters of `NAMES`; the engine refuses values outside its bounds."""
     sampling = pb.Sampling(
         max_tokens=max_tokens,
         min_tokens=min_tokens,
@@ -60,7 +60,7 @@ def read_sampling(fields: Fields, max_tokens: int, min_tokens: int) -> pb.Sampli
 
 
 def constrain(sampling: pb.Sampling, field: str, text: str, param: str) -> None:
-    """Sets the constraint; raises HttpError where there is one already."""
+    """Sets the constraint; raises HttpError if there is one already."""
     if sampling.WhichOneof("constraint"):
         raise bad(f"{param}: a text can have one constraint, and there is another", param)
     setattr(sampling, field, text)
@@ -76,8 +76,8 @@ def schema_text(fields: Fields, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One prompt with n draws. seed: of the first of them; None: each has one that nobody knows.
-    n_added: tokens that the engine puts before the ids it is given."""
+    """One prompt with n draws. seed: of the first draw; None: a random one for each. n_added:
+    tokens that the engine puts before the given ids."""
 
     prompt: pb.Prompt
     sampling: pb.Sampling
@@ -88,7 +88,7 @@ class Ask:
 
     @property
     def n_bytes(self) -> int:
-        """Of all its requests; each has the prompt and the sampling."""
+        """The size of all its requests; each holds the prompt and the sampling."""
         return (self.prompt.ByteSize() + self.sampling.ByteSize()) * self.n
 
 
@@ -118,7 +118,7 @@ def check_completions(n: int) -> None:
 
 
 def check_bytes(n: int) -> None:
-    """Raises HttpError for more than one HTTP request may come to."""
+    """Raises HttpError for more bytes than one HTTP request may expand to."""
     if n > MAX_REQUEST_BYTES:
         message = f"all prompts with their parameters, once a completion, are {n} bytes"
         raise HttpError(413, f"{message}, of at most {MAX_REQUEST_BYTES}; ask for fewer at a time")
@@ -165,7 +165,7 @@ def ids_prompt(ids: Sequence[int], beginning: Sequence[int]) -> tuple[pb.Prompt,
     """The prompt of these ids, and how many tokens the engine puts before them.
 
     Every prompt begins with the model's beginning-of-sequence token, if it has one; ids that
-    bring it themselves do not get it twice.
+    already begin with it do not get it twice.
     """
     n = len(beginning)
     brings_it = list(ids[:n]) == list(beginning)

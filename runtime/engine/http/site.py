@@ -1,5 +1,5 @@
-"""One HTTP site in the running event loop: its connections are bounded, and only those who may
-are answered. The APIs (`app.py`) are one, the metrics are another.
+"""Serves one HTTP site in the running event loop, with bounded connections and checked tokens. The
+APIs (`app.py`) are one site, the metrics another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOP_GRACE_S = 1.0
 TLS_TIMEOUT_S = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _wire_log = logging.getLogger("sgc.http.wire")
-_wire_log.setLevel(logging.CRITICAL)  # the library tells of each client that speaks no HTTP
+_wire_log.setLevel(logging.CRITICAL)  # the library logs each client that does not speak HTTP
 
 
 def application(
@@ -50,12 +50,12 @@ async def serving(
     address: Address,
     tls: ssl.SSLContext | None,
 ) -> AsyncIterator[str]:
-    """Serves until the end of the block; returns the URL."""
+    """Serves until the block ends; yields the URL."""
     runner = web.AppRunner(
         app,
         access_log=None,
         logger=_wire_log,
-        handler_cancellation=True,  # a client that hangs up ends what it asked for
+        handler_cancellation=True,  # a client that hangs up cancels its requests
         auto_decompress=False,
         shutdown_timeout=STOP_GRACE_S,
     )
@@ -89,7 +89,7 @@ async def _listen(
             backlog=128,
         )
     except OSError as error:
-        check_free(address)  # which knows the reason
+        check_free(address)  # raises an error that gives the reason
         raise UsageError(f"cannot listen on {address.host}:{address.port}") from error
 
 
@@ -101,7 +101,7 @@ def _url(server: asyncio.Server, address: Address, tls: ssl.SSLContext | None) -
 
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every error in OpenAI's form; one of ours is logged, and its text is not given out."""
+    """Sends every error in OpenAI's form; an internal error is logged, and its text is not sent."""
     try:
         return await handler(request)
     except HttpError as error:
@@ -122,5 +122,5 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 async def _unnamed(request: web.Request, response: web.StreamResponse) -> None:
-    """The version of the library is nobody's matter."""
+    """Replaces the Server header, which would tell the library's version."""
     response.headers["Server"] = "sgc"

@@ -1,8 +1,8 @@
-"""Server-sent events: JSON a `data:` line each, ended by `data: [DONE]`.
+"""Server-sent events: one JSON text per `data:` line, ended by `data: [DONE]`.
 
-The status is not sent before there is a first event, so that an error before it has its own. A
-client that does not read is waited for so long; what it has not read meanwhile is merged by the
-session (`outbox.py`) and so bounded.
+The status is sent with the first event, so that an earlier error can have its own status. A client
+that does not read is waited for up to WRITE_TIMEOUT_S; meanwhile the session (`outbox.py`) merges
+its unread deltas, so that their memory is bounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
 
 
 async def respond(request: web.Request, events: AsyncGenerator[str]) -> web.StreamResponse:
-    """Sends the events, JSON texts; an error on the way is one too, and the last."""
+    """Sends the events, which are JSON texts; an error is sent as the last event."""
     first = await anext(events)
     response = web.StreamResponse(headers=_HEADERS)
     try:
@@ -33,11 +33,11 @@ async def respond(request: web.Request, events: AsyncGenerator[str]) -> web.Stre
             await _send(response, dumps(error.body))
         except (ConnectionError, TimeoutError):
             raise
-        except Exception:  # the status is sent already, so nobody else can tell the client
+        except Exception:  # the status is sent already, so only an event can tell the client
             log.exception("%s %r failed in its stream", request.method, request.path)
             await _send(response, dumps(failed().body))
         await _write(response, b"data: [DONE]\n\n")
-    except (ConnectionError, TimeoutError):  # it hung up, or has not read for too long
+    except (ConnectionError, TimeoutError):  # it hung up or did not read for too long
         if request.transport is not None:
             request.transport.abort()
     return response

@@ -1,4 +1,4 @@
-"""What tokens say, for log-probabilities: their bytes, and where in the text each begins."""
+"""The bytes of tokens and their offsets in the text, for log-probabilities."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class TokenTexts:
         self._bytes = token_bytes(tokenizer)
 
     def bytes_of(self, found: pb.TokenLogprob) -> bytes:
-        """What the token adds to a text. Its text by itself may lack a leading space, and bytes
-        that are no whole character."""
+        """The bytes that the token adds to a text. `found.text` may lack a leading space, and bytes
+        that are not whole characters."""
         known = self._bytes[found.id] if self._bytes is not None else b""
         return known or found.text.encode()
 
@@ -36,8 +36,8 @@ class TokenTexts:
         return found
 
     def prompt_offsets(self, ids: list[int], n_chars: int) -> list[int]:
-        """The same for a prompt of so many code points, whose first token may say a space that the
-        prompt has not."""
+        """The same for a prompt of `n_chars` code points; its first token may decode to a space
+        that the prompt does not have."""
         detokenizer = IncrementalDetokenizer(self._tokenizer)
         n_over = max(0, len(detokenizer.feed(ids) + detokenizer.flush()) - n_chars)
         return [max(0, offset - n_over) for offset in self.offsets(ids)]
@@ -48,5 +48,5 @@ class TokenTexts:
 
 
 def logprob_of(value: float) -> float:
-    """As JSON can say it."""
+    """A log-probability as JSON can express it."""
     return max(value, LOWEST)

@@ -1,8 +1,8 @@
-"""Serves the metrics over HTTP, for Prometheus to scrape; made by `serving.py`.
+"""Serves the metrics over HTTP, for Prometheus to scrape; `serving.py` starts it.
 
-A site of its own, in the server's event loop. Whom it lets in is as for gRPC: an address that
-others can reach needs a token, and where there is one it is asked for (`Authorization: Bearer …`);
-else `Host` must name loopback. With a certificate it speaks TLS.
+It is a site of its own, in the server's event loop, with the access rules of gRPC: an address that
+others can reach needs a token (`Authorization: Bearer …`); on a server without tokens, `Host` must
+name loopback. With a certificate it speaks TLS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sgc.runtime.engine.metrics.metrics import RequestMetrics, StatsCollector, S
 from sgc.runtime.engine.server.listen import Address, Security
 from sgc.runtime.engine.server.tally import Tally
 
-MAX_SCRAPES = 4  # at a time; of more, who keeps silent gives way, else the newest
+MAX_SCRAPES = 4  # at a time; beyond it, an idle connection is closed, else the new one
 CLIENT_TIMEOUT_S = 5.0
 
 
@@ -35,7 +35,7 @@ async def serving_metrics(
     info: pb.Info,
     tally: Tally,
 ) -> AsyncIterator[str]:
-    """Serves in the running event loop until the end of the block; returns the URL."""
+    """Serves in the running event loop until the block ends; yields the URL."""
     registry = CollectorRegistry()
     tally.watch = RequestMetrics(registry).observe
     source = StatsSource(ask)
@@ -48,7 +48,7 @@ async def serving_metrics(
     connections = Connections(CLIENT_TIMEOUT_S, MAX_SCRAPES)
     app = application([web.get("/{path:.*}", scrape)], security, connections)
     try:
-        source.ask()  # so that even a scrape in a long first step knows something
+        source.ask()  # so that a scrape during a long first step has statistics
         async with serving(app, connections, address, tls) as url:
             yield f"{url}/metrics"
     finally:
@@ -57,11 +57,11 @@ async def serving_metrics(
 
 
 def _response(request: web.Request, registry: CollectorRegistry) -> web.Response:
-    """In the form, and with the metrics, that are asked for."""
+    """The metrics that the request names, in the format it accepts."""
     encode, kind = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
     names = request.query.getall("name[]", [])
     wanted = registry.restricted_registry(names) if names else registry
     response = web.Response(body=encode(wanted), headers={hdrs.CONTENT_TYPE: kind})
     response.enable_compression()
-    response.force_close()  # the next scrape is seconds away, and places are few
+    response.force_close()  # the next scrape is seconds away, and connections are few
     return response

@@ -1,8 +1,8 @@
-"""The engine's metrics for Prometheus: names, what they are made of, and asking for them.
+"""The engine's metrics for Prometheus: their names, their sources and how they are collected.
 
-Counts and gauges are the engine's own statistics, asked for at each scrape; distributions are
-kept here, one observation a finished request. Nothing of a single request is kept. Made by
-`metrics/http.py`; the only module besides that imports prometheus_client.
+Counters and gauges are the engine's statistics, fetched at each scrape. Histograms are kept here,
+with one observation per finished request; no single request is stored. `metrics/http.py` makes
+them; no other module imports prometheus_client.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ GAUGES = (
 
 
 class RequestMetrics:
-    """How finished requests are distributed."""
+    """Histograms of finished requests."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def by_kind(name: str, doc: str, buckets: tuple[float, ...]) -> dict[str, Histogram]:
@@ -77,7 +77,7 @@ class RequestMetrics:
         )
 
     def observe(self, kind: str, usage: pb.Usage) -> None:
-        """Takes note of a finished request."""
+        """Records a finished request."""
         self._queue[kind].observe(usage.queue_s)
         self._prefill[kind].observe(usage.prefill_s)
         self._decode[kind].observe(usage.decode_s)
@@ -96,10 +96,10 @@ class RequestMetrics:
 
 
 class StatsSource:
-    """The engine's statistics as they were last told.
+    """The latest statistics of the engine.
 
-    The question is put once at a time, however many wait for the answer and however long a
-    step takes; nobody waits longer than `timeout_s`.
+    At most one query is open at a time, however many scrapes wait for it and however long a step
+    takes; no scrape waits longer than `timeout_s`.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class StatsSource:
         self._last, self._answered_at = pb.Stats(), time.monotonic()
 
     def ask(self) -> asyncio.Task[None]:
-        """Puts the question, unless it is already put."""
+        """Starts a query, unless one is open."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._answer())
         return self._asking
 
     async def refresh(self) -> None:
-        """Waits for an answer, if it comes soon."""
+        """Waits up to `timeout_s` for new statistics."""
         await asyncio.wait([self.ask()], timeout=self._timeout_s)
 
     def known(self) -> tuple[pb.Stats, float]:
@@ -134,7 +134,7 @@ class StatsSource:
 
 
 class StatsCollector(Collector):
-    """What the statistics say, as metrics."""
+    """The engine's statistics as metrics."""
 
     def __init__(self, known: Callable[[], tuple[pb.Stats, float]], info: pb.Info) -> None:
         self._known = known
@@ -142,7 +142,7 @@ class StatsCollector(Collector):
         self._facts = facts | {"dtype": info.dtype, "device": info.device}
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing, so that registering asks nothing."""
+        """Yields nothing, so that registering does not collect."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:

@@ -1,9 +1,9 @@
-"""A model made of hashes: only the forward is replaced, everything else of the engine is real.
+"""A model made of hashes: it replaces only the forward pass; the rest of the engine is real.
 
-The next token is a pure function of the prefix's ids, the sampling parameters and the seed, at
-memory speed. Its KV pool holds a number per page that depends on the token, its position and
-the whole prefix, and logits derive from the numbers of *all* pages a row reads; so a wrong,
-stale or misplaced page shows as different output. Used by tests and by `--fake` engines.
+The next token is a fast, pure function of the prefix's ids, the sampling parameters and the seed.
+Its KV pool holds a number per page that depends on the token, its position and the whole prefix,
+and logits derive from the numbers of *all* pages a row reads; so a wrong, stale or misplaced page
+shows as different output. Used by tests and by `--fake` engines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NEVER = -30.0
 
 class FakeModel:
     """A `Forward`. printable: tokens it may generate (all, if None); ends, breaks: tokens it
-    generates now and then, such as end of sequence, and newlines or full stops."""
+    sometimes generates, such as end of sequence, and newlines or full stops."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class FakeModel:
         return logits
 
     def _write(self, batch: FlatBatch) -> None:
-        """Each new page gets the sum over its prefix, taken on from the page before it."""
+        """Writes to each new page the sum over its prefix, continued from the page before it."""
         sums = np.cumsum(_mix(batch.token_ids, batch.positions), dtype=np.uint64)
         starts = batch.row_starts[:-1]
         before_row = np.concatenate([np.zeros(1, np.uint64), sums])[starts]
@@ -87,7 +87,7 @@ class FakeModel:
             self._prefix[batch.slots[start:end]] = sums[start:end] + on_from
 
     def _context_hashes(self, batch: FlatBatch, wanted: Ints) -> Hashes:
-        """One number for each wanted token, from all pages it attends to."""
+        """One hash per wanted token, of all pages it attends to."""
         rows = np.searchsorted(batch.row_starts, wanted, side="right") - 1
         n_read = batch.positions[wanted] + 1
         starts = batch.page_starts[rows]

@@ -1,7 +1,7 @@
-"""What the engine asks of a model: one forward over a flat ragged batch.
+"""The interface of a model: one forward pass over a flat ragged batch.
 
-Two implementations: `runner.py` and `fake_model.py`. The engine sees neither
-layers nor tensors; the KV pool is the implementation's, addressed by page ids.
+Two implementations: `runner.py` and `fake_model.py`. The engine sees neither layers nor tensors;
+the implementation owns the KV pool, and the engine addresses it by page ids.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sgc.runtime.engine.ints import NO_INTS, Ints
 class Row:
     """A run of new tokens of one sequence.
 
-    pages: [start + n_tokens], of every position of the sequence up to the last new one; the
-    new tokens' K/V go to the last n_tokens of them. logits_at: the new tokens, counted from
-    the row's first, whose logits are wanted.
+    pages: [start + n_tokens], one for every position of the sequence up to the last new one; the
+    new tokens' K/V go to the last n_tokens of them. logits_at: [n_logits], the new tokens whose
+    logits are wanted, counted from the row's first.
     """
 
     tokens: Ints
@@ -33,12 +33,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FlatBatch:
-    """Rows, one after the other.
+    """The rows of a batch, concatenated.
 
-    token_ids, positions, slots: [n_tokens]; slots are the pages of the new tokens.
-    row_starts: [n_rows + 1] into them. pages: all rows' pages; page_starts: [n_rows + 1].
-    logit_index: [n_logits] into the tokens. A row may read pages that an earlier row of the
-    same batch writes: in each layer all rows are written before any attends.
+    token_ids, positions, slots: [n_tokens]; slots are the pages of the new tokens. row_starts:
+    [n_rows + 1] into the tokens. pages: all rows' pages; page_starts: [n_rows + 1]. logit_index:
+    [n_logits] into the tokens. A row may read pages that an earlier row of the same batch writes:
+    in each layer all rows are written before any attends.
     """
 
     token_ids: Ints
@@ -60,7 +60,7 @@ class FlatBatch:
 
 class Forward(Protocol):
     def run(self, batch: FlatBatch) -> npt.NDArray[np.float32]:
-        """Writes the new tokens' K/V and gives logits: [n_logits, vocab]."""
+        """Writes the new tokens' K/V and returns logits: [n_logits, vocab]."""
         ...
 
 
@@ -69,7 +69,7 @@ def flatten(rows: Sequence[Row]) -> FlatBatch:
     row_starts = _starts(n_tokens)
     page_starts = _starts([len(row.pages) for row in rows])
     pages = _join([row.pages for row in rows])
-    # Where each new token stands in its row, counted from the row's first new one.
+    # Each new token's index among its row's new tokens.
     within = np.arange(row_starts[-1]) - np.repeat(row_starts[:-1], n_tokens)
     positions = within + np.repeat(np.array([row.start for row in rows], np.int64), n_tokens)
     n_logits = [len(row.logits_at) for row in rows]

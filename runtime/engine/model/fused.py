@@ -1,10 +1,11 @@
-"""Our own forward of the common decoder: Llama, Mistral, Qwen2, Qwen3. It reads the weights of
-a transformers model, and does in a dozen operations a layer what the stock modules do in fifty:
-Q, K and V are one product, activations and residuals ride on products, rotary tables are made
-once a step, and of the last layer only the wanted tokens go on.
+"""Our own forward of the common decoder: Llama, Mistral, Qwen2, Qwen3. It takes the weights of a
+transformers model and runs a layer in a dozen operations, where the stock modules take fifty: Q, K
+and V are one matrix product, activations and residuals are fused into products, rotary tables are
+computed once per step, and the last layer continues only for the wanted tokens.
 
-Chosen only where every module of the model is one it knows; anything else runs as it is
-(`transformers_model.py`). Held to the model's own logits at load like everything (`self_check.py`).
+It is used only if it knows every module of the model; other models run on their own modules
+(`transformers_model.py`). Like these, it is compared with the model's own logits at load
+(`self_check.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MLP = {"gate_proj", "up_proj", "down_proj"}
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """In what these models differ. window: of an attention module, the tokens it sees."""
+    """How a family differs from the others. window: an attention module's sliding window."""
 
     has_qk_norm: bool = False
     window: Callable[[Any], int | None] = lambda attention: None
@@ -44,7 +45,7 @@ _FAMILIES = {
 
 
 def is_understood(model: Any) -> bool:
-    """Whether all of it is what this file computes."""
+    """Whether this file computes every module of the model."""
     family = _FAMILIES.get(type(model).__name__)
     if family is None or not type(model).__module__.startswith("transformers.models."):
         return False
@@ -61,7 +62,7 @@ def is_understood(model: Any) -> bool:
 
 
 def _is_known(layer: Any, attention: set[str]) -> bool:
-    """The activation, which may be a module or not, is told by the configuration."""
+    """Whether a layer has the known modules; the configuration tells the activation."""
     linears = [getattr(layer.self_attn, name) for name in _PROJECTIONS]
     return (
         _names(layer) == _LAYER
@@ -86,7 +87,7 @@ def _names(module: nn.Module) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """Root mean square; weight: [size]."""
+    """RMS norm. weight: [size]."""
 
     weight: Tensor
     eps: float
@@ -96,7 +97,7 @@ class _Norm:
         return cls(module.weight.detach(), float(module.variance_epsilon))
 
     def __call__(self, x: Tensor) -> Tensor:
-        # Half the time of torch's own for many rows, and the same for one.
+        # Takes half the time of torch's own RMS norm for many rows, and the same for one.
         wide = x.to(torch.float32, copy=True)
         norm = torch.linalg.vector_norm(wide, 2, -1, True)
         scale = norm.square_().mul_(1 / x.shape[-1]).add_(self.eps).rsqrt_()
@@ -141,7 +142,7 @@ class _Layer:
 
 
 class FusedModel:
-    """Takes the weights out of a model that `is_understood`, which is of no use afterwards."""
+    """Takes the weights out of a model that `is_understood`, which makes it unusable."""
 
     def __init__(self, model: Any) -> None:
         family = _FAMILIES[type(model).__name__]
@@ -152,7 +153,7 @@ class FusedModel:
         is_tied = model.lm_head.weight is body.embed_tokens.weight
         self._head = Linear.of(model.lm_head, is_read_elsewhere=is_tied)
         self._layers: list[_Layer] = []
-        while len(body.layers):  # each is freed when it is taken over: weights are held once
+        while len(body.layers):  # each is freed once copied, so that weights are held once
             self._layers.append(_Layer(len(self._layers), body.layers[0], family))
             del body.layers[0]
 

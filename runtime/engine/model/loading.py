@@ -1,7 +1,7 @@
 """Loads a model, checks it, and sizes its pool.
 
-Only safetensors are loaded, no remote code is run, nothing is fetched. A model that does not fit
-is refused (`self_check.py`), never served wrongly. Called by the step process (`worker/load.py`).
+It loads only safetensors, runs no remote code and fetches nothing. It refuses a model whose logits
+differ on our pool (`self_check.py`). The step process calls it (`worker/load.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MAX_POOL_TOKENS = 65536
 _DTYPES = ("float32", "bfloat16")
 _log = logging.getLogger(__name__)
 
-# A model this small is no faster on two threads (2 cores, torch 2.13), and far slower where
-# anything else runs: OpenMP's threads spin while they wait for one that is not scheduled.
+# A model this small is no faster on two threads (2 cores, torch 2.13), and far slower when other
+# processes run: OpenMP's threads spin while they wait for one that is not scheduled.
 ONE_THREAD_BELOW = 4_000_000
 
 
@@ -54,7 +54,7 @@ def load_model(
 
 
 def _checked_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner:
-    """Without transformers where our own reading of the folder is enough, and proves right."""
+    """Loads without transformers if our own loader knows the model and it passes its check."""
     runner = _plain_runner(folder, dtype, chooses_threads)
     return runner or _transformers_runner(folder, dtype, chooses_threads)
 
@@ -63,7 +63,7 @@ def _plain_runner(folder: str, dtype: str, chooses_threads: bool) -> ModelRunner
     files = find_plain(Path(folder), dtype)
     if files is None:
         return None
-    if chooses_threads:  # first of all: a small model is loaded before a second thread is made
+    if chooses_threads:  # before anything starts a second thread
         _choose_threads(files.num_parameters())
     model = files.load()
     return None if model is None else _tried(fused_runner, model, own_answers(model))
@@ -80,7 +80,7 @@ def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> Mode
     for way in faster:
         if (runner := _tried(way, model, own)) is not None:
             return runner
-        del model  # before it is in memory a second time
+        del model  # so that it is not in memory twice
         model = load_transformers_model(folder, dtype)
     runner = slowest(model, 1)
     check_model(runner, own)
@@ -88,7 +88,7 @@ def _transformers_runner(folder: str, dtype: str, chooses_threads: bool) -> Mode
 
 
 def _tried(way: Way, model: Any, own: Any) -> ModelRunner | None:
-    """The runner, None if it does not say what the model says by itself (`own`)."""
+    """The runner; None if its logits differ from the model's own (`own`)."""
     try:
         runner = way(model, 1)
         check_model(runner, own)
@@ -104,12 +104,12 @@ def _choose_threads(n_parameters: int) -> None:
 
 
 def default_pool_tokens(token_bytes: int) -> int:
-    """A quarter of the memory, within a bound."""
+    """The tokens that fit in a quarter of the memory, within bounds."""
     return max(1024, min(MAX_POOL_TOKENS, _memory_bytes() // 4 // max(1, token_bytes)))
 
 
 def _check_pool(n_pages: int, token_bytes: int) -> None:
-    """The pool is allocated when the model first runs; what cannot be is refused now."""
+    """Refuses a pool larger than the memory now; it is allocated when the model first runs."""
     if n_pages * token_bytes > _memory_bytes():
         raise ValueError(
             f"a pool of {n_pages} tokens takes {n_pages * token_bytes / 2**30:.1f} GiB, of "

@@ -1,4 +1,4 @@
-"""Is a model folder whole? Found before anything is loaded, and named by file.
+"""Checks that a model folder is complete, before anything is loaded; errors name the file.
 
 Reads JSON and the headers of safetensors files, no weights. Called by `models.py`.
 """
@@ -20,7 +20,7 @@ N_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model",
          "ffn_dim", "head_dim", "num_attention_heads", "num_key_value_heads", "num_experts",
          "num_local_experts", "n_routed_experts")  # fmt: skip
-# What libraries read of a folder beside that.
+# Other files that libraries read.
 OTHERS = ("tokenizer_config.json", "chat_template.json", "special_tokens_map.json",
           "added_tokens.json")  # fmt: skip
 
@@ -45,7 +45,7 @@ def check_files(folder: Path) -> None:
 
 
 def refuse_adapter(folder: Path) -> None:
-    """An adapter would be left out, or bring weights from somewhere else."""
+    """Refuses an adapter: it would be ignored, or bring weights from elsewhere."""
     if (folder / ADAPTER).exists():
         raise LoadError(
             f"{folder} holds an adapter ({ADAPTER}), which this engine does not apply",
@@ -54,7 +54,7 @@ def refuse_adapter(folder: Path) -> None:
 
 
 def _check_sizes(path: Path, values: Json, headers: Mapping[str, TensorHeader]) -> None:
-    """What is out of all proportion would be built before it is compared with the weights."""
+    """Refuses absurd sizes: the model would be built before it is compared with the weights."""
     largest = max((math.prod(tensor.shape) for tensor in headers.values()), default=0)
     for names, most, what in (
         (N_LAYERS, len(headers), f"the weights hold {len(headers)} tensors"),

@@ -1,4 +1,4 @@
-"""Which model a name means: the one place where the default model is named.
+"""Resolves a model's name to its folder; the only place that names the default model.
 
 Runs nothing from a model folder and reads no pickle: weights are safetensors only. Called by
 the server; imports neither torch nor transformers.
@@ -27,7 +27,7 @@ PICKLE_SUFFIXES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model that is on disk: where its weights (None: the fake model) and tokenizer are."""
+    """A model on disk: the folders of its weights (None: the fake model) and its tokenizer."""
 
     name: str
     folder: Path | None
@@ -39,7 +39,7 @@ class ModelSource:
 
 
 def resolve(name: str | None) -> ModelSource:
-    """The model of a name: "default", "fake", a local folder, or a hub id.
+    """Finds a model by name: "default", "fake", a local folder, or a hub id.
 
     Raises `LoadError` naming what was tried.
     """
@@ -89,7 +89,7 @@ def _from_hub(name: str) -> Path:
             return Path(
                 snapshot_download(name, allow_patterns=ALLOWED_FILES, local_files_only=offline)
             )
-        except Exception as error:  # the library's errors, the network's, bad ids
+        except Exception as error:  # errors of the library or the network, and bad ids
             errors.append(error)
     reason = HUB_ERRORS.get(type(errors[0]).__name__, "offline (or no such model)")
     raise LoadError(

@@ -1,9 +1,9 @@
-"""Linear layers whose weights lie in memory as the processor's matrix units read them.
+"""Linear layers with weights packed in the memory layout of the processor's matrix units.
 
-Stock bfloat16 `F.linear` brings its weight into that order again in every call (1.3 to 1.7
-times the time, 2 cores with AMX). The packed order is oneDNN's, through operations of torch
-that its own compiler uses but that are private: this file alone knows them, and without them
-everything is `F.linear`. float32 gains nothing and is left as it is.
+Stock bfloat16 `F.linear` packs its weight again in every call (1.3 to 1.7 times the time, 2 cores
+with AMX). The layout is oneDNN's, through private operations of torch that its own compiler uses:
+only this file knows them, and without them it uses `F.linear`. float32 gains nothing and is not
+packed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# Any number from a handful up gives the order that serves both few rows and many.
+# Any number above a few gives the layout that suits both few rows and many.
 _ROWS_HINT = 64
 
 
@@ -36,9 +36,9 @@ def can_pack(dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """x @ weight.T + bias, alone or followed by what else one pass over the result can do.
+    """x @ weight.T + bias, alone or fused with an elementwise operation on the result.
 
-    weight: [n_out, n_in], not needed afterwards where it is packed; x: [..., n_in].
+    weight: [n_out, n_in], not needed afterwards if it is packed; x: [..., n_in].
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -52,9 +52,9 @@ class Linear:
 
     @classmethod
     def of(cls, *modules: nn.Linear, is_read_elsewhere: bool = False) -> Linear:
-        """One for several that read the same input: their outputs stand side by side.
+        """One layer for several with the same input: their outputs are concatenated.
 
-        is_read_elsewhere: the weight, as that of an embedding.
+        is_read_elsewhere: whether other code reads the weight, such as an embedding.
         """
         biases = [module.bias.detach() for module in modules if module.bias is not None]
         assert len(biases) in (0, len(modules)), "some of the layers have a bias, others none"
@@ -97,7 +97,7 @@ class Linear:
 
 
 class PackedModule(nn.Module):
-    """Stands in a model where an `nn.Linear` stood."""
+    """Replaces an `nn.Linear` in a model."""
 
     def __init__(self, linear: nn.Linear, is_read_elsewhere: bool = False) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class PackedModule(nn.Module):
         self._linear = Linear.of(linear, is_read_elsewhere=is_read_elsewhere)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.numel() == 0:  # oneDNN has no such thing
+        if x.numel() == 0:  # oneDNN refuses empty inputs
             return x.new_empty(*x.shape[:-1], self.out_features)
         return self._linear(x)
 
@@ -122,12 +122,12 @@ def pack_linears(model: Any) -> None:
 
 
 def _page_out(weight: Tensor) -> None:
-    """Tells the system that a weight is read no more. It mostly lies in a mapped file, which
-    other weights keep mapped, and which would stay in memory beside the packed weights."""
+    """Tells the system that a weight is no longer read. It mostly lies in a mapped file, which
+    other weights keep mapped and which would otherwise stay in memory beside the packed weights."""
     if sys.platform != "linux":
         return
     start, end = weight.data_ptr(), weight.data_ptr() + weight.nbytes
     start, end = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
-    if start < end:  # advice: it may be refused, and changes no content
+    if start < end:  # only advice: it may be refused, and changes no content
         madvise = ctypes.CDLL(None).madvise
         madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_PAGEOUT)

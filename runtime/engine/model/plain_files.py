@@ -1,8 +1,8 @@
-"""A `plain_llama` model from a folder, if every setting and every tensor in it is a known one.
+"""Loads a `plain_llama` model from a folder, if it knows every setting and every tensor there.
 
-Gives None for everything else, and transformers then decides: other families,
-settings that are not listed here, tensors too many, too few or of other shapes, adapters,
-quantized or sharded weights. Only safetensors are read.
+It returns None for everything else, which transformers then handles: other families, settings not
+listed here, missing or additional tensors or other shapes, adapters, quantized or sharded weights.
+Only safetensors are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sgc.runtime.engine.model import plain_llama as plain
 from sgc.runtime.engine.text.json_files import Json, read_json
 
 WEIGHTS = "model.safetensors"
-# What transformers would load in its place, or besides it.
+# Files that transformers would load instead of it or beside it.
 OTHERS = ("model.safetensors.index.json", "adapter_config.json")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -29,7 +29,7 @@ SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
 FIXED = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu"}
 OPTIONAL = {"head_dim", "attention_bias", "mlp_bias", "rope_theta", "rope_parameters",
             "rope_scaling", "dtype", "torch_dtype"}  # fmt: skip
-# Said of training, of how the model is called, and of the tokenizer's ids: no logit depends on it.
+# Settings of training, of calling the model and of the tokenizer's ids: no logit depends on them.
 UNUSED = {"_name_or_path", "attention_dropout", "initializer_range", "pretraining_tp",
           "transformers_version", "use_cache", "bos_token_id", "eos_token_id",
           "pad_token_id"}  # fmt: skip
@@ -40,7 +40,7 @@ _Tensors = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class PlainFiles:
-    """A folder of which everything is known. dtype: what its weights are to be."""
+    """A folder whose settings are all known. dtype: the type to convert its weights to."""
 
     path: Path
     config: plain.LlamaConfig
@@ -70,7 +70,7 @@ def find_plain(folder: Path, dtype: str) -> PlainFiles | None:
 
 
 def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> _Tensors | None:
-    """The tensors of a file, if they are those of `shapes` and floating point numbers."""
+    """The tensors of a file, if they are exactly those of `shapes` and floating point."""
     with safe_open(path, framework="pt") as file:
         found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
         if found != shapes or (file.metadata() or {}).get("format") != "pt":
@@ -81,7 +81,7 @@ def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> _Tensors
 
 
 def read_config(values: Json) -> plain.LlamaConfig | None:
-    """The settings of a config.json, or None if one is missing, unknown or not of its kind."""
+    """The settings of a config.json, or None if one is missing, unknown or of another type."""
     rope_theta = _rope_theta(values)
     is_known = values.keys() <= KNOWN and all(values.get(k) == v for k, v in FIXED.items())
     is_known = is_known and not {"dtype", "torch_dtype"} <= values.keys()
@@ -113,7 +113,7 @@ def read_config(values: Json) -> plain.LlamaConfig | None:
 
 
 def _rope_theta(values: Json) -> float | None:
-    """The base of plain rotary positions; None if they are not plain, or said in two ways."""
+    """The base of default rotary positions; None if they are of another kind, or given twice."""
     if values.get("rope_scaling") is not None:
         return None
     base = values.get("rope_theta")
@@ -127,7 +127,7 @@ def _rope_theta(values: Json) -> float | None:
 
 
 def shapes_of(config: plain.LlamaConfig) -> dict[str, tuple[int, ...]]:
-    """Each tensor that the file must hold, and no other."""
+    """The shapes of exactly the tensors that the file must hold."""
     hidden, inner = config.hidden_size, config.intermediate_size
     q = config.num_attention_heads * config.head_dim
     kv = config.num_key_value_heads * config.head_dim
@@ -158,7 +158,7 @@ def shapes_of(config: plain.LlamaConfig) -> dict[str, tuple[int, ...]]:
 
 
 def build(config: plain.LlamaConfig, tensors: _Tensors) -> plain.LlamaForCausalLM:
-    """tensors: those of `shapes_of`, of one type."""
+    """Builds the model. tensors: those of `shapes_of`, of one dtype."""
 
     def projection(name: str) -> plain.Projection:
         return plain.Projection(tensors[f"{name}.weight"], tensors.get(f"{name}.bias"))

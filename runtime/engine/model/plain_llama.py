@@ -1,9 +1,9 @@
 """A Llama in plain torch operations, as transformers' eager classes compute it, bit for bit.
 
-Importing transformers takes longer than the rest of an engine's start, and of a Llama it only
-decides what is written down here. `plain_files.py` makes one where it can tell all of a model's
-settings. It runs whole sequences, for `self_check.py`; requests run on `fused.py`, which takes
-its weights and finds them under the names that transformers' modules have.
+Importing transformers takes longer than the rest of an engine's start, and for a Llama this file
+holds all that it computes. `plain_files.py` builds the model if it knows all its settings. The
+model runs whole sequences, for `self_check.py`; requests run on `fused.py`, which takes its weights
+by the names of transformers' modules.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Attention:
         return float(self.head_dim**-0.5)
 
     def __call__(self, x: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
-        """x: [n_sequences, n_tokens, hidden]; each token sees those up to itself."""
+        """Causal attention. x: [n_sequences, n_tokens, hidden]."""
         q, k, v = (
             projected.view(*x.shape[:-1], -1, self.head_dim).transpose(1, 2)
             for projected in (self.q_proj(x), self.k_proj(x), self.v_proj(x))
@@ -128,7 +128,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """layers: a list, which `fused.py` empties as it takes them over."""
+    """layers: a list, which `fused.py` empties as it takes their weights."""
 
     embed_tokens: Projection
     layers: list[Layer]
@@ -137,7 +137,7 @@ class Body:
 
 
 class LlamaForCausalLM:
-    """Has the name of the class that it stands for, which tells `fused.py` the family."""
+    """Named like transformers' class: `fused.py` tells the family by the class name."""
 
     def __init__(self, config: LlamaConfig, body: Body, lm_head: Projection) -> None:
         self.config = config

@@ -1,8 +1,8 @@
 """Runs a Hugging Face causal LM on the engine's flat batches: a `Forward`.
 
-The model is computed by our own code where that knows its kind (`fused.py`), else by its own
-(`transformers_model.py`; importing transformers is slow, and done only where needed); attention is
-ours, over the pool's pages. Loaded and checked by `loading.py`.
+Our own code computes the model if it knows its family (`fused.py`), else the model's own code does
+(`transformers_model.py`; importing transformers is slow, and done only where needed). Attention is
+always ours, over the pool's pages. `loading.py` loads and checks a runner.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class UnsupportedModel(ValueError):
 
 
 class ModelRunner:
-    """A model computed in some way, with a pool of `n_pages` tokens."""
+    """A model, the code that computes it, and a pool of `n_pages` tokens."""
 
     device_name = "cpu"
 
     def __init__(
         self, model: Any, compute: Compute, n_pages: int, keeps_model: bool = False
     ) -> None:
-        """model: what `compute` was made of; kept, it can be asked what it says by itself."""
+        """model: the model behind `compute`. keeps_model: whether the runner keeps it."""
         self.model: Any = model if keeps_model else None
         self.name = type(model).__name__
         self.config = model.config.get_text_config()
@@ -90,17 +90,17 @@ def transformers_runner(model: Any, n_pages: int) -> ModelRunner:
 
 
 Way = Callable[[Any, int], ModelRunner]
-"""(model, n_pages): a way to compute it."""
+"""(model, n_pages) -> runner: one way to compute a model."""
 
 
 def ways(model: Any) -> list[Way]:
-    """In which a model of transformers can be computed, the fastest first."""
+    """The ways to compute a model of transformers, fastest first."""
     fused = [fused_runner] if is_understood(model) else []
     return [*fused, packed_runner, transformers_runner]
 
 
 def max_context_of(config: Any) -> int:
-    """The longest context in which each position's K and V depend on its own prefix alone."""
+    """The longest context in which each position's K and V depend only on its prefix."""
     longest = int(getattr(config, "max_position_embeddings", None) or 32768)
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = [rope, *(value for value in rope.values() if isinstance(value, dict))]

@@ -1,9 +1,9 @@
-"""At load: does the model, run on flat batches over our pool, say what it says by itself?
+"""Checks at load that a model's logits on flat batches over our pool equal its own.
 
-Some architectures never look their attention up by name, keep other state than K and V, or
-mask in ways that do not reach us. They would answer wrongly without any error, so each model
-proves itself first, on two short sequences cut as the scheduler cuts them: in chunks, with a
-shared beginning that both attend to together, and decoding side by side.
+Some architectures never look their attention up by name, keep other state than K and V, or mask in
+ways that our attention does not see. Their answers would be wrong without any error. So each model
+is checked first, on two short sequences that run as the scheduler runs them: in chunks, with a
+shared prefix that both attend to, and decoding in one batch.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _MAX_ERROR = {torch.float32: _EXACT, torch.bfloat16: (6e-2, 0.9), torch.float16:
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswers:
-    """What the model says by itself. first, second: [n] tokens, the first half of them equal;
-    logits: of each token of the first, then of the second's second half."""
+    """The model's own logits. first, second: [n] tokens with an equal first half; logits: [n + n //
+    2, vocab], of all tokens of the first, then of the second's second half."""
 
     first: Ints
     second: Ints
@@ -42,8 +42,8 @@ class OwnAnswers:
 
 @torch.inference_mode()
 def own_answers(model: Any) -> OwnAnswers:
-    """Runs a plain model, or one of transformers with its eager attention, which it leaves as
-    it was."""
+    """Runs a plain model, or one of transformers with its eager attention, whose setting it
+    restores."""
     n = _length(model.config.get_text_config())
     vocab_size = int(model.get_output_embeddings().weight.shape[0])
     rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def _eager_logits(model: Any, batch: Tensor) -> Tensor:
 
 
 class _NotingWindows(TorchCpuAttention):
-    """Notes which windows the layers ask for."""
+    """Records which windows the layers ask for."""
 
     def __init__(self) -> None:
         super().__init__(min_pages=1, min_saved=1)
@@ -89,7 +89,7 @@ def _active_window(config: Any) -> int | None:
 
 
 def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
-    """Raises `UnsupportedModel`. Leaves a small pool behind, from which to tell sizes."""
+    """Raises `UnsupportedModel`. Leaves a small pool in the runner, to tell page sizes."""
     attention = runner.attention
     try:
         noting = runner.attention = _NotingWindows()
@@ -101,7 +101,8 @@ def check_model(runner: ModelRunner, own: OwnAnswers) -> None:
     _check_layers(runner)
     window = _active_window(runner.config)
     if window is not None and window not in noting.windows:
-        # Its mask alone knows the window. Within it there is no difference.
+        # Only its mask applies the window, and we use no masks. Up to the window there is no
+        # difference.
         runner.max_context = min(runner.max_context, window)
     centred = own.logits - own.logits.mean(-1, keepdim=True)
     error_of = (flat - own.logits).norm(dim=-1) / centred.norm(dim=-1)
@@ -123,7 +124,7 @@ def _unrunnable(name: str, error: Exception) -> UnsupportedModel:
 
 
 def _length(config: Any) -> int:
-    """Long enough to leave a small sliding window."""
+    """A length that exceeds a small sliding window."""
     window = getattr(config, "sliding_window", None) or 0
     n = _N_TOKENS if window > 128 else _N_TOKENS + window
     return min(n, max_context_of(config))
@@ -140,7 +141,7 @@ def _check_layers(runner: ModelRunner) -> None:
 
 
 def _run_flat(runner: ModelRunner, first: Ints, second: Ints) -> Tensor:
-    """In chunks, over scattered pages; the second takes the shared half from the first."""
+    """Runs both in chunks, over scattered pages; the second shares the first half's pages."""
     n, half = len(first), len(first) // 2
     runner.pool = KVPool(2 * n)
     pages = np.random.default_rng(1).permutation(2 * n)

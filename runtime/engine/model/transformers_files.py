@@ -1,7 +1,7 @@
-"""Loads any causal LM of transformers. Imported only where `plain_files.py` knows a model not.
+"""Loads any causal LM of transformers; imported only for models unknown to `plain_files.py`.
 
-transformers makes up the weights that a folder lacks, leaves out those that it does not know,
-and takes the whole numbers of a quantized model for weights: all three are refused, and named.
+transformers initialises weights that a folder lacks, ignores those that it does not know, and reads
+the integers of a quantized model as weights. All three are refused here, with the tensors' names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMMON = {"local_files_only": True, "trust_remote_code": False}
 def load_transformers_model(folder: str, dtype: str) -> Any:
     """The model in transformers' own class. dtype: as for `runner.load_model`.
 
-    Raises `UnsupportedModel`, and `LoadError` for weights that are not the model's.
+    Raises `UnsupportedModel`, and `LoadError` for weights that do not belong to the model.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]
     refuse_adapter(Path(folder))
@@ -47,7 +47,7 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
                 dtype=_DTYPES.get(dtype, "auto"),
                 attn_implementation=ATTENTION,
                 use_safetensors=True,
-                # Else the error would not say which; they are refused below.
+                # Without it the error would not name the tensors; they are refused below.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
                 **_COMMON,
@@ -68,7 +68,7 @@ def load_transformers_model(folder: str, dtype: str) -> Any:
 
 
 class _Report(logging.Filter):
-    """What transformers writes about tensors while it loads: we say it in other words."""
+    """Captures transformers' report on tensors while it loads; our errors replace it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Report(logging.Filter):
         return not is_report
 
     def unfit(self) -> list[str]:
-        """Tensors that could not be made of those in the files."""
+        """Tensors that could not be built from those in the files."""
         rows = (line.split("|") for line in self._text.splitlines())
         return [row[0].strip() for row in rows if len(row) > 1 and "CONVERSION" in row[1]]
 
@@ -96,7 +96,7 @@ class _Report(logging.Filter):
 def _config(folder: str) -> Any:
     try:
         return AutoConfig.from_pretrained(folder, **_COMMON)
-    except Exception as error:  # each model's configuration checks itself in its own way
+    except Exception as error:  # each configuration class raises its own errors
         path = Path(folder) / "config.json"
         raise LoadError(
             f"{path} cannot be used: {type(error).__name__}: {error!s:.500}",
@@ -107,7 +107,7 @@ def _config(folder: str) -> Any:
 def _check_weights(
     folder: str, model: Any, found: dict[str, Any], headers: dict[str, TensorHeader]
 ) -> None:
-    """found: what transformers says, after what the model's class allows."""
+    """found: transformers' report, without what the model's class allows."""
     extra = {key for key in found["unexpected_keys"] if not _is_made(model, key, headers)}
     other = [f"{key}, which is {_shape(is_)} and not {_shape(must)}"
              for key, is_, must in found["mismatched_keys"]]  # fmt: skip
@@ -127,7 +127,7 @@ def _check_weights(
 
 
 def _not_floating(model: Any, headers: dict[str, TensorHeader]) -> set[str]:
-    """What would be taken for weights as it is."""
+    """Tensors that are not floating point but would be used as weights."""
     if getattr(model.config, "quantization_config", None) is not None:
         return set()
     ignored = [*(model._keys_to_ignore_on_load_unexpected or ()), r"(^|\.)position_ids$"]
@@ -141,8 +141,8 @@ def _not_floating(model: Any, headers: dict[str, TensorHeader]) -> set[str]:
 
 
 def _is_made(model: Any, key: str, headers: Mapping[str, TensorHeader]) -> bool:
-    """Whether the model makes it itself: a buffer of it, whose name may be without that of the
-    model's body, or the causal mask that attention once was saved with."""
+    """Whether the model creates the tensor itself: it is a buffer, whose name may lack the prefix
+    of the model's body, or the causal mask of old checkpoints."""
     is_mask = key.endswith(".bias") and len(headers[key].shape) == 4 if key in headers else False
     is_buffer = any(name == key or name.endswith(f".{key}") for name, _ in model.named_buffers())
     return is_buffer or is_mask or key.endswith(".masked_bias")

@@ -1,5 +1,5 @@
-"""Any causal LM of transformers over our pool: its own code does everything but attention,
-which it looks up by a name, and finds ours there."""
+"""Any causal LM of transformers over our pool: its own code computes everything but attention. It
+looks up attention by name, and ours is registered there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sgc.runtime.engine.cache.kv_pool import Step
 
 ATTENTION = "sgc_pool"
 
-# Some models drop keyword arguments on the way to their layers, so this is no argument. One
-# batch runs at a time in a process.
+# A global, because some models drop keyword arguments on the way to their layers. One batch runs at
+# a time in a process.
 _step: Step | None = None
 
 
@@ -50,9 +50,9 @@ AttentionMaskInterface.register(ATTENTION, _no_mask)
 
 
 class TransformersModel:
-    """The model, which from now on attends over a step's pool.
+    """A model of transformers, switched to attend over a step's pool.
 
-    The choice is noted in the model's configuration: do not share that with other models.
+    The switch is stored in the model's configuration, which must not be shared with other models.
     """
 
     def __init__(self, model: Any) -> None:

@@ -1,4 +1,4 @@
-"""The headers of safetensors files, read strictly: which tensors a folder has. Reads no weights
+"""Reads the headers of safetensors files, strictly: which tensors a folder has. It reads no weights
 and imports no library."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class TensorHeader:
-    """type: one of `TYPES`. start, end: of its bytes, from the header's end."""
+    """type: one of `TYPES`. start, end: the range of its bytes, counted from the header's end."""
 
     type: str
     shape: tuple[int, ...]
@@ -51,7 +51,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def read_headers(folder: Path) -> dict[str, TensorHeader]:
-    """Of all tensors that the folder's files have; raises `LoadError`."""
+    """The headers of all tensors in the folder's files; raises `LoadError`."""
     found: dict[str, TensorHeader] = {}
     for path in weight_files(folder):
         found |= read_header(path)
@@ -59,7 +59,7 @@ def read_headers(folder: Path) -> dict[str, TensorHeader]:
 
 
 def read_header(path: Path) -> dict[str, TensorHeader]:
-    """By name; raises `LoadError` unless the tensors are the whole of the file."""
+    """The headers by name; raises `LoadError` unless the tensors fill the file exactly."""
     try:
         with open_file(path) as file:
             size = file.seek(0, 2)
@@ -112,7 +112,7 @@ def _are_sizes(value: Any) -> bool:
 
 
 def _is_plain_name(name: Any) -> bool:
-    """Whether it is of a file in the folder, or below it, and can hold no code."""
+    """Whether it names a safetensors file in the folder or below it."""
     if not isinstance(name, str) or not name.endswith(".safetensors") or "\0" in name:
         return False
     kinds = (PurePosixPath(name), PureWindowsPath(name))

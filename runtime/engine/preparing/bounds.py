@@ -1,6 +1,6 @@
 """The bounds of a client's request, checked before anything is computed for it.
 
-Every breach is a `RequestError`, which becomes an Error reply to that request alone.
+Every violation is a `RequestError`, which becomes an Error reply to that request alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_SPANS = 65_536
 MAX_SALT_BYTES = 64
 MAX_CHOICES = 4096
 MAX_HEADS = 4096
-MAX_JOINT_CHARS = 32 * 1024 * 1024  # choices or heads, each tokenized with the last run
+MAX_JOINT_CHARS = 32 * 1024 * 1024  # of choices or heads, each counted with the last text run
 MAX_STOP_STRINGS = 64
 MAX_STOP_BYTES = 4096
 MAX_STOP_IDS = 1024
@@ -37,7 +37,7 @@ MAX_LOGPROBS = 200_000  # of one request, alternatives included
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What one engine accepts; max_context and pool_tokens come from the loaded model."""
+    """The limits of one engine; max_context and pool_tokens come from the loaded model."""
 
     max_context: int
     pool_tokens: int
@@ -45,8 +45,8 @@ class ServerLimits:
     max_in_flight: int = 1024  # unfinished requests of one session
     max_total_in_flight: int = 8192
     max_sessions: int = 256
-    max_sessions_of_token: int = 128  # where there are several tokens
-    max_silence_s: float = 300.0  # of a session in which nothing is unfinished
+    max_sessions_of_token: int = 128  # if the server has several tokens
+    max_silence_s: float = 300.0  # of a session without unfinished requests
     max_outbox: int = 4096  # unsent replies at which a session's reading pauses
     max_frame_bytes: int = MAX_MESSAGE_BYTES  # larger ones are not read; see `most_frame_bytes`
 
@@ -56,9 +56,9 @@ class ServerLimits:
 
 
 def most_frame_bytes(tokenizer: Tokenizer, n_tokens: int) -> int:
-    """As many bytes as a frame of requests may have whose prompts can be held.
+    """The largest frame whose prompts can fit the context, in bytes.
 
-    What is larger is refused by its head: reading it would hold up everybody else.
+    A larger frame is refused by its header: reading it would delay all other clients.
     """
     most_prompt_bytes = tokenizer.most_bytes(n_tokens)
     if most_prompt_bytes is None:
@@ -85,9 +85,9 @@ def invalid(message: str) -> RequestError:
 def check_positions(
     n_tokens: int, limits: ServerLimits, what: str = "the prompt", is_least: bool = False
 ) -> None:
-    """Raises CONTEXT_EXCEEDED if so many token positions can never be held.
+    """Raises CONTEXT_EXCEEDED if `n_tokens` positions can never fit.
 
-    is_least: there may be more of them.
+    is_least: `n_tokens` is a lower bound.
     """
     if n_tokens > limits.max_positions:
         at_least = "at least " if is_least else ""

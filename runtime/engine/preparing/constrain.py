@@ -1,4 +1,4 @@
-"""What a generate request must begin with and keep to, as one grammar for the step process."""
+"""Makes one grammar, for the step process, of a generate request's constraint and healed prefix."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def constrain(
     segments: Sequence[Text | Ids],
     tokenizer: Tokenizer,
 ) -> None:
-    """Fills in the grammar, and takes the tokens back that healing is to re-decide.
+    """Sets the grammar, and takes back the prompt's last tokens that healing regenerates.
 
-    Raises RequestError for what nothing can satisfy.
+    Raises RequestError for a constraint that cannot be satisfied.
     """
     grammar = _grammar(asked, tokenizer)
     prefix = ""
@@ -51,12 +51,12 @@ def _grammar(asked: pb.Sampling, tokenizer: Tokenizer) -> Grammar | None:
 
 
 def _take_back(work: wpb.WorkerRequest, last: Text, tokenizer: Tokenizer) -> str:
-    """Cuts the prompt's end off and gives its text; nothing where a token cannot span it."""
+    """Cuts off the prompt's last tokens and returns their text; "" if no token can span the end."""
     healer = healer_of(tokenizer)
     if healer is None:
         raise invalid("heal: this model's tokenizer does not say what bytes its tokens are")
     for n, text in healer.taken_back(work.tokens):
-        # It reaches no further back than the prompt's last text, and leaves something of it all.
+        # It stays within the prompt's last text, and leaves at least one token of the prompt.
         if n < len(work.tokens) and last.text.endswith(text):
             del work.tokens[-n:]
             return text

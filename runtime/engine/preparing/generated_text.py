@@ -1,7 +1,7 @@
-"""The text side of one generation: streamed deltas, the cut at a stop, what the stream keeps.
+"""The text of one generation: streamed deltas, the cut at a stop, and the tokens to keep.
 
-Pure data in, data out; used by `updates.py` for every generation. Text that a healed generation
-repeats of its prompt is not part of what is given out.
+Pure data in, data out; used by `updates.py` for every generation. Text of the prompt that a healed
+generation repeats is left out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sgc.runtime.engine.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class FinalText:
-    """text: without the stop. ids[:n_healed] are text that the prompt had, and `head`, which
-    joins it; ids[n_healed:n_kept] stay in the prompt, `tail` joins the next run. matched: what
-    of the text ended it."""
+    """text: without the stop. ids[:n_healed] are the repeated text of the prompt and `head`, which
+    joins the prompt's text; ids[n_healed:n_kept] stay in the prompt; `tail` joins the next text
+    run. matched: the text that a stop matched."""
 
     text: str
     n_kept: int
@@ -29,9 +29,9 @@ class FinalText:
 
 
 class GeneratedText:
-    """Collects a generation's ids; never lets part of a stop out that later matches.
+    """Collects a generation's ids; it never streams part of a text that a stop later matches.
 
-    n_skipped: characters at its beginning that are the prompt's.
+    n_skipped: characters at the beginning that repeat the prompt.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class GeneratedText:
         self.ids: list[int] = []
 
     def feed(self, ids: Sequence[int]) -> str:
-        """Takes further ids and gives the text that may be streamed now."""
+        """Adds ids and returns the text that may be streamed now."""
         new = self._collected(ids)
         self._unsent += new
         held = max((matcher.feed(new) for matcher in self._prefixes), default=0)
@@ -64,13 +64,13 @@ class GeneratedText:
         return out
 
     def collect(self, ids: Sequence[int]) -> None:
-        """Takes further ids of a generation that is not streamed."""
+        """Adds ids of a generation that is not streamed."""
         self._collected(ids)
 
     def finish(self, matched: str, ended_by_id: bool, n_over: int | None = None) -> FinalText:
-        """The final text, given the stop string, or the fact that the last id ended it, or how
-        many characters follow the match of a stop pattern. Raises PatternError if it takes too
-        much to find where that starts."""
+        """The final text. matched: the stop string; ended_by_id: the last id ended it; n_over: the
+        characters after a stop pattern's match. Raises PatternError if finding the match's start is
+        too costly."""
         if ended_by_id:
             return self._healed(self._up_to_last_id())
         if n_over is not None:
@@ -81,7 +81,7 @@ class GeneratedText:
         return self._healed(self._up_to(text, self._stop_position(text, matched), matched))
 
     def _collected(self, ids: Sequence[int]) -> str:
-        """The new text that is not the prompt's."""
+        """The new text, without what repeats the prompt."""
         self.ids.extend(ids)
         new = self._detokenizer.feed(ids)
         if self._n_to_skip:
@@ -115,8 +115,8 @@ class GeneratedText:
         return start if start >= 0 else len(text)
 
     def _healed(self, final: FinalText) -> FinalText:
-        """With the tokens told apart that hold the prompt's end: their text joins the prompt's,
-        so that they are tokenized with it from now on."""
+        """The final text with its healed tokens separated: their text joins the prompt's and is
+        tokenized with it from now on."""
         if self._n_skipped == 0:
             return final
         detokenizer, text = IncrementalDetokenizer(self._tokenizer), ""
@@ -125,12 +125,12 @@ class GeneratedText:
             if len(text) >= self._n_skipped and detokenizer.is_whole:
                 head = text[self._n_skipped :]
                 return FinalText(final.text, final.n_kept, final.tail, n, head, final.matched)
-        # It ended before, or within the token that holds the end.
+        # The generation ended before or within the token that holds the prompt's end.
         return FinalText(final.text, final.n_kept, final.text, final.n_kept, "", final.matched)
 
 
 class _PrefixMatcher:
-    """How much of the end of a growing text could be the beginning of a stop string (KMP)."""
+    """Tracks how much of the end of a growing text could begin a stop string (KMP)."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern

@@ -1,6 +1,6 @@
-"""A client's request to the worker's: checked and tokenized. Runs on any thread.
+"""Turns a client's request into the worker's: checks and tokenizes it. Runs on any thread.
 
-A text that is too long for the context whatever its tokens are is refused before it is tokenized.
+A text that cannot fit the context however it is tokenized is refused before tokenization.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from sgc.runtime.engine.text.tokenizer import (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request for the worker (its id still to be set) and the client's own."""
+    """The worker's request, whose id is not set yet, and the client's own."""
 
     request: pb.Request
     work: wpb.WorkerRequest
 
 
 class Dropped(Exception):
-    """Nobody waits for the requests any more."""
+    """The client no longer waits for the requests."""
 
 
 def prepare_all(
@@ -57,10 +57,10 @@ def prepare_all(
     domain: bytes = b"",
     go_on: GoOn = always,
 ) -> list[Prepared | RequestError]:
-    """Each request prepared, or why it is refused.
+    """Each request prepared, or the error that refuses it.
 
-    domain: of the client's token, see `cache_key`. go_on: called between texts; raises `Dropped`
-    to have the rest left.
+    domain: of the client's token, see `cache_key`. go_on: called between texts; raises `Dropped` to
+    stop.
     """
     return [_prepare_or_refuse(each, tokenizer, limits, domain, go_on) for each in requests]
 
@@ -68,7 +68,7 @@ def prepare_all(
 def too_long(
     texts: Sequence[str], tokenizer: Tokenizer, limits: ServerLimits
 ) -> RequestError | None:
-    """Why a prompt with these texts can be refused at once, if it can."""
+    """The error if a prompt with these texts cannot fit; None if it may."""
     try:
         check_least(texts, tokenizer, limits)
     except RequestError as error:
@@ -85,7 +85,7 @@ def check_least(
 
 
 def texts_of(request: pb.Request) -> list[str]:
-    """The text of each segment of its prompt. Every look at one copies it."""
+    """The text of each segment of the prompt. Protobuf copies a text at every access."""
     return [segment.text.text for segment in request.prompt.segments]
 
 
@@ -103,16 +103,16 @@ def n_chars(request: pb.Request, texts: Sequence[str]) -> int:
     return sum(runs) + sum(len(text) + (runs[-1] if runs else 0) for text in follow)
 
 
-# What a prefetch's prompt may go on with, to see which of its last tokens that could change: fewer
-# than a commit's, since a token too many is computed in vain and no more.
+# Texts that may follow a prefetched prompt, to see which of its last tokens they change: fewer than
+# for a commit, since a wrong token only costs its computation.
 HEADS_AHEAD = ("", "a", " a", "\n", "1")
 _FAR = 2  # times the context
-# A character of a constraint takes about so many times as long as one of a prompt.
+# A constraint's character takes about this many times as long as a prompt's.
 CONSTRAINT_COST = 16
 
 
 def _n_constraint_chars(s: pb.Sampling) -> int:
-    """Of what has to be read before the request can be passed on."""
+    """The characters of the constraint and stop patterns, which are parsed here."""
     text = s.regex or s.json_schema or s.grammar
     return len(text) + sum(map(len, s.stop_regex))
 
@@ -130,7 +130,7 @@ def _prepare_or_refuse(
         return error.with_traceback(None)  # whose frames hold the texts
     except Dropped:
         raise
-    except Exception as error:  # one request must never break the others
+    except Exception as error:  # one request must not fail the others
         return RequestError(pb.ERROR_CODE_INTERNAL, f"preparing the request failed: {error!r}")
 
 
@@ -172,7 +172,7 @@ def _check_alone(
     segments: Sequence[Text | Ids], tokenizer: Tokenizer, limits: ServerLimits
 ) -> None:
     """Raises CONTEXT_EXCEEDED for a prompt that is far too long, before it is tokenized again with
-    each of the texts that may follow it. What follows changes its last few tokens at most."""
+    each text that may follow it. Such a text changes at most its last few tokens."""
     n_chars = sum(len(each.text) for each in segments if isinstance(each, Text))
     if n_chars > _FAR * limits.max_positions:
         n_alone = len(tokenizer.encode_prompt(segments))
@@ -218,7 +218,7 @@ def _check_patterns(patterns: tuple[str, ...]) -> None:
 
 
 def _check_logprobs(asked: pb.Sampling, n_prompt: int, limits: ServerLimits) -> None:
-    """They are told in one message, which is bounded, and written within a step."""
+    """Limits log-probabilities: they go into one bounded message, written within a step."""
     start = asked.logprobs.start if asked.logprobs.HasField("start") else n_prompt
     n_tokens = max(0, n_prompt - start) + min(asked.max_tokens, limits.max_context)
     n_values = n_tokens * (1 + asked.logprobs.top)
@@ -229,9 +229,9 @@ def _check_logprobs(asked: pb.Sampling, n_prompt: int, limits: ServerLimits) -> 
         )
 
 
-@lru_cache(maxsize=1024)  # greedy requests that ask for the same are many
+@lru_cache(maxsize=1024)  # many greedy requests have equal parameters
 def _sampling(asked: bytes, eos_ids: tuple[int, ...], vocab_size: int) -> pb.Sampling:
-    """The sampling, checked, its stop tokens with the ends of sequence; not to be changed."""
+    """The checked sampling, with end-of-sequence tokens as stop tokens; not to be changed."""
     sampling = pb.Sampling.FromString(asked)
     check_sampling(sampling, vocab_size)
     for name in ("regex", "json_schema", "grammar"):  # the step process gets it as one grammar

@@ -1,4 +1,4 @@
-"""Turns the worker's updates of one request into the replies its client gets.
+"""Turns the worker's updates of one request into replies to its client.
 
 Called by `session.py`; holds the text of a generation while it grows.
 """
@@ -30,7 +30,7 @@ class Replies(Protocol):
 
 
 class _Handler:
-    """A commit's updates, or a prefetch's; the base of the others."""
+    """Handles a commit's updates; the base of the other handlers."""
 
     kind = "commit"
 
@@ -128,12 +128,12 @@ class _GenerateHandler(_Handler):
         generated.usage.CopyFrom(update.usage)
         n_healed = final.n_healed if update.logprobs else 0
         self._tell(generated.prompt_logprobs, update.prompt_logprobs)
-        if self._asked.logprobs.HasField("start"):  # these are the prompt's, in other tokens
+        if self._asked.logprobs.HasField("start"):  # healed tokens repeat the prompt's text
             self._tell(generated.prompt_logprobs, update.logprobs[:n_healed])
         self._tell(generated.logprobs, update.logprobs[n_healed:])
 
     def _tell(self, replies: _Logprobs, found: _Logprobs) -> None:
-        """Log-probabilities, with the tokens' texts where they are asked for."""
+        """Copies log-probabilities, with the tokens' texts where asked for."""
         for each in found:
             reply = replies.add()
             reply.CopyFrom(each)
@@ -143,7 +143,7 @@ class _GenerateHandler(_Handler):
 
 
 def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpdate:
-    """What takes the worker's updates of a prepared request."""
+    """The handler of the worker's updates of a prepared request."""
     kind = prepared.request.WhichOneof("kind")
     if kind == "generate":
         return _GenerateHandler(replies, prepared, tokenizer)
@@ -155,6 +155,6 @@ def handler(replies: Replies, prepared: Prepared, tokenizer: Tokenizer) -> OnUpd
 
 
 def _text(tokenizer: Tokenizer, token: int) -> str:
-    """What a token says by itself."""
+    """A token's text by itself."""
     text: str = tokenizer.backend.decode([token], skip_special_tokens=False)
     return text

@@ -1,4 +1,4 @@
-"""How child processes of the engine are started: same interpreter, same `sgc`, safe import path."""
+"""Starts child processes of the engine: same interpreter, same `sgc`, safe import path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sgc.errors
 
 
 def python_module(name: str) -> list[str]:
-    """The command that runs a module of the engine, of this very copy of it; see `start.py`.
+    """The command that runs a module of this copy of the engine; see `start.py`.
 
     -P keeps the working folder off the import path: it may hold a `proto` or `kernels`.
     """

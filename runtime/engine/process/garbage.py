@@ -1,23 +1,23 @@
-"""When the engine's own processes look for what is garbage in cycles."""
+"""When the engine's processes run Python's cyclic garbage collector."""
 
 from __future__ import annotations
 
 import gc
 
-# Each collection walks what young objects there are, and a full one everything; a busy engine
-# makes hundreds of objects a step, nearly all of them freed by their reference counts.
+# A collection visits all young objects, a full one visits everything. A busy engine makes hundreds
+# of objects per step, and reference counts free nearly all of them.
 _YOUNG_OBJECTS = 50_000
 
 
 def collect() -> None:
-    """From now on as Python does, if `start.py` has put it off; called when modules are there."""
+    """Turns collection on if `start.py` turned it off; called once modules are imported."""
     if not gc.isenabled():
-        gc.freeze()  # what was imported is not looked through even once
+        gc.freeze()  # imported objects are never visited
         gc.enable()
 
 
 def collect_seldom() -> None:
-    """What is loaded by now lives as long as the process and is never looked at again."""
+    """Exempts all objects loaded so far from collection, and makes collections rare."""
     gc.collect()
     gc.freeze()
     gc.enable()

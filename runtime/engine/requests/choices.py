@@ -1,10 +1,10 @@
-"""The trie of a score request's choices: which positions to run after the prompt, and how the
-log-probability of each choice is put together from them.
+"""The trie of a score request's choices: which positions to run after the prompt, and how to
+assemble each choice's log-probabilities from them.
 
-Path-compressed: a branch is a run of tokens that the same choices share. Each branch is a row
-of its own in the flat batch, whose pages are the prompt's, its ancestors' and its own. Every
-position after which some choice goes on is run, once; the last one of a choice that no other goes
-on from decides nothing. Whatever follows the choice that is taken runs that one with the rest.
+Path-compressed: a branch is a run of tokens that the same choices share. Each branch is a row of
+the flat batch, whose pages are the prompt's, its ancestors' and its own. Every position that some
+choice continues is run once. The last position of a choice that no other continues is not run: its
+logits are not needed. If the choice is taken, a later request runs that position.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sgc.runtime.engine.ints import NO_INTS, IntBuffer, Ints, common_prefix
 
 
 class Branch:
-    """depth: of its first token, from the end of the prompt."""
+    """depth: the index of its first token after the prompt."""
 
     __slots__ = ("children", "depth", "logprobs", "n_done", "pages", "parent", "tokens")
 
@@ -34,7 +34,7 @@ class Branch:
 
     @property
     def n_to_run(self) -> int:
-        """All of its positions; of a leaf, all but the last."""
+        """The number of positions to run: all, or all but the last of a leaf."""
         return len(self.tokens) if self.children else len(self.tokens) - 1
 
     @property
@@ -42,7 +42,7 @@ class Branch:
         return self.n_to_run - self.n_done
 
     def pages_before(self) -> list[Ints]:
-        """The pages of its ancestors, from the prompt on."""
+        """The pages of its ancestors, outermost first."""
         runs: list[Ints] = []
         step = self.parent
         while step is not None:
@@ -72,33 +72,33 @@ class ChoiceTrie:
         return self.n_positions - self.n_done
 
     def pending(self) -> Iterator[Branch]:
-        """Branches with positions to run, in an order in which they can be run."""
+        """Branches with positions to run, parents before children."""
         return (branch for branch in self.branches if branch.n_todo)
 
     def first_run(self) -> list[int]:
-        """The tokens right after the prompt whose positions are run."""
+        """The first tokens after the prompt whose positions are run."""
         return [token for token, branch in self.roots.items() if branch.n_to_run]
 
     def first_targets(self) -> list[Target]:
-        """What the logits of the prompt's last position decide."""
+        """The targets that the logits of the prompt's last position decide."""
         return [Target(branch, 0) for branch in self.roots.values()]
 
     @staticmethod
     def targets(branch: Branch, index: int) -> list[Target]:
-        """What the logits of the branch's position `index` decide."""
+        """The targets that the logits of the branch's position `index` decide."""
         if index + 1 < len(branch.tokens):
             return [Target(branch, index + 1)]
         return [Target(child, 0) for child in branch.children.values()]
 
     def logprobs(self) -> tuple[tuple[float, ...], ...]:
-        """For each choice, in the order asked, one number a token."""
+        """For each choice, in the given order, one log-probability per token."""
         return tuple(tuple(self._logprobs_of(choice).tolist()) for choice in self._choices)
 
     def all_pages(self) -> list[Ints]:
         return [branch.pages.view for branch in self.branches]
 
     def reset(self) -> Ints:
-        """Forgets what was run; returns the pages it held."""
+        """Forgets all results; returns the pages that the branches held."""
         pages = np.concatenate([NO_INTS, *(branch.pages.cut(0) for branch in self.branches)])
         for branch in self.branches:
             branch.n_done = 0
@@ -131,8 +131,8 @@ class ChoiceTrie:
         return roots
 
     def _add(self, parent: Branch | None, group: list[Ints]) -> Branch:
-        # The group is sorted, so its ends differ earliest; a choice that ends inside the run
-        # is first, and cuts it there.
+        # The group is sorted, so its first and last member share the shortest prefix; a choice that
+        # ends inside the run comes first, and ends the branch there.
         n = common_prefix(group[0], group[-1])
         depth = 0 if parent is None else parent.depth + len(parent.tokens)
         branch = Branch(group[0][:n], parent, depth)

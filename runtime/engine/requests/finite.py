@@ -1,6 +1,6 @@
-"""Whether logits are numbers that a token can be drawn from.
+"""Checks that a token can be drawn from logits.
 
--inf is ordinary: such a token is never drawn. A NaN, +inf, or a row of nothing but -inf is not.
+-inf is allowed: such a token is never drawn. NaN, +inf and a row of only -inf are errors.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 
 class NotFinite(FloatingPointError):
-    """Logits that nothing can be drawn from."""
+    """Logits that no token can be drawn from."""
 
 
 def check_finite(largest: np.floating[Any] | npt.NDArray[np.floating[Any]]) -> None:
-    """Takes the largest logit of each row: a NaN anywhere in a row is its largest. Raises
-    NotFinite."""
+    """Raises NotFinite. largest: the largest logit of each row; a NaN anywhere in a row is its
+    largest."""
     if not np.isfinite(largest).all():
         raise NotFinite("the model gave logits that are not finite numbers")

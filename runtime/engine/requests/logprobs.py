@@ -1,8 +1,8 @@
-"""Log-probabilities of tokens that a request asks to be told, its prompt's and its own.
+"""The log-probabilities that a request asks for, of prompt and generated tokens.
 
-They are the model's own, before temperature, penalties, bias and constraint. The logits of a
-position decide those of the token after it, so the positions before such tokens are run even if
-they are cached.
+They are the model's own, before temperature, penalties, bias and constraint. A token's
+log-probability comes from the logits of the position before it, so that position is run even if it
+is cached.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Row = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """Natural logarithms. logprob: None for the first token of a prompt. top: the likeliest
-    tokens at its place, the likeliest first."""
+    """Natural logarithms. logprob: None for the first token of a prompt. top: the likeliest tokens
+    at its position, likeliest first."""
 
     id: int
     logprob: float | None
@@ -28,25 +28,28 @@ class TokenLogprob:
 
 
 class LogprobLog:
-    """Those of one request's tokens from `first` on, by their place in the sequence."""
+    """The log-probabilities of one request's tokens from index `first` on."""
 
     def __init__(self, first: int, n_prompt: int, top: int) -> None:
         self._first = first
         self._n_prompt = n_prompt
         self._top = top
         self._known: dict[int, TokenLogprob] = {}
-        self._next = max(first, 1)  # all before it are known; nothing decides the first one
+        self._next = max(first, 1)  # the next unknown index; token 0 has no log-probability
 
     @property
     def n_unneeded(self) -> int:
-        """How many positions need not be run for what is still to be known."""
+        """How many leading positions need not be run for the log-probabilities still missing."""
         return self._next - 1
 
     def wants(self, index: int) -> bool:
         return index >= self._next
 
     def note(self, index: int, token: int, row: Row) -> None:
-        """row: [vocab], the logits of the position before. Places come in order."""
+        """Records a token's log-probability; indexes must come in order.
+
+        row: [vocab], the logits of the position before.
+        """
         total = log_sum_exp(row)
         top = tuple((i, float(row[i]) - total) for i in likeliest(row, self._top))
         self._known[index] = TokenLogprob(token, float(row[token]) - total, top)
@@ -62,7 +65,7 @@ class LogprobLog:
 
 
 def likeliest(row: Row, k: int) -> list[int]:
-    """The k largest, the largest first; of equals, the lower ids."""
+    """The ids of the k largest, largest first; among equals, the lower ids."""
     k = min(k, len(row))
     if k == 0:
         return []

@@ -1,5 +1,5 @@
-"""What penalties must remember of one request: which tokens it has seen, and how often it
-generated each. Kept only for requests that ask for a penalty; updated token by token."""
+"""The state that penalties need of one request: which tokens it has seen, and how often it
+generated each. Only requests with a penalty have it; it is updated token by token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sgc.runtime.engine.ints import Ints
 
 
 class Penalties:
-    """seen: [vocab], in the prompt or generated. counts: [vocab], generated."""
+    """seen: [vocab], whether in the prompt or generated. counts: [vocab], how often generated."""
 
     def __init__(self, prompt: Ints, vocab_size: int) -> None:
         self.seen: npt.NDArray[np.bool_] = np.zeros(vocab_size, np.bool_)

@@ -1,4 +1,4 @@
-"""What a request is: what was asked (frozen), what it holds while it lives, what comes back.
+"""The records of a request: its parameters (frozen), its state while it lives, and its updates.
 
 `Work` is the only mutable record; the scheduler and the core change it. No tensors here.
 """
@@ -41,45 +41,45 @@ NO_STOP = Stop()
 
 class StopChecker(Protocol):
     def feed(self, ids: list[int], counts: bool) -> Stop:
-        """Takes the next ids; gives the stop that ends the text with them, if any does.
+        """Adds ids; returns the stop that ends the text within them, if any.
 
-        counts: whether one may end it yet.
+        counts: whether a stop may end the text yet (see min_tokens).
         """
         ...
 
 
 class Guide(Protocol):
-    """A constraint as one generation follows it (`guides.py`)."""
+    """The state of a constraint in one generation (`guides.py`)."""
 
     def take(self, ids: Sequence[int]) -> None:
-        """Goes on with generated tokens."""
+        """Advances by generated tokens."""
         ...
 
     def forced(self) -> list[int]:
-        """The tokens that must come next, whatever the model says."""
+        """The tokens that must come next, whatever the model's logits are."""
         ...
 
     def write_mask(self, row: npt.NDArray[np.int32]) -> None:
-        """A bit for each token that may come next, and one after them all for the end."""
+        """Writes a bit per token, set if it may come next, and one more for the end of text."""
         ...
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can follow."""
+        """Whether no token can follow."""
         ...
 
     @property
     def may_end(self) -> bool:
-        """Whether the text satisfies it as it is."""
+        """Whether the text so far satisfies the constraint."""
         ...
 
     @property
     def is_free(self) -> bool:
-        """Whether it says nothing about what follows."""
+        """Whether any text is allowed from here on."""
         ...
 
     def is_whole_without(self, n_chars: int) -> bool:
-        """Whether the text satisfies it without its last characters, of the newest token's."""
+        """Whether the text satisfies the constraint without its last `n_chars` characters."""
         ...
 
     def check(self) -> None:
@@ -89,7 +89,7 @@ class Guide(Protocol):
 
 class Constraint(Protocol):
     def start(self, jumps: bool) -> Guide:
-        """jumps: whether tokens that must come next are ever told."""
+        """A guide for one generation. jumps: whether `forced` ever returns tokens."""
         ...
 
 
@@ -122,7 +122,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """Texts and patterns that end a generation; neither sees the first `n_skipped` characters."""
+    """Texts and patterns that end a generation, matched after the first `n_skipped` characters."""
 
     texts: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Stops:
 
 @dataclass(frozen=True, slots=True)
 class LogprobsAsked:
-    """start: the prompt's from this position on, too; top: alternatives at each position."""
+    """start: the prompt's from this position on, too; top: how many likeliest tokens each."""
 
     start: int | None = None
     top: int = 0
@@ -167,15 +167,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """The same when nobody waits (`prefetch_queue.py`)."""
+    """Computes and caches the prompt when the engine has time (`prefetch_queue.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """id: unique among the unfinished. namespace: requests share a cache only within one.
+    """id: unique among unfinished requests. namespace: cached prefixes are shared within one.
 
-    n_reusable: later requests may begin with so many of the tokens, but not with more (the
-    compiler's last-use mark); None: with all, and what is generated.
+    n_reusable: later requests begin with at most this many of the tokens (the compiler's last-use
+    mark); None: they may begin with all of them and the generated ones.
     """
 
     id: int
@@ -187,9 +187,9 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token positions; prompt_tokens = cached_tokens + computed_tokens. Seconds.
+    """Token positions, and times in seconds; prompt_tokens = cached_tokens + computed_tokens.
 
-    forced_tokens: of completion_tokens, those no step was made for.
+    forced_tokens: the completion_tokens that a constraint forced without a step.
     """
 
     prompt_tokens: int = 0
@@ -218,27 +218,27 @@ class Update:
     finish_reason: pb.FinishReason = pb.FINISH_REASON_UNSPECIFIED
     matched: str = ""
     matched_id: int | None = None
-    n_over: int | None = None  # if a stop pattern's match ended it: the characters after that
+    n_over: int | None = None  # the characters after a stop pattern's match that ended it
     choices: tuple[tuple[float, ...], ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
     prompt_logprobs: tuple[TokenLogprob, ...] = ()
     usage: Usage | None = None
     error: EngineError | None = None
-    gave_way: bool = False  # of a prefetch that came to no end
+    gave_way: bool = False  # of a prefetch that was dropped unfinished
 
 
 class State(Enum):
     WAITING = auto()
-    PARKED = auto()  # waits for a running request that computes its prefix
+    PARKED = auto()  # waits while a running request computes its prefix
     RUNNING = auto()
     DONE = auto()
 
 
 @dataclass(slots=True, eq=False)
 class Wait:
-    """What `waiting.py` knows of a request. group: that it arrived with, None once it had its turn;
-    pin: the end of what is kept in the cache for it; n_known: tokens that were cached of it,
-    known_since: when that was found; prompt: as bytes, while it is sorted by that."""
+    """The state of a waiting request (`waiting.py`). group: the one it arrived with, None once it
+    had its turn; pin: the locked end of its cached prefix; n_known: the length of that prefix,
+    known_since: when it was found; prompt: its bytes, while the queue is sorted by them."""
 
     group: int | None = None
     pin: Node | None = None
@@ -256,8 +256,8 @@ class Times:
 
 @dataclass(slots=True, eq=False)
 class Decoding:
-    """What decides how a generation goes on, and when it ends. n_forced: tokens that no step was
-    made for; ending: the final update, where that is known before anything is run."""
+    """The state that decides a generation's next tokens and its end. n_forced: tokens forced
+    without a step; ending: the final update, if it is known before anything is run."""
 
     checker: StopChecker | None = None
     penalties: Penalties | None = None
@@ -269,11 +269,11 @@ class Decoding:
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """A request while it lives.
+    """The state of an unfinished request.
 
-    tokens: the prompt and what was generated. pages: of tokens[:len(pages)], in order; those
-    of [n_computed:] are reserved for the step. tokens[:n_published] are in the tree, locked
-    up to `node`.
+    tokens: the prompt and what was generated. pages: those of tokens[:len(pages)], in order;
+    pages[n_computed:] are reserved for the next step. tokens[:n_published] are in the tree, locked
+    down to `node`.
     """
 
     request: EngineRequest
@@ -290,11 +290,11 @@ class Work:
     n_published: int = 0
     cached_tokens: int | None = None  # None: never admitted
     choice_ends: list[Node] = field(default_factory=list)  # in the tree, longest paths first
-    keys: tuple[tuple[Node, int], ...] = ()  # under which `InFlight` knows it
+    keys: tuple[tuple[Node, int], ...] = ()  # its keys in `InFlight`
     followers: list[tuple[int, Work]] = field(default_factory=list)
-    was_held: bool = False  # a step took longer for a prefetch since it came (`prefetch_queue.py`)
+    was_held: bool = False  # a prefetch has lengthened one of its steps (`prefetch_queue.py`)
     n_prompt: int = field(init=False)
-    wants_logits: bool = field(init=False)  # whether its last position must be run, cached or not
+    wants_logits: bool = field(init=False)  # whether its last position must run even if cached
 
     def __post_init__(self) -> None:
         self.n_prompt = len(self.request.tokens)
@@ -334,22 +334,22 @@ class Work:
         return self.n_computed >= self.n_prompt and self.n_todo == 1 and self.wants_logits
 
     def private_pages(self) -> list[Ints]:
-        """What it holds outside the tree."""
+        """The pages it holds outside the tree."""
         own = [self.pages.view[self.n_published :]]
         return own if self.trie is None else own + self.trie.all_pages()
 
     def prompt_usage(self) -> Usage:
-        """Its prompt's share in the totals, once that is computed."""
+        """The prompt's share in the totals, once it is computed."""
         cached = self.cached_tokens or 0
         return Usage(self.n_prompt, cached, self.n_prompt - cached)
 
     def usage_so_far(self) -> Usage:
-        """Its share in the totals when it leaves, wherever it stands; no times."""
+        """Its share in the totals if it ends now; without times."""
         if self.cached_tokens is None:
             return Usage()
         n_trie = 0 if self.trie is None else self.trie.n_done
         n_prompt = self.n_prompt
-        if self.times.prefilled_at is None:  # else all of it was computed, once
+        if self.times.prefilled_at is None:  # else all of it was computed
             n_prompt = max(self.cached_tokens, min(self.n_prompt, self.n_computed))
         return Usage(
             n_prompt + n_trie,

@@ -1,4 +1,4 @@
-"""What the numbers of a sampling may be: for the server, which refuses first, and for the core."""
+"""The ranges of sampling parameters: for the server, which checks first, and for the core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Range:
         return f"{'(' if self.excludes_low else '['}{self.low:g}, {self.high:g}]"
 
 
-# A repetition penalty multiplies logits or divides them: near 0 they would be no finite numbers.
+# A repetition penalty multiplies or divides logits: near 0 they would become infinite.
 RANGES = {
     "temperature": Range(0.0, 100.0),
     "top_p": Range(0.0, 1.0, excludes_low=True),
@@ -35,7 +35,7 @@ BIAS = Range(-MAX_BIAS, MAX_BIAS)
 
 
 def problem_with(name: str, value: float, allowed: Range) -> str:
-    """Why a number is refused; nothing if it is not."""
+    """Why a number is refused; "" if it is allowed."""
     return "" if value in allowed else f"{name} must be in {allowed}, found {value:g}"
 
 

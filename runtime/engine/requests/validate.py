@@ -1,4 +1,4 @@
-"""What a request must be to be taken in: the typed refusals, given at once."""
+"""Checks a request when it is submitted, and returns typed errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits:
 
     @property
     def longest(self) -> int:
-        """Tokens that a sequence, prompt and generation together, may have."""
+        """The most tokens that a prompt and its generation together may have."""
         return min(self.max_context, self.pool_tokens)
 
 
@@ -57,7 +57,7 @@ def _bad_tokens(request: EngineRequest, vocab_size: int) -> str:
             return "a choice has no tokens"
         runs += [np.asarray(choice, np.int64) for choice in request.kind.choices]
     for run in runs:
-        # Seen as unsigned, a negative id is a very large one: one pass finds both.
+        # As unsigned, a negative id is very large: one pass finds both kinds.
         if np.maximum.reduce(run.view(np.uint64)) >= vocab_size:
             bad = int(run[(run < 0) | (run >= vocab_size)][0])
             return f"token id {bad} is not in the vocabulary (0 to {vocab_size - 1})"
@@ -75,7 +75,7 @@ def _bad_sampling(kind: Generate, vocab_size: int) -> str:
     return _out_of_range(p)
 
 
-@lru_cache(maxsize=1024)  # requests that ask for the same are many; a seed changes nothing here
+@lru_cache(maxsize=1024)  # many requests have equal parameters; seeds do not matter here
 def _out_of_range(p: SamplingParams) -> str:
     problems = [problem_with(name, getattr(p, name), each) for name, each in RANGES.items()]
     problems += [problem_with("a logit bias", bias, BIAS) for _, bias in p.logit_bias]

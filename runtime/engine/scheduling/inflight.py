@@ -1,9 +1,9 @@
-"""Who is about to compute what: so that each shared position is computed once even among
-requests that run at the same time.
+"""Tracks what running requests are about to compute, so that requests that run at the same time
+compute each shared position once.
 
-A running request stands under the end of its locked node and the next token it will put
-there. A request whose longest match ends at that node and goes on with that token must not
-compute it again: it follows the first one.
+A running request is listed under its locked node and the next token it adds there. A waiting
+request whose longest match ends at that node and continues with that token does not compute it
+again: it follows the first one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sgc.runtime.engine.requests.request import Work
 
 
 class InFlight:
-    """is_on: off, every request computes what is not cached yet (an ablation)."""
+    """is_on: if off, every request computes whatever is not cached yet (for ablations)."""
 
     def __init__(self, is_on: bool = True) -> None:
         self._is_on = is_on
@@ -26,7 +26,7 @@ class InFlight:
         return list(self._growing.get((match.node, token), ()))
 
     def update(self, work: Work) -> None:
-        """Follows the request to where it now grows."""
+        """Lists the request under the place where it now grows."""
         keys = _keys(work) if self._is_on else ()
         if keys == work.keys:
             return

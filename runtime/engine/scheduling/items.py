@@ -1,4 +1,4 @@
-"""What a step runs of one request: positions of its sequence, and of its choices."""
+"""The part of one request that a step runs: positions of its sequence and of its choices."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from sgc.runtime.engine.ints import Ints
 from sgc.runtime.engine.requests.choices import Branch, ChoiceTrie
 from sgc.runtime.engine.requests.request import Work
 
-# Where a prompt is cut, it is at a multiple of this: attention over other lengths takes up to
-# twice as long (torch's CPU kernel, bfloat16).
+# Prompts are cut into chunks at multiples of this: attention over other lengths takes up to twice
+# as long (torch's CPU kernel, bfloat16).
 ALIGNED = 32
 
 
@@ -24,9 +24,9 @@ class BranchPart:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a step runs of one request: positions of its sequence, then of its choices.
+    """The part of one request that a step runs: positions of its sequence, then of its choices.
 
-    is_decode: it is one token that it has generated.
+    is_decode: the positions are one generated token.
     """
 
     work: Work
@@ -42,7 +42,7 @@ class Item:
 
 
 def take(work: Work, budget: int) -> Item:
-    """As much of a request as the budget allows."""
+    """As many positions of a request as the budget allows."""
     n_todo = work.n_todo
     n_tokens = min(n_todo, budget)
     if n_tokens < n_todo and n_tokens >= 2 * ALIGNED:
@@ -53,7 +53,7 @@ def take(work: Work, budget: int) -> Item:
 
 
 def hand_out(item: Item, pages: Ints) -> None:
-    """Returns the item's positions their pages, in order."""
+    """Gives the item's positions their pages, in order."""
     item.work.pages.extend(pages[: item.n_tokens])
     at = item.n_tokens
     for part in item.parts:

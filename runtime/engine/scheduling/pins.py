@@ -1,7 +1,7 @@
-"""What waiting requests hold in the cache: the prefixes that it had when they came.
+"""Pins: cached prefixes that are locked for waiting requests.
 
-Room for others is made of what nobody waits for, if there is any; then pins give way, the last
-in turn first, and only then running requests.
+To make room, prefixes that no request waits for are evicted first; then pins are released, from the
+end of the queue; and only then running requests are preempted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Pins:
         return len(self.holders)
 
     def pin(self, work: Work) -> int:
-        """Keeps what is cached of a waiting request; returns how much that is."""
+        """Locks the cached prefix of a waiting request; returns its length."""
         match = self._cache.match(work.tokens.view[: work.n_matchable], work.request.namespace)
         pin = self._cache.tree.lock(match) if match.length else None
         self.unpin(work)
@@ -35,7 +35,7 @@ class Pins:
             del self.holders[work]
 
     def unpin_last(self) -> None:
-        """Returns up a prefix that is wanted by requests whose turn comes late."""
+        """Releases the prefix of the waiting requests whose turn comes last."""
         last = max(self.holders, key=lambda work: (-work.wait.n_known, work.wait.known_since))
         pin = last.wait.pin
         for work in [work for work in self.holders if work.wait.pin is pin]:

@@ -1,13 +1,13 @@
-"""Prompts that are computed ahead of their use, while nobody waits: the engine's prefetches.
+"""The engine's prefetches: prompts computed ahead of their use, while no request waits.
 
-They are no part of the queue. A step runs a chunk of one of them beside what it runs anyway, and
-only if every unfinished request is generating and none of these has been through such a step
-before. So whoever comes finds at most one such chunk before it or beside it, in all its life.
+They are not in the scheduler's queue. A step adds a chunk of one prefetch to its batch only if
+every unfinished request is decoding and none of them has been in such a step before. So a prefetch
+delays each request by at most one chunk.
 
-Between steps a prefetch holds nothing, no page and no lock: what it computed is cached like
-anything else, so a request that wants it goes on from there, and memory is everybody's as before.
-Room is made only of what nobody has used since it was asked for. It gives way, which is no error,
-where there is none, where what it had computed was evicted, and to newer ones.
+Between steps a prefetch holds no page and no lock: its results are cached like any others, and a
+request that needs them continues from there. It evicts only pages that were not used since it was
+submitted. A prefetch gives way, which is not an error, if there is no memory, if its results were
+evicted, and to newer prefetches when the queue is full.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from sgc.runtime.engine.scheduling.items import ALIGNED, Item
 from sgc.runtime.engine.scheduling.scheduler import Scheduler
 
 MAX_WAITING = 64
-# A prefetch's chunk is this part of a step: whoever comes meanwhile waits for the rest of it.
+# A prefetch's chunk is at most a step's tokens divided by this: new requests wait until the step
+# ends.
 SHARE = 2
 
 
 @dataclass(slots=True, eq=False)
 class _Prefetch:
-    """work: holds pages and a lock only while a step runs. since: the tree's clock as it came."""
+    """work: holds pages and a lock only while a step runs. since: the tree's clock at arrival."""
 
     work: Work
     since: int
@@ -37,7 +38,7 @@ class _Prefetch:
     n_run: int = 0
 
     def ended(self, gave_way: bool) -> Update:
-        """What to say of it at its end; a prompt is counted as far as it came."""
+        """Its final update; of an unfinished prompt only the computed part is counted."""
         work, now = self.work, time.monotonic()
         n_prompt = self.n_reached if gave_way else len(work.tokens)
         begun = now if work.times.admitted_at is None else work.times.admitted_at
@@ -52,18 +53,18 @@ class _Prefetch:
 
 
 class PrefetchQueue:
-    """chunk_tokens: positions a step may run, decodes included; of a prefetch half of them.
+    """chunk_tokens: positions a step may run, decodes included; a prefetch may take half.
 
-    n_ended, n_dropped, n_run: prefetches that have ended; of these, those that gave way; positions
-    run for any.
+    n_ended: prefetches that have ended; n_dropped: those of them that gave way; n_run: positions
+    run for prefetches.
     """
 
     def __init__(self, cache: PrefixCache, scheduler: Scheduler, chunk_tokens: int) -> None:
         self._cache, self._scheduler = cache, scheduler
         self._chunk_tokens = chunk_tokens
         self._queue: dict[int, _Prefetch] = {}  # by request id, in the order of arrival
-        self._item: Item | None = None  # of the step that is being made
-        self.has_run = False  # in the last step
+        self._item: Item | None = None  # of the current step
+        self.has_run = False  # whether a prefetch ran in the last step
         self.n_ended = self.n_dropped = self.n_run = 0
 
     def __len__(self) -> int:
@@ -76,7 +77,7 @@ class PrefetchQueue:
         return iter(self._queue)
 
     def add(self, work: Work) -> list[Update]:
-        """Takes one in; returns what is to be said of those that give way to it."""
+        """Adds a prefetch; returns the final updates of those that give way to it."""
         dropped = []
         if len(self._queue) >= MAX_WAITING:
             waiting = (one for one in self._queue.values() if one.n_run == 0)
@@ -85,14 +86,14 @@ class PrefetchQueue:
         return dropped
 
     def cancel(self, request_id: int) -> None:
-        """Nobody wants it any more; what it has computed stays cached."""
+        """Drops a prefetch; what it has computed stays cached."""
         if self._queue.pop(request_id, None) is not None:
             self.n_ended += 1
 
     def choose(self, items: Sequence[Item], n_live: int) -> tuple[Item | None, list[Update]]:
-        """What the step may run of one beside `items`, and those that have come to their end.
+        """The chunk of a prefetch to run beside `items`, and the updates of prefetches that ended.
 
-        n_live: all unfinished requests, waiting or running, and answers that are to be told.
+        n_live: all unfinished requests, waiting or running, and updates still to be sent.
         """
         self.has_run, self._item = False, None
         updates: list[Update] = []
@@ -110,7 +111,7 @@ class PrefetchQueue:
         return self._item, updates
 
     def commit(self) -> list[Update]:
-        """The chosen positions are computed: they are everybody's now."""
+        """Publishes the chosen positions once they are computed."""
         if self._item is None:
             return []
         work, n = self._item.work, self._item.n_tokens
@@ -123,7 +124,7 @@ class PrefetchQueue:
         return [self._end(one, gave_way=False)] if one.n_reached == len(work.tokens) else []
 
     def fail(self) -> int | None:
-        """The step has failed: frees what it holds; the id of the prefetch, which is forgotten."""
+        """After a failed step: frees what the prefetch holds and drops it; returns its id."""
         if self._item is None:
             return None
         request_id = self._item.work.request.id
@@ -132,7 +133,7 @@ class PrefetchQueue:
         return request_id
 
     def _begin(self, one: _Prefetch, budget: int) -> Update | None:
-        """Chooses its next positions; else why not: it is done with, or gives way."""
+        """Chooses its next positions; if it is done or gives way, returns its final update."""
         work, tokens = one.work, one.work.tokens.view
         match = self._cache.match(tokens, work.request.namespace)
         if match.length < one.n_reached:
@@ -174,5 +175,5 @@ class PrefetchQueue:
 
 
 def _may_be_held(item: Item) -> bool:
-    """Whether a step may take longer for its request: for the first time, and while it decodes."""
+    """Whether a prefetch may lengthen the step for this request: it decodes, and none has yet."""
     return item.is_decode and not item.work.was_held

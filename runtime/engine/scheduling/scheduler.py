@@ -1,13 +1,15 @@
-"""Decides what runs: whom to admit, which positions the next step takes, who gives way when
-memory is short. It owns no tensors and runs nothing; who is next is `waiting.py`'s matter.
+"""Decides what runs: which requests to admit, which positions the next step runs, and which request
+to preempt when memory is short. It owns no tensors and runs nothing; `waiting.py` decides which
+request is next.
 
-A request whose uncached prefix is being computed by a running one is parked until that part is
-done, so no position is computed twice; others may pass it. When the pool is short, the youngest
-running request gives way: what it computed stays in the tree until evicted, and it goes on
-later from its prompt and what it generated.
+A request whose uncached prefix a running request is computing is parked until that part is done, so
+no position is computed twice; other requests may pass it. When the pool is short, the youngest
+running request is preempted: its results stay in the tree until evicted, and it resumes later from
+its prompt and its generated tokens.
 
-What is cached of a waiting request is pinned (`pins.py`). So a batch that is known computes each
-shared prefix once, however it is ordered (the offline optimum: SGLang paper, theorem 3.1).
+The cached prefix of a waiting request is pinned (`pins.py`). So if all requests of a batch are
+waiting, each shared prefix is computed once, in any order (the offline optimum: SGLang paper,
+theorem 3.1).
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from sgc.runtime.engine.scheduling.items import Item, hand_out, take
 from sgc.runtime.engine.scheduling.pins import Pins
 from sgc.runtime.engine.scheduling.waiting import WaitingQueue
 
-# So many steps the next request waits for running ones to end before others' pins give way.
+# How many steps the next request waits for running ones to end before others' pins are released.
 MAX_HELD_BACK = 32
 
 
 class Scheduler:
-    """chunk_tokens: positions a step may run. shares_in_batch: requests whose next positions
-    are being computed wait for them. headroom_tokens: kept free for each running
-    request at first; then as many as requests came to generate."""
+    """chunk_tokens: positions a step may run. shares_in_batch: whether requests wait while a
+    running one computes their next positions. headroom_tokens: pages first kept free for each
+    running request; later, as many as requests generated on average."""
 
     def __init__(
         self,
@@ -49,10 +51,10 @@ class Scheduler:
         self.cache = cache
         self.chunk_tokens = chunk_tokens
         self.max_running = max_running
-        self.running: list[Work] = []  # in the order of arrival
+        self.running: list[Work] = []  # oldest first
         self.pins = Pins(cache)
         self.waiting = WaitingQueue(policy, self.pins.pin)
-        self._n_held_back = 0  # steps in a row in which the next one found no room
+        self._n_held_back = 0  # steps in a row in which the next request did not fit
         self.inflight = InFlight(shares_in_batch)
         self.n_preempted = 0
         self._headroom = float(headroom_tokens)
@@ -61,7 +63,7 @@ class Scheduler:
         self.waiting.add(work)
 
     def admit(self, now: float) -> list[Work]:
-        """Moves waiting requests to running while memory and places last."""
+        """Moves waiting requests to running, as far as memory and `max_running` allow."""
         self.waiting.begin()
         admitted: list[Work] = []
         promised: int | None = None
@@ -82,7 +84,7 @@ class Scheduler:
         return admitted
 
     def choose(self) -> list[Item]:
-        """The next step's positions, their pages reserved: decodes first, then the oldest."""
+        """The next step's positions, with their pages: decodes first, then the oldest."""
         items = self._wanted()
         pages = self.cache.reserve(sum(item.n_positions for item in items))
         if pages is None:
@@ -98,7 +100,7 @@ class Scheduler:
         return items
 
     def _wanted(self) -> list[Item]:
-        """What the step would run if memory were no matter."""
+        """The positions that the step would run with unlimited memory."""
         decoding: list[Work] = []
         others: list[Work] = []
         for work in self.running:
@@ -114,16 +116,16 @@ class Scheduler:
         return items
 
     def _choose_when_short(self, wanted: list[Item]) -> list[Item]:
-        """What can be had of it, one request at a time, the youngest giving way to the others."""
+        """The items that fit, one by one; the youngest requests are preempted for others."""
         items: dict[Work, Item] = {}
         for item in wanted:
-            # Another may have given way to an older one just now.
+            # It may have been preempted just now for an older request.
             if item.work.state is State.RUNNING and self._reserve(item, items):
                 items[item.work] = item
         return list(items.values())
 
     def publish(self, work: Work) -> None:
-        """Puts the computed part of the sequence into the tree, for everyone."""
+        """Inserts the computed part of the sequence into the tree."""
         assert work.node is not None
         start, end = work.n_published, work.n_computed
         if start == end:
@@ -137,7 +139,7 @@ class Scheduler:
         self.waiting.grown(work, start, end)
 
     def publish_choices(self, work: Work) -> None:
-        """Puts what was run of the choices into the tree, below the prompt."""
+        """Inserts the computed part of the choices into the tree, below the prompt."""
         assert work.trie is not None
         assert work.node is not None
         ends: dict[Branch | None, Node] = {None: work.node}
@@ -148,7 +150,7 @@ class Scheduler:
         work.choice_ends = [ends[branch] for branch in reversed(run)]
 
     def leave(self, work: Work) -> None:
-        """Frees what the request holds; what it computed stays cached while there is room."""
+        """Ends a request and frees what it holds; its results stay cached while there is room."""
         if work.state is State.RUNNING:
             self.publish(work)
             self._learn(work)
@@ -164,8 +166,8 @@ class Scheduler:
         self._wake(work, all_of_them=True)
 
     def commit(self, item: Item) -> None:
-        """To be called when a running request has progressed."""
-        # The second token generated, and those after it, change nothing for others to share.
+        """Called when a running request has progressed."""
+        # After the first generated token, decoding adds nothing that others could share.
         if not item.is_decode or item.work.followers:
             self.inflight.update(item.work)
             self._wake(item.work)
@@ -187,7 +189,7 @@ class Scheduler:
             assert not any(other.followers for other in parked), "someone follows a parked request"
 
     def _enter(self, work: Work, match: Match, promised: int) -> bool:
-        """Admits a request if its pages can be had beside those promised to the running."""
+        """Admits a request if its pages fit beside those promised to running ones."""
         tree = self.cache.tree
         node = tree.lock(match)
         need = len(work.tokens) - match.length
@@ -204,7 +206,7 @@ class Scheduler:
         work.node, work.n_published, work.n_computed = node, match.length, match.length
         work.pages = IntBuffer(tree.path_pages(node))
         if work.cached_tokens is None:
-            work.cached_tokens = min(match.length, work.n_prompt)  # forced text may be cached, too
+            work.cached_tokens = min(match.length, work.n_prompt)  # may hold forced text
         self.waiting.admit(work)
         self.pins.unpin(work)
         if not self.running or self.running[-1].order < work.order:
@@ -212,28 +214,28 @@ class Scheduler:
         else:
             insort(self.running, work, key=_by_order)
         self.inflight.update(work)
-        self._wake(work)  # others may have computed what its followers wait for
+        self._wake(work)  # its followers may find their prefix cached now
         return True
 
     def _n_promised(self, work: Work) -> int:
-        """The pages that are kept for a running request: for what it still has to compute, and
-        some for what it generates, lest another be admitted in vain."""
+        """The pages kept free for a running request: for what it still has to compute, and some for
+        what it generates, so that no request is admitted only to be preempted."""
         n_expected = max(1, round(self._headroom) - work.n_generated)
         return work.n_todo_in_all + min(work.n_left, n_expected)
 
     def _learn(self, work: Work) -> None:
-        """A request that ends: how much others of its like may generate."""
+        """Updates the average number of generated tokens when a request ends."""
         if isinstance(work.request.kind, Generate):
             self._headroom += (work.n_generated - self._headroom) / 16
 
     def _may_unpin(self) -> bool:
-        """Whether waiting for a running request to end would not do, or has been too long."""
+        """Whether pins may be released: nothing runs, the wait was too long, or a group is due."""
         is_over = self._n_held_back > MAX_HELD_BACK or not self.running or self.waiting.is_due
         return bool(self.pins) and is_over
 
     def _match(self, work: Work) -> Match | None:
-        """What the cache has of it; None if it is parked, to follow a running request that is
-        computing what it needs next."""
+        """Its cached prefix; None if it was parked, to follow a running request that is computing
+        its next position."""
         tokens = work.tokens.view[: work.n_matchable]
         while True:
             match = self.cache.match(tokens, work.request.namespace)
@@ -246,7 +248,7 @@ class Scheduler:
             if not unpublished:
                 self._follow(work, leaders[0])
                 return None
-            for leader in unpublished:  # it generated what is asked for
+            for leader in unpublished:  # it generated the tokens that the prompt continues with
                 self.publish(leader)
                 self.inflight.update(leader)
 
@@ -254,12 +256,13 @@ class Scheduler:
         self.waiting.park(work)
         self.pins.unpin(work)
         leader.followers.append((_n_shared(work, leader), work))
-        # This leader may have all that the followers of `work` wait for; each finds that out.
+        # The leader may already have what the followers of `work` wait for: let each look again.
         self._wake(work, all_of_them=True)
 
     def _wake(self, leader: Work, all_of_them: bool = False) -> None:
-        """Those whose shared part is computed go on. Of those that go on alike, the first does,
-        and the others follow it: they would find that out one by one."""
+        """Wakes followers whose shared part is computed. Of those that continue with the same
+        token only the first is woken, and the others follow it: else each would find that out by
+        itself."""
         if not leader.followers:
             return
         still: list[tuple[int, Work]] = []
@@ -279,11 +282,11 @@ class Scheduler:
         leader.followers = still
 
     def _reserve(self, item: Item, items: dict[Work, Item]) -> bool:
-        """Returns the item its pages, taking them from the youngest if need be; False if that
-        is the item's own request."""
+        """Reserves the item's pages, preempting the youngest requests as needed; False if the
+        item's own request was preempted."""
         pages = self.cache.reserve(item.n_positions)
         while pages is None:
-            if self.pins:  # also those of who has just given way
+            if self.pins:  # including those of requests preempted just now
                 self.pins.unpin_last()
                 pages = self.cache.reserve(item.n_positions)
                 continue
@@ -319,7 +322,7 @@ class Scheduler:
 
 
 def _n_shared(work: Work, leader: Work) -> int:
-    """How many of its tokens it may take from what the leader has or will have computed."""
+    """How many of its tokens the leader has computed or will compute."""
     return common_prefix(work.tokens.view[: work.n_matchable], leader.tokens.view)
 
 

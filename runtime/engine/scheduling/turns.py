@@ -1,15 +1,14 @@
-"""Bounded waiting: how often requests that came later may pass those that wait.
+"""Bounded waiting: limits how often later requests may pass waiting ones.
 
-Requests that arrive between two steps are one group; among themselves they have no order to
-keep. A group may be passed by as many later requests as were waiting when it came (itself
-included), and GRACE more; after that nothing later is admitted until it is. So, with `a`
-waiting at its arrival,
+Requests that arrive between two steps form a group, without an order among themselves. A group may
+be passed by as many later requests as were waiting when it arrived (itself included), plus GRACE;
+after that no later request is admitted before it. So, with `a` waiting at its arrival,
 
     a request is admitted within 2 a + GRACE admissions of its arrival.
 
-First come, first served would need `a`. Cancelled requests only make it fewer. A preempted
-request that goes on is no admission: it had its turn. Counts, not seconds: the bound holds
-however fast the machine is, and a batch that arrives together keeps its best order.
+First come, first served would need `a`. Cancelled requests only lower the bound. Resuming a
+preempted request is not an admission: it had its turn. The bound counts admissions, not seconds, so
+it holds on any machine, and a batch that arrives together keeps its best order.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ _MIN_CAPACITY = 64
 
 
 class Turns:
-    """Groups are numbered in the order of arrival; those that nobody waits in are forgotten."""
+    """Counts the passes of each group; groups are numbered by arrival, and empty ones forgotten."""
 
     def __init__(self) -> None:
         self._first = 0  # number of the group at index 0
         self._n = 0
-        self._slack: Ints = NO_INTS  # how many may still pass each group
-        self._waiting: Ints = NO_INTS  # how many of it wait
+        self._slack: Ints = NO_INTS  # how many requests may still pass each group
+        self._waiting: Ints = NO_INTS  # how many requests of each group wait
         self._is_open = False
         self.n_waiting = 0
 
     def join(self) -> int:
-        """A request arrives; gives its group."""
+        """Adds an arriving request; returns its group."""
         if not self._is_open:
             self._open()
         self._waiting[self._n - 1] += 1
@@ -43,19 +42,19 @@ class Turns:
         return self._first + self._n - 1
 
     def close(self) -> None:
-        """Who arrives from now on has come later."""
+        """Closes the current group: later arrivals form a new one."""
         if self._is_open:
             self._is_open = False
             if self._waiting[self._n - 1]:
                 self._slack[self._n - 1] = self.n_waiting + GRACE
 
     def admit(self, group: int) -> None:
-        """A request of the group is admitted, past all that came before it."""
+        """Records that a request of the group was admitted, past all earlier groups."""
         self._slack[: group - self._first] -= 1
         self.cancel(group)
 
     def cancel(self, group: int) -> None:
-        """A request of the group waits no more."""
+        """Records that a request of the group no longer waits."""
         index = group - self._first
         self._waiting[index] -= 1
         self.n_waiting -= 1
@@ -63,7 +62,7 @@ class Turns:
             self._slack[index] = _NEVER
 
     def due(self) -> int | None:
-        """The oldest group that may not be passed any more; None if all may be."""
+        """The oldest group that may no longer be passed; None if there is none."""
         if self.n_waiting == 0:
             return None
         is_due = self._slack[: self._n] <= 0
@@ -84,7 +83,7 @@ class Turns:
         self._n += 1
 
     def _make_room(self) -> None:
-        """Forgets the groups at the front that are empty, and grows if those are few."""
+        """Forgets empty groups at the front, and grows if there are few of them."""
         n_live = self._n - int((self._waiting[: self._n] > 0).argmax()) if self.n_waiting else 0
         capacity = max(_MIN_CAPACITY, 2 * n_live)
         for name in ("_slack", "_waiting"):

@@ -1,15 +1,15 @@
-"""The requests that wait, and which of them is next. No tensors, no memory: the scheduler asks.
+"""The waiting requests, and which of them is next. It handles no tensors and no memory.
 
-Preempted requests go on first. Else the policy says who is next, and `turns.py` when it may not:
-a request that has been passed often enough is served in the order of arrival.
+Preempted requests resume first. Then the policy chooses, within the bound of `turns.py`: once a
+request has been passed too often, requests are served in order of arrival.
 
 Policies (SGLang paper, section 3 and its ablations):
 
-* lpm: the longest prefix that is cached now; of equals, the one that was known to have it first,
-  which is the first to be evicted; of requests with one prefix, who came first;
+* lpm: the longest cached prefix; of equally long ones, the one that was cached first, which would
+  be evicted first; of requests with the same prefix, the oldest;
 * dfs: depth first through the tree of the waiting prompts;
 * fcfs: first come, first served;
-* random: in an order that has nothing to do with anything.
+* random: a pseudo-random order.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from sgc.runtime.engine.scheduling.turns import Turns
 
 
 class _Order(Protocol):
-    """Holds works; those whose state is no longer WAITING may stay a while and do not count."""
+    """Orders waiting requests; those no longer WAITING may stay a while and are skipped."""
 
     def add(self, work: Work) -> None: ...
     def peek(self) -> Work | None: ...
     def discard(self, work: Work) -> None:
-        """It has left; does nothing if it was not held."""
+        """Removes a request, if it is there."""
         ...
 
 
 class _Heap:
-    """Smallest key first. Who has left is found when its turn comes, or when half has left."""
+    """Smallest key first. Stale entries are dropped when popped, or when they are half of all."""
 
     def __init__(self, key: Callable[[Work], tuple[int, ...]]) -> None:
         self._key = key
@@ -55,7 +55,7 @@ class _Heap:
         return None
 
     def discard(self, work: Work) -> None:
-        """Its entry counts no more; the caller has changed its state or its key."""
+        """Marks its entry as stale; the caller has changed its state or its key."""
         self._n_left += 1
         if 2 * self._n_left > len(self._heap):
             self._heap = list({e[2]: e for e in self._heap if self._counts(e)}.values())
@@ -68,7 +68,7 @@ class _Heap:
 
 
 class _ByPrompt:
-    """Works sorted so that those with a common beginning stand side by side."""
+    """Requests sorted by prompt, so that those with a common prefix are adjacent."""
 
     def __init__(self) -> None:
         self._sorted: list[tuple[bytes, bytes, int, Work]] = []  # namespace, prompt, order
@@ -87,7 +87,7 @@ class _ByPrompt:
     def beginning_with(self, namespace: bytes, tokens: Ints) -> Iterator[Work]:
         data = _bytes_of(tokens)
         start = bisect_left(self._sorted, (namespace, data))
-        # No token has this many high bits: it comes after whatever continues the tokens.
+        # No token has this many high bits, so this sorts after every continuation of the tokens.
         end = bisect_left(self._sorted, (namespace, data + b"\xff" * 4), lo=start)
         return (entry[3] for entry in self._sorted[start:end])
 
@@ -103,13 +103,13 @@ def _bytes_of(tokens: Ints) -> bytes:
 
 
 class _LongestPrefix:
-    """wait.n_known: an upper bound of what is cached of it, exact unless something was evicted."""
+    """wait.n_known: an upper bound of a request's cached prefix, exact unless some was evicted."""
 
     def __init__(self, known: Callable[[Work], int]) -> None:
         self._known = known
         self._heap = _Heap(lambda work: (-work.wait.n_known, work.wait.known_since))
         self._by_prompt = _ByPrompt()
-        self._now = 0  # counts how often the cache has grown
+        self._now = 0  # the number of times the cache has grown
 
     def add(self, work: Work) -> None:
         work.wait.n_known, work.wait.known_since = self._known(work), self._now
@@ -129,7 +129,7 @@ class _LongestPrefix:
         self._heap.add(work)
 
     def grown(self, namespace: bytes, tokens: Ints, start: int) -> None:
-        """tokens[start:] have been cached, all before them was."""
+        """tokens[start:] have just been cached; tokens[:start] were cached before."""
         self._now += 1
         for work in self._by_prompt.beginning_with(namespace, tokens[: start + 1]):
             n = common_prefix(work.request.tokens[: work.n_matchable], tokens)
@@ -150,16 +150,16 @@ def _by_arrival(work: Work) -> tuple[int]:
 
 
 def _scrambled(work: Work) -> tuple[int]:
-    """splitmix64 of the order of arrival."""
+    """splitmix64 of the arrival order."""
     z = (work.order + 1) * 0x9E3779B97F4A7C15 % 2**64
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     return (z ^ (z >> 31),)
 
 
 class WaitingQueue:
-    """known: how much of a request is cached now, and stays so; asked for `lpm` only.
+    """known: pins a request's cached prefix and returns its length; called for `lpm` only.
 
-    Raises ValueError for a policy that is none.
+    Raises ValueError for an unknown policy.
     """
 
     def __init__(self, policy: str, known: Callable[[Work], int]) -> None:
@@ -172,16 +172,16 @@ class WaitingQueue:
         self._turns = Turns()
 
     def __len__(self) -> int:
-        """Preempted ones are not among them; those that follow another are."""
+        """The number of waiting requests, with parked and without preempted ones."""
         return self._turns.n_waiting
 
     def add(self, work: Work) -> None:
-        """It has arrived."""
+        """Adds an arriving request."""
         work.wait.group = self._turns.join()
         self.wake(work)
 
     def wake(self, work: Work) -> None:
-        """It waits, after it was parked or preempted, or has just arrived."""
+        """Makes a request wait that arrived, or was parked or preempted."""
         work.state = State.WAITING
         if work.wait.group is None:
             self._preempted.add(work)
@@ -191,11 +191,11 @@ class WaitingQueue:
             self._order.add(work)
 
     def begin(self) -> None:
-        """A step begins: who arrives from now on has come later."""
+        """Begins a step: later arrivals form a new group."""
         self._turns.close()
 
     def peek(self) -> Work | None:
-        """Who is next; None if nobody may be admitted now."""
+        """The next request; None if none may be admitted now."""
         work = self._preempted.peek()
         if work is not None:
             return work
@@ -203,18 +203,18 @@ class WaitingQueue:
         if due is None:
             return self._by_arrival.peek() if self.policy == "fcfs" else self._order.peek()
         oldest = self._by_arrival.peek()
-        # The group that is due may be parked in whole; then nobody later is admitted.
+        # All of the due group may be parked; then no later request is admitted.
         group = None if oldest is None else oldest.wait.group
         return oldest if group is not None and group <= due else None
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody has been passed as often as may be."""
+        """Whether some group may no longer be passed."""
         return self._turns.due() is not None
 
     def has_less(self, work: Work, n_cached: int) -> bool:
-        """Takes note of how much is cached of the next one; whether it is less than it was
-        chosen for, so that it may not be the next any more."""
+        """Records the cached length of the next request; returns whether it is less than when it
+        was chosen, so that another request may be next."""
         if not isinstance(self._order, _LongestPrefix) or work.wait.group is None:
             return False
         if n_cached == work.wait.n_known:
@@ -224,25 +224,25 @@ class WaitingQueue:
         return is_less and not self.is_due
 
     def admit(self, work: Work) -> None:
-        """It runs from now on."""
+        """Records that a request was admitted."""
         self._leave(work, State.RUNNING)
         if work.wait.group is not None:
             self._turns.admit(work.wait.group)
             work.wait.group = None
 
     def park(self, work: Work) -> None:
-        """It follows a running request; `wake` brings it back."""
+        """Parks a request that follows a running one; `wake` brings it back."""
         self._leave(work, State.PARKED)
 
     def cancel(self, work: Work) -> None:
-        """It has left, parked or not."""
+        """Removes a request, parked or not."""
         self._leave(work, State.DONE)
         if work.wait.group is not None:
             self._turns.cancel(work.wait.group)
             work.wait.group = None
 
     def grown(self, work: Work, start: int, end: int) -> None:
-        """Positions start to end of a running request have been cached."""
+        """Records that positions start to end of a running request were cached."""
         if isinstance(self._order, _LongestPrefix):
             self._order.grown(work.request.namespace, work.tokens.view[:end], start)
 

@@ -1,8 +1,8 @@
-"""Whom a browser on this machine may serve, where no token is asked for.
+"""Refuses requests of web pages of other sites, on a server without tokens.
 
-Without a token the address is loopback's, and any web page can make a browser send requests
-there, under a name of its own that it lets resolve to this machine. So `Host` must name
-loopback, and an `Origin` must be that same host: pages of others are refused.
+Without tokens the server listens on loopback. Any web page can make a browser send requests there,
+under a host name of its own that resolves to this machine (DNS rebinding). So `Host` must name
+loopback, and an `Origin` must be the same host.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sgc.runtime.engine.server.listen import is_loopback
 
 
 def problem_of(hosts: Sequence[str], origin: str | None) -> str:
-    """Why a request may be that of another site's page; "" if it is none."""
+    """Why a request may come from another site's page; "" if it cannot."""
     if len(hosts) != 1 or not is_loopback(_name_of(hosts[0])):
         return "Host must name this machine's loopback, as no token is set"
     if origin is not None and origin.partition("://")[2].lower() != hosts[0].lower():

@@ -1,8 +1,8 @@
-"""Threads for what would hold up the event loop, given out in turn: one job of each owner after
-another, so that nobody waits for all that somebody else has brought.
+"""Threads for work that would block the event loop, shared round-robin: one job of each owner in
+turn, so that no owner waits for all jobs of another.
 
-A job that nobody waits for any more leaves the queue at once; one that runs is told by its flag and
-keeps its thread until it ends.
+A cancelled job leaves the queue at once; if it is running, its flag is set, and it keeps its thread
+until it ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Owner = object
 
 
 class Lane:
-    """n_threads jobs at a time. Belongs to the event loop it is first used in."""
+    """Runs up to n_threads jobs at a time. It belongs to the event loop of its first use."""
 
     def __init__(self, name: str, n_threads: int = 1) -> None:
         self._threads = ThreadPoolExecutor(n_threads, name)
@@ -28,7 +28,7 @@ class Lane:
         self._waiting: OrderedDict[Owner, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def run(self, owner: Owner, job: Callable[[Event], T]) -> T:
-        """The job's result; it gets a flag that is set once nobody waits for it."""
+        """Runs a job and returns its result; the job gets a flag that cancelling sets."""
         await self._turn(owner)
         is_dropped = Event()
         loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class Lane:
             raise
 
     def close(self) -> None:
-        """Lets what waits be; a job that runs comes to its end."""
+        """Drops waiting jobs; a running job continues to its end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _turn(self, owner: Owner) -> None:
@@ -58,7 +58,7 @@ class Lane:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._next()  # it was given just now
+                self._next()  # the turn came just now
             else:
                 self._leave(owner, turn)
             raise
@@ -70,11 +70,11 @@ class Lane:
             del self._waiting[owner]
 
     def _free_from_thread(self, loop: asyncio.AbstractEventLoop, done: Future[T]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop may have ended
             loop.call_soon_threadsafe(self._next)
 
     def _next(self) -> None:
-        """Returns a free thread to the first job of whoever has waited longest for a turn."""
+        """Gives a free thread to the first job of the owner that has waited longest."""
         if not self._waiting:
             self._n_free += 1
             return

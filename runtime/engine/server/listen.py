@@ -1,13 +1,13 @@
 """Where the server listens, and who may connect: addresses, tokens, TLS.
 
-Loopback and Unix sockets need no token; any other address is refused without one. A Unix
-socket is made with mode 0600, so that its owner alone can connect, in a folder that exists
-and in which no other user can put another in its place: one of this user's (or root's) that
-group and others cannot write to, or with the sticky bit, as /tmp.
+Loopback and Unix sockets need no token; any other address is refused without one. A Unix socket is
+made with mode 0600, so that only its owner can connect. Its folder must exist, and no other user
+may be able to replace the socket: the folder is this user's or root's, and group and others cannot
+write to it, or it has the sticky bit, like /tmp.
 
-`check_free` says early what would be wrong; `bind`, which lets clients connect, comes when
-there is something to serve. gRPC is imported no earlier. Tokens (`tokens.py`) are checked in
-`token_check.py` and `http/guard.py`.
+`check_free` reports problems early; `bind`, which lets clients connect, is called when the model is
+loaded, and only then gRPC is imported. Tokens (`tokens.py`) are checked in `token_check.py` and
+`http/guard.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_TOKENS = Tokens()
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """tokens: one of which clients must present; certificate and key: PEM, for TLS."""
+    """tokens: clients must present one of them, if any; certificate, key: PEM, for TLS."""
 
     tokens: Tokens = NO_TOKENS
     certificate: bytes | None = None
@@ -152,7 +152,7 @@ def bind(server: grpc.aio.Server, address: Address, security: Security) -> str:
         with _private_files():
             port = _add_port(server, target, security)
     except RuntimeError as error:
-        check_free(address)  # which knows the reason
+        check_free(address)  # raises an error that gives the reason
         raise UsageError(f"cannot listen on {target}") from error
     if address.path is not None:
         return target
@@ -170,7 +170,7 @@ def _add_port(server: grpc.aio.Server, target: str, security: Security) -> int:
 
 @contextlib.contextmanager
 def _private_files() -> Iterator[None]:
-    """What is made meanwhile is its owner's alone, from the first moment."""
+    """Files made within this block are accessible only to their owner, from the start."""
     before = os.umask(0o177)
     try:
         yield
@@ -219,12 +219,12 @@ def _refuse_if_alive(path: Path) -> None:
         except (ConnectionRefusedError, FileNotFoundError):
             return
         except (BlockingIOError, TimeoutError):
-            pass  # it listens, and takes its time
+            pass  # it listens but is slow to accept
     raise UsageError(f"another server listens on {path}")
 
 
 def _read(path: str, n_bytes: int = -1) -> bytes:
-    """The file's content, of a large one no more than so many bytes."""
+    """The file's content, up to `n_bytes`."""
     try:
         with Path(path).open("rb") as file:
             return file.read(n_bytes)

@@ -1,6 +1,6 @@
-"""Says to a client that its message is no message of that call.
+"""Tells a client that its message is not a valid message of that call.
 
-gRPC itself answers that with UNKNOWN, as if the server had failed.
+gRPC itself would answer UNKNOWN, as if the server had failed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
 
 class Malformed(Exception):
-    """What a client sent is no message of the call."""
+    """A client sent bytes that are not a message of the call."""
 
 
 class MessageCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Reads the messages of every call; one that is none ends the call by INVALID_ARGUMENT."""
+    """Parses the messages of every call; an invalid one ends the call with INVALID_ARGUMENT."""
 
     async def intercept_service(
         self,
@@ -66,6 +66,6 @@ def _one(data: bytes, parse: Read) -> Any:
 async def _each(messages: AsyncIterator[bytes], parse: Read) -> AsyncIterator[Any]:
     async for data in messages:
         message = _one(data, parse)
-        del data  # a stream may be silent for long, and its frames large
+        del data  # frames may be large, and the next may be long in coming
         yield message
         del message

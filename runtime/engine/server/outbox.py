@@ -1,6 +1,6 @@
-"""The replies a session has not sent yet, already in the frames they will go out in.
+"""The unsent replies of a session, already in the frames to be sent.
 
-A reply is made inside its frame: protobuf copies a message that is added to another one.
+A reply is made inside its frame, because protobuf copies a message that is added to another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Outbox:
         return self._n_replies
 
     def add(self, request_id: int) -> pb.Reply:
-        """A new reply, for the caller to fill in now."""
+        """A new reply, which the caller must fill in at once."""
         self._unsent_delta.pop(request_id, None)
         if self._n_replies % MAX_FRAME_REPLIES == 0:
             self._frames.append(pb.ServerFrame())
@@ -30,7 +30,7 @@ class Outbox:
         return self._frames[-1].replies.add(id=request_id)
 
     def add_delta(self, request_id: int, text: str) -> None:
-        """Text of a stream; joined to what the request has last, if that is text too."""
+        """Adds text of a stream; it joins the request's last unsent reply if that is text too."""
         unsent = self._unsent_delta.get(request_id)
         if unsent is not None:
             unsent.delta.text += text
@@ -40,7 +40,7 @@ class Outbox:
         self._unsent_delta[request_id] = reply
 
     def drain(self) -> list[pb.ServerFrame]:
-        """All of it, in frames of bounded size."""
+        """Removes and returns all replies, in frames of bounded size."""
         frames, self._frames = self._frames, []
         self._unsent_delta.clear()
         self._n_replies = 0
@@ -48,7 +48,7 @@ class Outbox:
 
 
 def _bounded(frame: pb.ServerFrame) -> list[pb.ServerFrame]:
-    """The frame, in several if it is too large."""
+    """The frame, split if it is too large."""
     if frame.ByteSize() <= MAX_FRAME_BYTES:
         return [frame]
     parts: list[pb.ServerFrame] = []

@@ -1,6 +1,6 @@
 """The engine's gRPC service (grpc.aio): sessions, info, statistics, health, reflection.
 
-Knows nothing of models: the step process is behind `WorkerLink`. Made and run by `serve.py`.
+It knows nothing of models: the step process is behind `WorkerLink`. `serving.py` runs it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OPTIONS = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.max_concurrent_streams", 64),
-    ("grpc.max_connection_idle_ms", 300_000),  # without a call; a client connects again
+    ("grpc.max_connection_idle_ms", 300_000),  # no call: the client reconnects
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
@@ -48,7 +48,7 @@ OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What GetInfo tells."""
+    """The facts that GetInfo returns."""
 
     model: str
     ready: wpb.Ready
@@ -81,7 +81,7 @@ class EngineServicer(engine_pb2_grpc.EngineServicer):
             await asyncio.gather(reading, return_exceptions=True)
         if session.failure is not None:
             raise session.failure
-        if session.ended_because:  # nothing was taken that has had no reply
+        if session.ended_because:  # every accepted request has had its reply
             await context.abort(grpc.StatusCode.ABORTED, session.ended_because)
 
     async def GetInfo(self, request: pb.InfoRequest, context: grpc.aio.ServicerContext) -> pb.Info:
@@ -150,7 +150,7 @@ def engine_version() -> str:
 
 
 def info_of(facts: EngineFacts) -> pb.Info:
-    """What the engine says of itself."""
+    """The engine's reply to GetInfo."""
     ready, chat, tokenizer = facts.ready, facts.chat, facts.tokenizer
     roles = {
         name: pb.RoleFormat(prefix=role.prefix, suffix=role.suffix)

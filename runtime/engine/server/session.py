@@ -1,8 +1,8 @@
 """One client's multiplexed stream: requests in, replies out, many of each in a frame.
 
-Holds the stream's unfinished requests. A cancelled request gets no reply. Reading pauses
-while the client does not take its replies or too much text waits to be tokenized. What all
-sessions share is in `shared.py`.
+Holds the stream's unfinished requests. A cancelled request gets no reply. Reading pauses while the
+client does not read its replies or too much text waits to be tokenized. State that all sessions
+share is in `shared.py`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sgc.runtime.engine.text.tokenizer import GoOn, always
 
 INLINE_CHARS = 4 * 1024  # more text than this is tokenized on a thread
 MAX_PREPARING_CHARS = 32 * 1024 * 1024
-MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may have one frame beyond it
+MAX_ALL_PREPARING_CHARS = 128 * 1024 * 1024  # of all sessions; each may exceed it by one frame
 
 
 @dataclass(slots=True, eq=False)
 class _Active:
     """An unfinished request; worker_id is None while it is being tokenized.
 
-    preparing: the task that tokenizes it and no other.
+    preparing: the task that tokenizes only this request.
     """
 
     worker_id: int | None = None
@@ -47,7 +47,7 @@ class _Active:
 
 
 class Session:
-    """owner: whose it is, for sharing with others; the token's domain keeps its cache apart."""
+    """owner: the session's token domain, or the session itself; owners take turns on threads."""
 
     def __init__(self, shared: Shared, domain: bytes = b"") -> None:
         self._shared = shared
@@ -67,15 +67,15 @@ class Session:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing is asked and nothing is left to tell."""
+        """Whether no request is unfinished and no reply unsent."""
         return not self._active and not self._outbox
 
     async def read(self, frames: AsyncIterator[pb.ClientFrame]) -> None:
-        """Takes the client's frames until it closes its side."""
+        """Reads the client's frames until it closes its side."""
         try:
             async for frame in frames:
                 self._take(frame)
-                del frame  # it may be large, and the next may be long in coming
+                del frame  # it may be large, and the next may come much later
                 while not self._can_take_more():
                     self._has_room.clear()
                     await self._has_room.wait()
@@ -87,7 +87,7 @@ class Session:
             self._has_output.set()
 
     async def frames(self) -> AsyncIterator[pb.ServerFrame]:
-        """The replies, all of a tick in one frame, until input is over and all are answered."""
+        """The replies, a frame per tick, until input has ended and every request is answered."""
         while True:
             await self._has_output.wait()
             self._has_output.clear()
@@ -100,7 +100,7 @@ class Session:
                 return
 
     def fail_all(self, reason: str) -> None:
-        """Ends every unfinished request with UNAVAILABLE and the stream after that."""
+        """Ends every unfinished request with UNAVAILABLE, then the stream."""
         for request_id in list(self._active):
             self._stop_preparing(request_id)
             self._drop(request_id)
@@ -109,13 +109,13 @@ class Session:
         self._has_output.set()
 
     def end_silent(self, reason: str) -> None:
-        """Ends the stream of a client that asks nothing, which may open another at any time."""
+        """Ends an idle client's stream; the client may open another at any time."""
         self.ended_because = reason
         self._shared.sessions.discard(self)
         self._has_output.set()
 
     def close(self) -> None:
-        """Cancels whatever is unfinished."""
+        """Cancels all unfinished requests."""
         for request_id in list(self._active):
             self._cancel(request_id)
         for task in self._tasks:
@@ -251,7 +251,7 @@ class Session:
     # Output.
 
     def finish(self, request_id: int, kind: str, update: wpb.Update) -> pb.Reply:
-        """The final reply to a request, for the caller to fill in now; update: its last one."""
+        """The final reply to a request, for the caller to fill in at once. update: the last one."""
         tally = self._shared.tally
         tally.finished += 1
         if tally.watch is not None:
@@ -259,7 +259,7 @@ class Session:
         return self._last_reply(request_id)
 
     def fail(self, request_id: int, error: pb.Error) -> None:
-        """The step process could not do it, or would not."""
+        """Replies with an error of the step process."""
         self._shared.tally.fail(error.code)
         self._last_reply(request_id).error.CopyFrom(error)
 
@@ -271,7 +271,7 @@ class Session:
         return self._outbox.add(request_id)
 
     def send_delta(self, request_id: int, text: str) -> None:
-        """Streams text; what a slow client has not taken yet is merged."""
+        """Streams text; text that a slow client has not read yet is merged."""
         self._has_output.set()
         self._outbox.add_delta(request_id, text)
 

@@ -1,7 +1,7 @@
-"""What all sessions of a server use, and how many of them there may be.
+"""The state that all sessions of a server share, and the limit on sessions.
 
-A client that asks nothing keeps no place from one that does: where all are taken, the session
-that has been silent for longest is ended. Its client opens another when it has something to ask.
+An idle client does not keep others out: when the limit is reached, the session that has been silent
+for longest is ended. Its client opens another when it needs one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sgc.runtime.engine.server.tally import Tally
 from sgc.runtime.engine.text.tokenizer import Tokenizer
 from sgc.runtime.engine.worker.link import WorkerLink
 
-LARGE_CHARS = 256 * 1024  # so much is tokenized beside the rest, not before it
-SWEEPS = 20  # in the time that a session may be silent
+LARGE_CHARS = 256 * 1024  # longer texts are tokenized on a thread of their own
+SWEEPS = 20  # in the time a session may be silent
 
 
 class Open(Protocol):
@@ -50,25 +50,25 @@ class Shared:
     _large_lane: Lane = field(default_factory=lambda: Lane("tokenize-large"))
 
     async def stats(self) -> pb.Stats:
-        """The step process's counts and ours; raises `WorkerDied`. Waits for a step to end."""
+        """The step process's statistics and ours, after the current step; raises `WorkerDied`."""
         stats = await self.link.stats()
         self.tally.write(stats)
         stats.in_flight_requests, stats.sessions = self.n_active, len(self.sessions)
         return stats
 
     def lane_for(self, n_chars: int) -> Lane:
-        """The threads on which so much text is tokenized."""
+        """The lane on which `n_chars` characters are tokenized."""
         return self._large_lane if n_chars > LARGE_CHARS else self._lane
 
     def close(self) -> None:
-        """Lets be what waits to be tokenized."""
+        """Drops texts that wait to be tokenized."""
         for lane in (self._lane, self._large_lane):
             lane.close()
 
     def has_room(self, domain: bytes = b"") -> bool:
-        """Whether a session may be opened; a silent one is ended for it if need be.
+        """Whether a session may be opened; ends a silent one to make room if needed.
 
-        domain: of the client's token. A token's clients have a part of the places together.
+        domain: of the client's token. All clients of one token share a lower limit.
         """
         limits = self.limits
         own = [session for session in self.sessions if domain and session.owner == domain]
@@ -77,7 +77,7 @@ class Shared:
         return len(self.sessions) < limits.max_sessions or _end_one_of(self.sessions)
 
     async def end_silent(self) -> None:
-        """Ends sessions that have been silent for too long, until it is cancelled."""
+        """Ends sessions that have been silent for too long, until cancelled."""
         idle_s = self.limits.max_silence_s
         while True:
             await asyncio.sleep(idle_s / SWEEPS)
@@ -88,7 +88,7 @@ class Shared:
 
 
 def _end_one_of(sessions: Iterable[Open]) -> bool:
-    """Ends the one that has been silent for longest; whether there was any."""
+    """Ends the session that has been silent for longest; returns whether there was one."""
     silent = [session for session in sessions if session.is_silent]
     if not silent:
         return False

@@ -1,7 +1,7 @@
-"""What became of the requests: counted in the server process, which all of them come by.
+"""Counts the outcomes of requests in the server process, which sees all of them.
 
-Keeps sums, nothing of a single request; `watch` is told of each one that finishes
-(`metrics.py`, where metrics are on). Written by `session.py`.
+It keeps sums only; `watch` is called for each request that finishes (by `metrics.py`, if metrics
+are on). `session.py` writes it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sgc.proto import engine_pb2 as pb
 
 Watch = Callable[[str, pb.Usage], None]
-# What is the engine's fault; every other error is a refusal.
+# Errors of the engine; every other error is a refusal.
 _FAILURES = frozenset({pb.ERROR_CODE_UNAVAILABLE, pb.ERROR_CODE_INTERNAL})
 
 
@@ -28,14 +28,14 @@ class Tally:
     watch: Watch | None = None
 
     def fail(self, code: pb.ErrorCode) -> None:
-        """A request got an error for a reply."""
+        """Counts a request that got an error reply."""
         if code in _FAILURES:
             self.failed += 1
         else:
             self.refused += 1
 
     def write(self, stats: pb.Stats) -> None:
-        """Puts the counts where the step process, which does not see all requests, has none."""
+        """Writes the counts to `stats`; the step process does not see all requests."""
         stats.requests = self.requests
         stats.finished_requests = self.finished
         stats.refused_requests = self.refused

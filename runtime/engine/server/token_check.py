@@ -1,4 +1,4 @@
-"""Which calls are let in: those that present a token of the server's."""
+"""Lets in only gRPC calls that present one of the server's tokens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import grpc.aio
 
 from sgc.runtime.engine.server.tokens import Tokens
 
-OPEN_PREFIX = "/grpc.health.v1.Health/"  # probes carry no token
+OPEN_PREFIX = "/grpc.health.v1.Health/"  # health probes carry no token
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Refuses calls without a right `authorization: Bearer …`."""
+    """Refuses calls without a valid `authorization: Bearer …`."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens

@@ -1,6 +1,6 @@
 """The tokens that let clients in, and the cache domain of each.
 
-A token file holds one a line; empty lines and those that begin with `#` do not count.
+A token file holds one token per line; empty lines and lines that begin with `#` are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 class Tokens:
-    """Falsy where there are none: then everybody is let in. With several each has a domain."""
+    """The server's tokens; falsy if there are none, when all clients are let in."""
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
         self._headers = tuple((f"Bearer {token}".encode(), domain_of(token)) for token in tokens)
@@ -25,9 +25,9 @@ class Tokens:
         return len(self._headers)
 
     def find(self, authorization: bytes) -> bytes | None:
-        """The domain of whoever presents that header, b"" where all are one; None: no token.
+        """The domain of the token in a header, b"" if there is only one token; None if it is wrong.
 
-        Takes as long for every wrong token, and whichever is the right one.
+        Takes the same time for every wrong token, and for every right one.
         """
         import hmac
 
@@ -38,11 +38,11 @@ class Tokens:
         return found
 
     def domain_given(self, metadata: Iterable[tuple[str, str | bytes]]) -> bytes:
-        """The domain of a gRPC call that has been let in."""
+        """The domain of a gRPC call that was let in."""
         return self.find_given(metadata) or b""
 
     def find_given(self, metadata: Iterable[tuple[str, str | bytes]]) -> bytes | None:
-        """As `find`, of a gRPC call's metadata."""
+        """The same as `find`, for a gRPC call's metadata."""
         for key, value in metadata:
             if key == "authorization":
                 domain = self.find(value.encode() if isinstance(value, str) else value)
@@ -52,7 +52,7 @@ class Tokens:
 
 
 def read_tokens(data: bytes, where: str) -> Tokens:
-    """What a token file holds; raises `UsageError`, which never says a token."""
+    """The tokens in a token file; raises `UsageError`, which never shows a token."""
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"the token file {where} has more than {MAX_FILE_BYTES} bytes")
     lines = data.decode(errors="replace").splitlines()
@@ -71,7 +71,7 @@ def read_tokens(data: bytes, where: str) -> Tokens:
 
 
 def check_token(token: str, where: str) -> None:
-    """Raises `UsageError` for one that no client could send."""
+    """Raises `UsageError` for a token that no client could send."""
     if len(token) > MAX_TOKEN_CHARS or not (token.isascii() and token.isprintable()):
         raise UsageError(
             f"a token must be up to {MAX_TOKEN_CHARS} printable ASCII characters; see {where}"

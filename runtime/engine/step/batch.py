@@ -1,4 +1,4 @@
-"""From what the scheduler chose to the flat batch, and from its logits back to each request."""
+"""Builds the flat batch from the scheduler's items, and gives its logits back to the requests."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FIRST: Ints = np.zeros(1, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class StepBatch:
-    """sampled: the requests that get a token, with the row of the logits that decides it.
-    targets: what rows of logits decide of a request's choices. logged: rows of logits, and the
-    place of the token whose log-probability they decide."""
+    """sampled: the requests that get a token, with their row of the logits. targets: rows of the
+    logits with the choice tokens they decide. logged: rows of the logits with the index of the
+    token whose log-probability they decide."""
 
     flat: FlatBatch
     sampled: tuple[tuple[Work, int], ...]
@@ -40,7 +40,7 @@ class _Builder:
         self.n_logits = 0
 
     def add_sequence(self, item: Item) -> None:
-        """The next positions of prompt or generation; logits if they reach the end."""
+        """Adds the next positions of prompt or generation, with logits if they reach the end."""
         work, n = item.work, item.n_tokens
         if item.is_decode:
             self._add_decode(work)
@@ -61,7 +61,7 @@ class _Builder:
         self.n_logits += 1
 
     def _log(self, work: Work, end: int) -> Ints:
-        """Which of the row's positions decide log-probabilities of tokens that are there."""
+        """The row's positions that decide log-probabilities of existing tokens."""
         assert work.decoding.logprobs is not None
         start, last = work.n_computed, min(end, len(work.tokens) - 1)
         wanted = [i for i in range(start, last) if work.decoding.logprobs.wants(i + 1)]
@@ -76,7 +76,7 @@ class _Builder:
         self.n_logits += 1
 
     def add_branch(self, work: Work, part: BranchPart) -> None:
-        """Positions of choices; logits wherever a token follows."""
+        """Adds positions of choices, with logits wherever a token follows."""
         assert work.trie is not None
         branch, end = part.branch, part.start + part.n_tokens
         wanted: list[int] = []
@@ -108,14 +108,14 @@ def build(items: Sequence[Item]) -> StepBatch:
 
 
 def sampled_rows(batch: StepBatch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[n_sampled, vocab]; without a copy where nothing else has logits."""
+    """[n_sampled, vocab]; not a copy if all logits are for sampling."""
     if len(batch.sampled) == len(logits):
         return logits
     return logits[[at for _, at in batch.sampled]]
 
 
 def write_logprobs(batch: StepBatch, logits: npt.NDArray[np.float32], faults: Faults) -> None:
-    """Fills in the log-probabilities (natural, of the model's own distribution)."""
+    """Fills in the choices' log-probabilities (natural, of the model's own distribution)."""
     norms: dict[int, float] = {}
     for at, work, target in batch.targets:
         if work in faults:
@@ -135,7 +135,7 @@ def log_tokens(
     drawn: Mapping[Work, int | None],
     faults: Faults,
 ) -> None:
-    """Notes the log-probabilities that were asked for: of tokens that were there, and drawn."""
+    """Records the requested log-probabilities, of existing tokens and of those just drawn."""
     there = [(at, work, index, work.tokens.at(index)) for at, work, index in batch.logged]
     new = [
         (at, work, len(work.tokens), token)

@@ -1,14 +1,14 @@
 """The engine's step loop, one step at a time: `submit`, `cancel`, `step`.
 
-It runs a `Forward`, samples and says what happened; the scheduler decides, the cache holds.
-It knows neither text (an injected factory makes the checkers of stop strings) nor sockets;
+It runs a `Forward`, samples and returns updates; the scheduler chooses what runs, the cache holds
+the results. It knows neither text (an injected factory makes stop checkers) nor sockets.
 `worker/main.py` calls it. Single-threaded.
 
-Positions run through the model. Each prompt position is run once among requests that share it,
-unless it was evicted; so is each position of a score's choices, but for the last of a choice that
-no other goes on from, and each generated token but the last, by its own request; text that a
+Which positions run through the model: each prompt position runs once among the requests that share
+it, unless it was evicted. Each position of a score's choices runs once, except the last of a choice
+that no other continues. Each generated token except the last is run by its own request; text that a
 constraint forces to the end is not run. A generate or score request whose whole prompt is cached
-runs its last position again, for the logits. Prefetches run theirs when nobody waits
+runs its last position again, for the logits. Prefetches run when no request waits
 (`prefetch_queue.py`).
 """
 
@@ -51,10 +51,10 @@ from sgc.runtime.engine.step.masks import Masks
 class EngineCore:
     """chunk_tokens: positions a step may run, decodes included. policy: `names.POLICIES`.
 
-    check: verify every invariant after each step, at a cost. shares_in_batch: whether requests
-    wait for positions that others are computing. make_cache: of a pool's size; an ablation's own.
-    headroom_tokens: pages kept free for what each running request may generate. jumps: whether
-    tokens that a constraint forces are appended without asking the model.
+    check: verify every invariant after each step, at a cost. shares_in_batch: whether requests wait
+    for positions that others are computing. make_cache: makes the cache from the pool's size; for
+    ablations. headroom_tokens: pages kept free for the generation of each running request. jumps:
+    whether tokens that a constraint forces are appended without a model step.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class EngineCore:
         self._orders = itertools.count()
         self._live: dict[int, Work] = {}
         self._outbox: list[Update] = []
-        self._items: list[Item] = []  # of the step that is being made
+        self._items: list[Item] = []  # of the current step
 
         def new_scheduler() -> Scheduler:
             return Scheduler(
@@ -101,7 +101,7 @@ class EngineCore:
         self._start()
 
     def _start(self) -> None:
-        """With an empty cache."""
+        """Starts with an empty cache."""
         self.scheduler = self._new_scheduler()
         self.prefetches = PrefetchQueue(self.cache, self.scheduler, self.scheduler.chunk_tokens)
 
@@ -111,14 +111,14 @@ class EngineCore:
 
     @property
     def has_work(self) -> bool:
-        """Whether `step` has something to do or to say."""
+        """Whether `step` has positions to run or updates to return."""
         return bool(self._live or self._outbox or self.prefetches)
 
     def submit(self, request: EngineRequest) -> None:
-        """Takes a request in, or refuses it; a refusal is told by the next `step`."""
+        """Accepts or refuses a request; the next `step` returns the refusal."""
         self._counters.requests += 1
         if isinstance(request.kind, Commit | Prefetch) and len(request.tokens) == 0:
-            # Whatever follows may change its only token: there is nothing to keep.
+            # Later text may change its only token, so there is nothing to cache.
             self._outbox.append(Update(request.id, final=True, usage=Usage()))
             return
         work = Work(request, next(self._orders), Times(time.monotonic()), IntBuffer(request.tokens))
@@ -126,7 +126,7 @@ class EngineCore:
             error = self._refusal(request)
             if error is None:
                 self._begin(work)
-        except BaseException as problem:  # of this request alone: nothing is shared yet
+        except BaseException as problem:  # only this request fails: nothing is shared yet
             error = error_of(problem)
         if error is not None:
             self._outbox.append(Update(request.id, final=True, error=error))
@@ -138,19 +138,19 @@ class EngineCore:
             self.scheduler.add(work)
 
     def _begin(self, work: Work) -> None:
-        """Text that a constraint forces at once joins the prompt's positions."""
+        """Sets the request up; tokens that its constraint forces at once run with the prompt."""
         update = self._equipment.equip(work)
         if update is None:
             return
         self._counters.sampled_tokens += len(update.new_ids)
         self._counters.forced_tokens += work.decoding.n_forced
-        if update.final:  # said once the prompt is in the cache, as of any other request
+        if update.final:  # sent once the prompt is cached, as for other requests
             work.decoding.ending, work.wants_logits = update, False
         elif update.new_ids:
             self._outbox.append(update)
 
     def cancel(self, request_id: int) -> None:
-        """Frees what a request holds at once. Nothing more is said of it."""
+        """Frees at once what a request holds. It gets no more updates."""
         work = self._live.get(request_id)
         if work is not None:
             self._forget(work)
@@ -158,13 +158,13 @@ class EngineCore:
         self._outbox = [update for update in self._outbox if update.id != request_id]
 
     def step(self) -> list[Update]:
-        """Runs one batch, if anything can run, and says what came of it.
+        """Runs one batch, if anything can run, and returns the updates.
 
-        If it raises, call `fail`: nothing of the step has been said yet.
+        If it raises, call `fail`: no update of the step has been returned yet.
         """
         self._admit()
         self._items = self.scheduler.choose()
-        # What is to be said waits for nothing.
+        # Unsent updates count too: a prefetch must not delay them.
         n_live = len(self._live) + len(self._outbox)
         ahead, updates = self.prefetches.choose(self._items, n_live)
         self._outbox += updates
@@ -188,13 +188,13 @@ class EngineCore:
         return updates
 
     def fail(self, message: str) -> None:
-        """After `step` raised: ends the requests of its batch; without one, starts anew."""
+        """After `step` raised: ends the requests of its batch, or resets if there was none."""
         works = [item.work for item in self._items]
         self._items = []
         prefetch_id = self.prefetches.fail()
         half_gone = [w for w in works if w.state is State.RUNNING and not self._is_live(w)]
         is_empty = not works and prefetch_id is None
-        if is_empty or half_gone:  # not the model's doing: something here is broken
+        if is_empty or half_gone:  # not the model's fault: the engine's own state is broken
             self.reset(message)
             return
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
@@ -208,7 +208,7 @@ class EngineCore:
         return self._live.get(work.request.id) is work
 
     def reset(self, message: str) -> None:
-        """The last resort: ends every request and starts with an empty cache."""
+        """Ends every request and starts with an empty cache; the last resort."""
         error = EngineError(pb.ERROR_CODE_INTERNAL, message)
         lost = [*self._live, *self.prefetches.ids()]
         self._outbox += [Update(i, final=True, error=error) for i in lost]
@@ -260,8 +260,8 @@ class EngineCore:
                 self._finish(work)
 
     def _commit(self, batch: StepBatch, faults: Faults) -> None:
-        """The chosen positions are in the pool now: take note, and share them. Not those of a
-        request that failed: what its pages hold may be no numbers."""
+        """Records the computed positions and publishes them. Those of a failed request are not
+        published: its pages may hold NaN."""
         self._counters.positions_run += batch.flat.n_tokens
         self._counters.steps += 1
         for item in self._items:
@@ -270,7 +270,7 @@ class EngineCore:
                 continue
             work.n_computed += item.n_tokens
             if item.is_decode:
-                continue  # shared when somebody asks for it, or when the request ends
+                continue  # published when another request needs it, or at the end
             for part in item.parts:
                 part.branch.n_done += part.n_tokens
             if work.trie is not None:
@@ -298,7 +298,7 @@ class EngineCore:
         n_forced = work.decoding.n_forced
         try:
             update = grow(work, token, self.limits.longest)
-        except BaseException as error:  # the constraint's, a stop's: it ends this request alone
+        except BaseException as error:  # of a constraint or stop: it ends only this request
             update = Update(work.request.id, final=True, error=error_of(error))
         self._counters.sampled_tokens += len(update.new_ids)
         self._counters.forced_tokens += work.decoding.n_forced - n_forced
@@ -308,7 +308,7 @@ class EngineCore:
             self._outbox.append(update)
 
     def _finish(self, work: Work) -> None:
-        """All of its positions are computed, and it draws nothing."""
+        """Ends a request that has run all its positions and draws no token."""
         try:
             update = final_update(work)
         except Exception as error:
@@ -318,11 +318,11 @@ class EngineCore:
     def _end(self, work: Work, update: Update) -> None:
         if update.choices:
             self.scheduler.publish_choices(work)
-        self._outbox.append(update)  # first: whatever happens then, it is told
+        self._outbox.append(update)  # first, so that it is sent whatever happens next
         self._forget(work, update.usage)
 
     def _forget(self, work: Work, usage: Usage | None = None) -> None:
-        """usage: what the request is told; None if it ends before its time."""
+        """Removes a request and counts its usage. usage: its final one; None if it ended early."""
         del self._live[work.request.id]
         counted = Usage() if work.times.prefilled_at is None else work.prompt_usage()
         self._counters.add(usage or work.usage_so_far(), counted)

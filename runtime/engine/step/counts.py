@@ -1,4 +1,4 @@
-"""What the engine has done since it started, and what it holds now."""
+"""Counters since the engine's start, and statistics of its current state."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class Counters:
-    """Sums over finished requests but prefetches, and over steps. sampled_tokens: as they come,
-    the forced ones of them that no step was made for included.
+    """Sums over finished requests, without prefetches, and over steps. sampled_tokens: counted at
+    once, including tokens forced without a step.
 
     forward_s: seconds in `Forward.run`, the wait for its result included.
     """
@@ -29,7 +29,7 @@ class Counters:
     forward_s: float = 0.0
 
     def add(self, usage: Usage, counted: Usage = _NO_USAGE) -> None:
-        """counted: the part of it that is in the sums already, as a prompt is once computed."""
+        """Adds usage to the sums. counted: the part that is already in them."""
         self.prompt_tokens += usage.prompt_tokens - counted.prompt_tokens
         self.cached_tokens += usage.cached_tokens - counted.cached_tokens
         self.computed_tokens += usage.computed_tokens - counted.computed_tokens

@@ -1,4 +1,4 @@
-"""The tokens of a step: what each request's next one is drawn from, and the draws."""
+"""Draws the tokens of a step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Floats = npt.NDArray[np.float32]
 def draw_tokens(
     batch: StepBatch, logits: Floats, allowed: Mapping[Work, Allowed], faults: Faults
 ) -> dict[Work, int | None]:
-    """A token for each that gets one; None where the constraint leaves none."""
+    """A token for each sampled request; None if its constraint allows none."""
     dead = {work for work, mask in allowed.items() if not mask.any()}
     works = [work for work, _ in batch.sampled]
     draws = [draw_of(work, None if work in dead else allowed.get(work)) for work in works]
     rows = sampled_rows(batch, logits)
     try:
         tokens = dict(zip(works, sample(rows, draws), strict=True))
-    except Exception:  # whose it is, is found out one by one: a draw depends on its own row alone
+    except Exception:  # rows are drawn one by one to find the faulty ones
         tokens = _one_by_one(works, rows, draws, faults)
     return {**tokens, **dict.fromkeys(dead)}
 

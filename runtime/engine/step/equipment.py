@@ -1,4 +1,4 @@
-"""What a request needs while it lives, made when it is taken in."""
+"""Makes the state that a request needs, when it is accepted."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ StopCheckerFactory = Callable[[Stops], StopChecker]
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """jumps: whether tokens that a constraint forces are appended without asking the model."""
+    """jumps: whether tokens that a constraint forces are appended without a model step."""
 
     limits: Limits
     make_stop_checker: StopCheckerFactory | None
     jumps: bool
 
     def equip(self, work: Work) -> Update | None:
-        """What a constraint forces at once, if there is a constraint."""
+        """Makes the request's state; under a constraint, returns an update with forced tokens."""
         kind = work.request.kind
         if isinstance(kind, Score):
             work.trie = ChoiceTrie(kind.choices)
@@ -41,6 +41,6 @@ class Equipment:
             work.decoding.logprobs = LogprobLog(first, work.n_prompt, kind.logprobs.top)
         if kind.constraint is None or kind.max_tokens == 0:
             return None
-        # A token that is forced has no log-probability worth telling: each is asked for.
+        # With log-probabilities every token needs a model step, so none is forced.
         work.decoding.guide = kind.constraint.start(self.jumps and kind.logprobs is None)
         return begin(work, self.limits.longest)

@@ -1,8 +1,7 @@
-"""Requests of a step whose own part of it failed: each ends alone, and the step goes on.
+"""Errors of single requests in a step: each ends only its request, and the step continues.
 
-A request's own part is what is done for it and for no other: its mask, its draw, its
-log-probabilities, what ends its text. What fails for all together, as the forward, is the core's
-`fail`.
+They come from work done for one request: its mask, its draw, its log-probabilities, its stops. An
+error of the whole batch, as in the forward pass, goes to the core's `fail`.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ _log = logging.getLogger(__name__)
 
 
 class Faults:
-    """Of one step."""
+    """The errors of one step."""
 
     def __init__(self) -> None:
         self._errors: dict[Work, EngineError] = {}
 
     def note(self, work: Work, error: BaseException) -> None:
-        """The first fault of a request is the one that is told."""
+        """Records an error; a request's first error is the one reported."""
         self._errors.setdefault(work, error_of(error))
 
     def get(self, work: Work) -> EngineError | None:
@@ -34,10 +33,10 @@ class Faults:
 
 
 def error_of(error: BaseException) -> EngineError:
-    """What a request that failed is told; raises an error again that is to end the process.
+    """The error for a failed request; raises again an error that must end the process.
 
-    A ValueError says what is wrong with the request. Panics of libraries written in Rust are
-    no children of Exception.
+    A ValueError says what is wrong with the request. Panics of Rust libraries do not derive from
+    Exception.
     """
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
         raise error

@@ -1,4 +1,4 @@
-"""How a generation grows, token by token, and what ends it. Used by the core after each step."""
+"""Extends generations token by token, and ends them. The core calls it after each step."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sgc.runtime.engine.requests.request import (
 from sgc.runtime.engine.step.masks import Allowed
 from sgc.runtime.engine.step.sampler import Draw
 
-_GREEDY = Draw(SamplingParams())  # whatever else was asked, the largest logit wins
+_GREEDY = Draw(SamplingParams())  # the largest logit wins, whatever the other parameters
 
 
 def draw_of(work: Work, allowed: Allowed | None) -> Draw:
-    """How the next token is drawn."""
+    """The parameters of the next token's draw."""
     kind = work.request.kind
     assert isinstance(kind, Generate)
     banned = kind.stop_ids if work.n_generated < kind.min_tokens else ()
@@ -34,7 +34,7 @@ def draw_of(work: Work, allowed: Allowed | None) -> Draw:
 
 
 def begin(work: Work, longest: int) -> Update:
-    """Appends what a constraint forces at once. Raises ValueError if that cannot do."""
+    """Appends tokens that a constraint forces at once. Raises ValueError if they do not fit."""
     update = _go_on(work, [], longest)
     is_cut = update.final and update.finish_reason == pb.FINISH_REASON_LENGTH
     if is_cut and work.decoding.guide is not None and not work.decoding.guide.may_end:
@@ -46,10 +46,10 @@ def begin(work: Work, longest: int) -> Update:
 
 
 def grow(work: Work, token: int | None, longest: int) -> Update:
-    """Appends a token that was drawn, and what a constraint then forces; final if that ends it.
+    """Appends a drawn token and those that a constraint then forces; final if that ends the text.
 
-    token: None where the constraint leaves none to draw. longest: tokens a sequence may have.
-    Raises ValueError if the constraint can be followed no further.
+    token: None if the constraint allows none. longest: tokens a sequence may have. Raises
+    ValueError if the constraint can be followed no further.
     """
     if token is not None:
         if work.decoding.guide is not None:
@@ -63,11 +63,11 @@ def grow(work: Work, token: int | None, longest: int) -> Update:
 
 
 def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
-    """Under a constraint."""
+    """Appends drawn and forced tokens under a constraint."""
     assert work.decoding.guide is not None
     new_ids: list[int] = []
     tokens, is_forced = drawn, False
-    while tokens or not is_forced:  # what is forced may force more
+    while tokens or not is_forced:  # forced tokens may force more
         for token in tokens:
             new_ids.append(token)
             work.decoding.n_forced += is_forced
@@ -84,7 +84,7 @@ def _go_on(work: Work, drawn: list[int], longest: int) -> Update:
 
 
 def _forced(work: Work) -> list[int]:
-    """What must come next, up to a token that would end the text: that is for the mask to say."""
+    """The forced tokens up to a stop token: whether the text may end is the mask's decision."""
     kind = work.request.kind
     assert isinstance(kind, Generate)
     assert work.decoding.guide is not None
@@ -92,7 +92,7 @@ def _forced(work: Work) -> list[int]:
 
 
 def _add(work: Work, token: int, longest: int, new_ids: list[int]) -> Update | None:
-    """Appends one token; the final update if that ends the text."""
+    """Appends one token; returns the final update if that ends the text."""
     kind = work.request.kind
     assert isinstance(kind, Generate)
     work.tokens.append(token)
@@ -137,7 +137,7 @@ def _ended(
 
 
 def final_update(work: Work) -> Update:
-    """What to say of a request whose last position is computed, and that draws nothing."""
+    """The final update of a request that has run all its positions and draws no token."""
     if isinstance(work.request.kind, Generate):
         ending = work.decoding.ending or _ended(work, [], pb.FINISH_REASON_LENGTH)
         return replace(ending, usage=work.usage(time.monotonic()))

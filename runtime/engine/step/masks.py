@@ -1,4 +1,4 @@
-"""Which tokens constraints allow, found out while the model runs if that takes any time."""
+"""Computes which tokens constraints allow, while the model runs if it takes long."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from sgc.runtime.engine.requests.request import Generate, Work
 from sgc.runtime.engine.step.faults import Faults
 
 Allowed = npt.NDArray[np.bool_]
-# What it costs, about, to hand work to a thread, which takes the lock from the model.
+# About what it costs to hand work to a thread, which takes the GIL from the model.
 HANDOVER_S = 0.0005
 
 
 class Masks:
-    """Call `begin` before a step's forward and `finish` after it."""
+    """Call `begin` before a step's forward pass and `finish` after it."""
 
     def __init__(self, vocab_size: int) -> None:
         self._vocab_size = vocab_size
-        self._n_words = (vocab_size + 1 + 31) // 32  # one bit more, for the end of the text
+        self._n_words = (vocab_size + 1 + 31) // 32  # one more bit, for the end of text
         self._threads: ThreadPoolExecutor | None = None
         self._works: Sequence[Work] = ()
         self._faults = Faults()
         self._bits: Future[Allowed] | Allowed | None = None
-        self._fill_s = 0.0  # what it took last
+        self._fill_s = 0.0  # the last time of `_fill`
 
     def begin(self, works: Sequence[Work], faults: Faults) -> None:
-        """works: those that are to get a token. faults: of the step, told by `finish` at last."""
+        """works: the requests that get a token. faults: of the step, complete after `finish`."""
         works = [work for work in works if work.decoding.guide is not None]
-        # A step that failed may have left some.
+        # Replaces what a failed step may have left.
         self._works, self._faults, self._bits = works, faults, None
         if not works:
             return
@@ -44,7 +44,7 @@ class Masks:
         self._bits = self._threads.submit(self._fill, works, faults)
 
     def finish(self) -> dict[Work, Allowed]:
-        """[vocab] for each; a token that ends the text is allowed where the text may end."""
+        """The allowed tokens, [vocab] each; stop tokens are allowed if the text may end."""
         bits, self._bits = self._bits, None
         if bits is None:
             return {}

@@ -1,23 +1,23 @@
-"""Draws the next token of each row from its logits. On the host, in numpy: here it sorts
-values many times faster than torch does, and the fake model needs no torch at all.
+"""Draws the next token of each row from its logits. It runs on the host, in numpy, which sorts many
+times faster than torch there; and the fake model needs no torch.
 
-In this order, as transformers does it:
+The steps, in transformers' order:
 
 * repetition penalty, over prompt and generation: a positive logit is divided by it, a negative
   one multiplied (transformers, vLLM);
 * frequency and presence penalties, over the generation alone: the logit less
   `frequency * count + presence * (count > 0)` (OpenAI, vLLM);
 * biases are added to the logits (OpenAI);
-* banned tokens (the ends, before `min_tokens`), and those that a constraint does not allow, can
-  not be drawn;
-* temperature; below 1e-5 the largest logit wins, and what follows does not matter;
-* top-k: the k likeliest (of equals, those with the lower ids);
-* top-p: the fewest likeliest whose share of what top-k left reaches p;
-* min-p: those at least `min_p` times as likely as the likeliest.
+* banned tokens (stop tokens, before `min_tokens`) and those that a constraint forbids cannot be
+  drawn;
+* temperature; below 1e-5 the largest logit wins, and the steps below do not matter;
+* top-k: keeps the k likeliest tokens (of equals, those with the lower ids);
+* top-p: keeps the fewest likeliest tokens whose share of those left by top-k reaches p;
+* min-p: keeps tokens at least `min_p` times as likely as the likeliest.
 
 One uniform number decides a draw: a hash of the request's seed and the number of tokens it has
-generated. It is put through the inverse of the distribution function over the tokens from
-likeliest to least. So a draw depends on nothing but its row's logits and its own request.
+generated. It goes through the inverse of the cumulative distribution over the tokens from likeliest
+to least likely. So a draw depends only on its row's logits and its own request.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from sgc.runtime.engine.requests.request import SamplingParams
 
 Floats = npt.NDArray[np.float32]
 _MASK = (1 << 64) - 1
-_ROWS_AT_ONCE = 16  # keeps the work of one group in the processor's cache
+_ROWS_AT_ONCE = 16  # so that a group's arrays stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One row to sample. n_generated: tokens before this one. banned: ids not to be drawn.
-    allowed: [vocab], what else can be, at least one."""
+    """How to sample one row. n_generated: tokens before this one. banned: ids that must not be
+    drawn. allowed: [vocab], the tokens that a constraint allows, at least one."""
 
     params: SamplingParams
     n_generated: int = 0
@@ -56,7 +56,7 @@ class Draw:
 
 
 def uniform(seed: int, n_generated: int) -> float:
-    """A number in [0, 1) that depends on these two alone (splitmix64)."""
+    """A number in [0, 1) that depends only on seed and n_generated (splitmix64)."""
     z = (_mix(seed & _MASK) + (n_generated + 1) * 0x9E3779B97F4A7C15) & _MASK
     return (_mix(z) >> 11) * 2.0**-53
 
@@ -68,12 +68,12 @@ def _mix(z: int) -> int:
 
 
 def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
-    """One token a row. logits: [n_rows, vocab], left unchanged. Raises NotFinite."""
+    """Draws one token per row. logits: [n_rows, vocab], left unchanged. Raises NotFinite."""
     assert logits.shape[0] == len(draws)
     adjusted = [i for i, draw in enumerate(draws) if draw.is_adjusted]
     if adjusted:
         rows = logits if len(adjusted) == len(draws) else logits[adjusted]
-        check_finite(rows.max(axis=1))  # what is wrong may be hidden by what follows
+        check_finite(rows.max(axis=1))  # the adjustments below may hide a NaN
         logits = logits.copy()
         for i in adjusted:
             _adjust(logits[i], draws[i])
@@ -95,7 +95,7 @@ def sample(logits: Floats, draws: Sequence[Draw]) -> list[int]:
 
 
 def _few_allowed(draw: Draw) -> Ints | None:
-    """The tokens to draw from, in order, if they are few: then only these need be sorted."""
+    """The allowed tokens, in order, if they are few: then only these need to be sorted."""
     if draw.allowed is None:
         return None
     ids: Ints = np.flatnonzero(draw.allowed)
@@ -138,7 +138,7 @@ def _draw_group(logits: Floats, draws: Sequence[Draw]) -> Ints:
 
 
 def _weights(logits: Floats, draws: Sequence[Draw]) -> Floats:
-    """[n_rows, vocab], proportional to the probabilities; the likeliest has 1."""
+    """[n_rows, vocab], proportional to the probabilities; the likeliest token has 1."""
     temperatures = np.array([d.params.temperature for d in draws], np.float32)[:, None]
     best = logits.max(axis=1, keepdims=True)
     check_finite(best)
@@ -160,7 +160,7 @@ def _n_kept(weights: Floats, masses: npt.NDArray[np.float64], params: SamplingPa
 
 
 def _token_of_rank(weights: Floats, descending: Floats, rank: int) -> int:
-    """The token at a rank of the sorted order; equal ones stand in the order of their ids."""
+    """The token at a rank of the sorted order; equal weights are ordered by id."""
     value = descending[rank]
     n_above = len(descending) - int(np.searchsorted(descending[::-1], value, side="right"))
     return int(np.flatnonzero(weights == value)[rank - n_above])

@@ -1,4 +1,4 @@
-"""GPT-2's map between bytes and printable characters: how byte-level vocabularies are written."""
+"""GPT-2's map between bytes and printable characters, used by byte-level vocabularies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Token ids to text, as they are generated: incremental decoding and stop strings.
+"""Decodes generated token ids incrementally, and finds stop strings.
 
-The text of generated ids is that of a prompt's continuation: a leading space stays, special
-tokens give nothing, bytes that are no UTF-8 give U+FFFD. Used by the step process (to stop)
-and by the server process (to stream and to cut).
+Generated text continues a prompt: a leading space stays, special tokens give no text, invalid UTF-8
+gives U+FFFD. Used by the step process (to stop) and by the server process (to stream and to cut).
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ class IncrementalDetokenizer:
         return self._state.feed(ids)
 
     def flush(self) -> str:
-        """What is still held back when no more ids follow."""
+        """The text still held back, when no more ids follow."""
         return self._state.flush()
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is held back: the last id ended on a character's border."""
+        """Whether nothing is held back: the last id ended a character."""
         return self._state.is_whole
 
 
 class StopChecker:
     """Finds the first stop string in the text of a growing list of ids.
 
-    First is the one that ends first, character by character; of several ending at the same
-    place, the longest. So the answer does not depend on how the text is cut into tokens.
+    The first is the one that ends first; of several that end at the same character, the longest. So
+    the result does not depend on how the text is split into tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
@@ -53,12 +52,12 @@ class StopChecker:
         self._recent = ""
 
     def feed(self, ids: Sequence[int]) -> str | None:
-        """The stop string that the text of these further ids completes, if any."""
+        """The stop string that the text of these ids completes, if any."""
         found = self.feed_text(self._detokenizer.feed(ids)) if self._stop else None
         return None if found is None else found[0]
 
     def feed_text(self, new: str) -> tuple[str, int] | None:
-        """The stop string that these further characters complete, if any, and where in them."""
+        """The stop string that these characters complete, if any, and where it ends in them."""
         if not new or not self._stop:
             return None
         n_seen, window = len(self._recent), self._recent + new
@@ -68,8 +67,8 @@ class StopChecker:
 
 
 def first_stop(text: str, stop: Sequence[str], n_seen: int) -> tuple[str, int] | None:
-    """The stop string that ends first beyond text[:n_seen], and where; of equal ends the
-    longest."""
+    """The stop string that ends first beyond text[:n_seen], and where it ends; of several with the
+    same end, the longest."""
     ends = []
     for string in stop:
         start = text.find(string, max(0, n_seen - len(string) + 1))
@@ -86,8 +85,8 @@ def split_kept(
 ) -> tuple[tuple[int, ...], str]:
     """Cuts generated ids at a text position: the whole tokens before it, and the text left over.
 
-    The kept ids end on a character's border; their text and the tail are the text's first
-    `n_text_chars` characters.
+    The kept ids end a character; their text and the rest are the text's first `n_text_chars`
+    characters.
     """
     detokenizer = IncrementalDetokenizer(tokenizer)
     text, n_kept, n_kept_chars = "", 0, 0
@@ -113,7 +112,7 @@ def _table_of(tokenizer: Tokenizer) -> TokenBytes | None:
 
 
 class _TableState:
-    """What `codecs.getincrementaldecoder("utf-8")` does, without an object of its own."""
+    """Does what `codecs.getincrementaldecoder("utf-8")` does, without its decoder object."""
 
     __slots__ = ("_held", "_table")
 
@@ -139,9 +138,10 @@ class _TableState:
 
 
 class _WindowState:
-    """For decoders that look at neighbours: decodes the last tokens with and without the new.
+    """For decoders that depend on neighbours: decodes a window with and without the new tokens.
 
-    A window that ends in U+FFFD may be an unfinished character and waits, but not for long.
+    A window that ends in U+FFFD may end in an unfinished character, and waits for up to MAX_WINDOW
+    tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

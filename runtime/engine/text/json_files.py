@@ -1,9 +1,9 @@
-"""What a model folder says in its JSON files. Imports no library: the server asks before it has
-started the step process, which waits for nothing else.
+"""Reads the JSON files of a model folder. It imports no library, because the server calls it before
+it starts the step process.
 
-A folder may come from anywhere. So a file is read if it is one, within bounds of size and of
-depth, and what it holds is of the kind that its readers expect; else a `LoadError` names it. A
-link is followed: the hub's cache is made of links.
+A folder may come from anywhere. So only regular files are read, their size and depth are bounded,
+and their fields must have the expected types; else a `LoadError` names the file. Links are
+followed: the hub's cache is made of links.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_DEPTH = 64
 AGAIN = "copy or download the model's files again"
 
 _TOKEN = (str, dict)
-# What files hold where they hold it; null is as if it were not there.
+# The types of fields, if present; null counts as absent.
 KINDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
     "config.json": {"architectures": list, "model_type": str},
     "generation_config.json": {"eos_token_id": (int, list)},
@@ -71,7 +71,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Opens it for reading, in bytes, if it is a file: a pipe or a device might never end."""
+    """Opens a regular file for reading bytes; refuses a pipe or a device, which might never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -80,7 +80,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def parse_object(data: bytes, path: Path) -> Json:
-    """The JSON object that is in the file, or a part of it; raises `LoadError`."""
+    """The JSON object in a file's bytes; raises `LoadError`."""
     try:
         value = json.loads(data.decode("utf-8"))
     except RecursionError as error:
@@ -100,7 +100,7 @@ def is_shallow(value: Json) -> bool:
     lists: list[list[Any]] = []
     for _ in range(MAX_DEPTH):
         below = list(chain(chain.from_iterable(lists), *(each.values() for each in objects)))
-        if _NESTING.isdisjoint(map(type, below)):  # a vocabulary is large: no loop of Python's
+        if _NESTING.isdisjoint(map(type, below)):  # no Python loop, as a vocabulary is large
             return True
         objects = [each for each in below if type(each) is dict]
         lists = [each for each in below if type(each) is list]
@@ -124,15 +124,15 @@ def configured_eos_ids(folder: Path) -> list[int]:
 
 
 def content_of(token: Any) -> str | None:
-    """The text of a token that a configuration gives as a string or as a record."""
+    """The text of a token that a configuration gives as a string or an object."""
     if isinstance(token, Mapping):
         token = token.get("content")
     return token if isinstance(token, str) else None
 
 
 def sequence_parts(part: Any, inner: str) -> Iterator[Mapping[str, Any]]:
-    """The parts of a tokenizer.json's component, those of sequences one by one; inner: the name
-    under which a sequence of its kind holds them."""
+    """The parts of a component of tokenizer.json, with sequences flattened. inner: the field that
+    holds a sequence's parts."""
     if isinstance(part, Mapping):
         if part.get("type") == "Sequence":
             for each in part.get(inner) or ():

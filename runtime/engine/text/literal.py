@@ -1,6 +1,6 @@
-"""Where special tokens occur in a text, leaving out those that touch a literal span.
+"""Finds special tokens in a text, except those that touch a literal span.
 
-Used by `tokenizer.py` for runs that hold text of arguments or generations.
+`tokenizer.py` uses it for runs with text of arguments or generations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SpecialToken:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A special token at text[start:end], swallowed white space included."""
+    """A special token at text[start:end], including white space that it strips."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Occurrence:
 
 
 class SpecialFinder:
-    """Finds special tokens in a text: leftmost, the longest at a place."""
+    """Finds special tokens in a text: leftmost first, the longest at each position."""
 
     def __init__(self, tokens: Iterable[SpecialToken]) -> None:
         self._by_content = {token.content: token for token in tokens if token.content}
@@ -63,7 +63,7 @@ class SpecialFinder:
             done = end
 
     def _matches(self, text: str) -> Iterator[re.Match[str]]:
-        """Matches at every place, overlapping ones too: an earlier one may be literal."""
+        """Matches at every position, overlapping ones too: an earlier one may be literal."""
         at = 0
         while self._pattern is not None and (match := self._pattern.search(text, at)):
             yield match

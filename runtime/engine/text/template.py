@@ -1,9 +1,9 @@
-"""Chat templates, probed into what each role puts around its content (DESIGN.md).
+"""Chat templates, probed for the prefix and suffix that each role puts around its content.
 
-A template is rendered on small conversations and the pieces between the contents are read
-off; the pieces are then put together again and compared with what the template renders. A
-template that is not a concatenation of such pieces (it rewrites history, or merges the system
-text into the user's) is marked not prefix-stable, and its pieces are approximate.
+A template is rendered on small conversations, and the pieces between the contents are read off.
+Conversations assembled from the pieces are then compared with the template's own output. A template
+that is not a concatenation of such pieces (it rewrites history, or merges the system text into the
+user's) is marked as not prefix-stable, and its pieces are approximate.
 
 Without a template, the plain format: `SYSTEM: …\\n`, `USER: …\\n`, `ASSISTANT:…\\n`, `TOOL: …\\n`.
 
@@ -33,7 +33,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A probed template; `default_system` is put first when no system message is."""
+    """A probed template; `default_system` is used if a conversation has no system message."""
 
     roles: Mapping[str, Role]
     default_system: str = ""
@@ -64,7 +64,7 @@ def fingerprint(source: str, bos: str, eos: str) -> str:
 
 
 def probe(render: Render, bos: str) -> Chat:
-    """The pieces of the template behind `render`; `ProbeError` if it renders nothing useful."""
+    """The pieces of the template behind `render`; raises `ProbeError` if it cannot be used."""
     return _Probe(render, bos).chat()
 
 
@@ -100,7 +100,7 @@ class _Probe:
         return Role(prefix, suffix), Role(prefix_of_reply, reply_suffix), before
 
     def _user_prefix(self, before: str, gap: str) -> str:
-        """The part of the gap between a reply and the next user text that opens the user's turn."""
+        """The end of the text between a reply and the next user text: it opens the user's turn."""
         if gap.endswith(before):
             return before
         turn = self._try_render([_user(USER), _reply(REPLY)], False)
@@ -129,7 +129,7 @@ class _Probe:
         return Role(gap[len(assistant.suffix) :], suffix)
 
     def _rebuilds(self, chat: Chat) -> bool:
-        """Whether the pieces put together are what the template renders."""
+        """Whether conversations assembled from the pieces equal what the template renders."""
         turns = [_user(USER), _reply(REPLY), _user(USER2), _reply("Q one\nQ two Q"), _user("Q?")]
         cases: list[list[Message]] = [turns[:1], turns[:3], turns]
         if "system" in chat.roles:
@@ -140,7 +140,7 @@ class _Probe:
         return all(self._try_render(case, True) == assemble(chat, case) for case in cases)
 
     def _keeps_history(self) -> bool:
-        """Whether a reply that thinks aloud stays as it was in later turns."""
+        """Whether a reply with reasoning text stays unchanged in later turns."""
         thinking = f"<think>\n{THOUGHT}\n</think>\n\n{REPLY}"
         text = self._try_render([_user(USER), _reply(thinking), _user(USER2)], True)
         return text is not None and thinking in text
@@ -160,7 +160,7 @@ class _Probe:
 
 
 def assemble(chat: Chat, messages: Sequence[Message]) -> str:
-    """A conversation put together from a chat's pieces, ready for the assistant's reply."""
+    """A conversation assembled from a chat's pieces, up to the assistant's reply."""
     if chat.default_system and messages[0]["role"] != "system":
         messages = [{"role": "system", "content": chat.default_system}, *messages]
     roles = chat.roles
@@ -184,14 +184,14 @@ def _cut(text: str, mark: str) -> tuple[str, str]:
 
 
 def _split_generation(asked: str, closed: str) -> tuple[str, str]:
-    """What follows a user's text, as its own end and the prompt for a reply."""
+    """Splits the text after a user's text into its suffix and the prefix of a reply."""
     if asked.startswith(closed):
         return closed, asked[len(closed) :]
     return "", asked
 
 
 def _between(text: str, start: str, end: str) -> str:
-    """What a text holds between a start and an end, "" if it is not so made."""
+    """The text between a start and an end; "" if `text` does not have both."""
     if len(text) < len(start) + len(end) or not (text.startswith(start) and text.endswith(end)):
         return ""
     return text[len(start) : len(text) - len(end)]

@@ -1,7 +1,7 @@
 """Probes a model's chat template in a child process with time and memory limits.
 
-The server calls `start_probe` early and `result` when it needs the answer. Run as a module it
-is the child: a JSON request on stdin, a JSON answer on stdout, no other effect.
+The server calls `start_probe` early and `result` when it needs the answer. Run as a module, it is
+the child: it reads a JSON request from stdin and writes a JSON answer to stdout.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_template(folder: Path) -> TemplateSource | None:
 
 
 class RunningProbe:
-    """A probe under way in a child process."""
+    """A probe running in a child process."""
 
     def __init__(self, template: TemplateSource) -> None:
         self._template = template
@@ -83,13 +83,13 @@ class RunningProbe:
         return _from_json(value, fingerprint(t.source, t.bos, t.eos))
 
     def close(self) -> None:
-        """Ends the probe if it still runs; whoever waits for its result gets a plain one."""
+        """Ends the probe if it still runs; a pending `result` then returns the plain format."""
         if self._process.poll() is None:
             self._process.kill()
 
 
 def start_probe(folder: Path) -> RunningProbe | None:
-    """Begins to probe the folder's template; None if it has none."""
+    """Starts probing the folder's template; None if it has none."""
     template = read_template(folder)
     return None if template is None else RunningProbe(template)
 

@@ -1,7 +1,7 @@
-"""Renders a chat template in the sandbox and with the helpers that transformers uses.
+"""Renders a chat template in the same sandbox and with the same helpers as transformers.
 
-Untrusted templates run in a process of their own (`template_child.py`): the sandbox keeps
-them from Python's internals, not from looping or from eating memory.
+Untrusted templates run in a process of their own (`template_child.py`): the sandbox protects
+Python's internals, but does not limit time or memory.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 class _GenerationTag(Extension):
-    """`{% generation %}…{% endgeneration %}` marks replies for training; here it is its content."""
+    """`{% generation %}…{% endgeneration %}` marks replies for training; it renders its content."""
 
     tags = {"generation"}  # noqa: RUF012 (jinja2 declares it so)
 

@@ -1,9 +1,8 @@
-"""What each token id contributes to a text, as bytes, read off the tokenizer's decoder.
+"""The bytes that each token id adds to a text, read off the tokenizer's decoder.
 
-Byte-level and sentencepiece decoders are tables: the text of ids is the UTF-8 decoding of
-their concatenated bytes. That makes decoding incremental in constant time a token. Other
-decoders have no table; `detokenizer.py` then decodes a small window. Special tokens
-contribute nothing.
+Byte-level and sentencepiece decoders are tables: the text of ids is the UTF-8 decoding of their
+concatenated bytes. So decoding is incremental, in constant time per token. Other decoders have no
+table; `detokenizer.py` then decodes a small window. Special tokens contribute nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +54,11 @@ def token_bytes(tokenizer: Tokenizer) -> TokenBytes | None:
 
 
 def _is_plain_space_part(part: Mapping[str, Any]) -> bool:
-    """Strips of a leading space are for whole texts; generated text continues a prompt."""
+    """Whether a decoder part only maps spaces.
+
+    Stripping a leading space can be ignored: it is for whole texts, and generated text continues a
+    prompt.
+    """
     kind = part.get("type")
     if kind == "Replace":
         return part.get("pattern") == {"String": SPACE} and part.get("content") == " "

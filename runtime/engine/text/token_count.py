@@ -1,8 +1,8 @@
-"""How many tokens a text has at least, known from its size alone: a token stands for so much
-text and no more. Lets a text that can never fit be refused before it is tokenized.
+"""A lower bound on a text's tokens, from its size alone: a token stands for a limited amount of
+text. It lets the server refuse a text that cannot fit before tokenizing it.
 
-Only for tokenizers in which every character of a text is in some token. Where characters can be
-dropped (by a normalizer, by a split that removes, as unknown), nothing is known.
+It exists only for tokenizers that keep every character of a text in some token. If characters can
+be dropped (by a normalizer, by a split that removes, as unknown tokens), there is no bound.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from tokenizers import Tokenizer as Backend
 from sgc.runtime.engine.text.byte_level import BYTE_OF_CHAR
 from sgc.runtime.engine.text.json_files import Json, sequence_parts
 
-# White space to Unicode or to Python: a special token with lstrip or rstrip swallows any number.
+# White space in Unicode or Python: a special token with lstrip or rstrip absorbs any amount of it.
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-# Composing and folding make of each ASCII character one of its own, and of a text an eighth at
-# least: what becomes shortest is a letter of four bytes with a few marks of two each, in two.
+# Normalizing and case folding keep each ASCII character, and keep at least an eighth of a text's
+# size: the worst case is a letter of four bytes with a few marks of two bytes each, which becomes
+# one of two bytes.
 _FOLDED = 8
 _ESCAPED_BYTE, _ESCAPED_CHAR = 6, 12  # in JSON: \\u0061, and \\ud83d\\ude00
 _CHAR_BYTES = 4  # in UTF-8, at most
@@ -30,7 +31,7 @@ _FOLDING = frozenset({"NFC", "NFD", "NFKC", "NFKD", "Lowercase"})
 
 @dataclass(frozen=True, slots=True)
 class LeastTokens:
-    """longest: of all tokens, in bytes or characters of the text."""
+    """longest: the length of the longest token, in bytes or characters of the text."""
 
     longest: int
     in_bytes: bool
@@ -38,7 +39,7 @@ class LeastTokens:
     swallows_spaces: bool
 
     def of(self, text: str) -> int:
-        """As many tokens as the text has at least."""
+        """The least number of tokens that the text can have."""
         size = self._size(text)
         if self.is_folded and not text.isascii():
             ascii_alone = text.encode("ascii", "ignore").decode()
@@ -46,9 +47,9 @@ class LeastTokens:
         return -(-size // self.longest)
 
     def most_bytes(self, n_tokens: int, is_json: bool = False) -> int | None:
-        """The UTF-8 bytes of the longest text of so many tokens; None where there is no bound.
+        """The UTF-8 bytes of the longest text of `n_tokens` tokens; None if there is no bound.
 
-        is_json: of the longest JSON string that says it.
+        is_json: the bytes of the longest JSON string for such a text.
         """
         if self.swallows_spaces:
             return None
@@ -59,7 +60,7 @@ class LeastTokens:
         return n_tokens * self.longest * width * (_FOLDED if self.is_folded else 1)
 
     def _size(self, text: str) -> int:
-        """Of what must be in tokens."""
+        """The size of the part that must be in tokens."""
         is_narrow = not self.in_bytes or text.isascii()
         size = len(text) if is_narrow else len(text.encode("utf-8", "surrogatepass"))
         if self.swallows_spaces:
@@ -71,7 +72,7 @@ class LeastTokens:
 
 
 def least_tokens(backend: Backend, spec: Json) -> LeastTokens | None:
-    """None where a tokenizer of that tokenizer.json may drop what it is given."""
+    """The bound for a tokenizer; None if it may drop characters. spec: its tokenizer.json."""
     normalizers = list(sequence_parts(spec.get("normalizer"), "normalizers"))
     splits = list(sequence_parts(spec.get("pre_tokenizer"), "pretokenizers"))
     in_bytes = any(part.get("type") == "ByteLevel" for part in [*normalizers, *splits])
@@ -111,7 +112,7 @@ def _splits_only(pre_tokenizer: Mapping[str, Any]) -> bool:
 
 
 def _knows_every_byte(spec: Json, vocabulary: Mapping[str, int], in_bytes: bool) -> bool:
-    """Whether no text has an unknown token, which could stand for any length of it."""
+    """Whether no text has an unknown token, which could stand for any amount of text."""
     model = spec.get("model") or {}
     kind = model.get("type") or ("BPE" if "merges" in model else None)
     if kind == "BPE" and in_bytes:

@@ -1,8 +1,8 @@
-"""Prompts to token ids: text runs, kept ids, literal spans, choices and commit borders.
+"""Turns prompts into token ids: text runs, kept ids, literal spans, choices and commits.
 
-A light layer over the `tokenizers` library: imports neither torch nor transformers unless the
-folder lacks a tokenizer.json. Used by the server process and by the step process (stop
-strings). Decoding to text is in `detokenizer.py`.
+A thin layer over the `tokenizers` library: it imports neither torch nor transformers unless the
+folder lacks a tokenizer.json. Used by the server process and by the step process (stop strings).
+Decoding to text is in `detokenizer.py`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ Segments = Sequence[Text | Ids]
 
 
 GoOn = Callable[[], None]
-"""Called between texts; raises where nobody waits for the result any more."""
+"""Called between texts; raises if nobody waits for the result any more."""
 
 
 def always() -> None:
-    """Somebody waits."""
+    """The default: never raises."""
 
 
 class Tokenizer:
@@ -107,12 +107,12 @@ class Tokenizer:
         return least_tokens(self._first, self._files.spec)
 
     def least_tokens(self, text: str) -> int:
-        """As many tokens as the text has at least, told without tokenizing it."""
+        """A lower bound on the text's tokens, without tokenizing it; 0 if there is none."""
         return 0 if self._least is None else self._least.of(text)
 
     def most_bytes(self, n_tokens: int, is_json: bool = False) -> int | None:
-        """The bytes of the longest text of so many tokens, or of the JSON string that says it; None
-        where none is known."""
+        """The bytes of the longest text of `n_tokens` tokens, or of its longest JSON string; None
+        if there is no bound."""
         return None if self._least is None else self._least.most_bytes(n_tokens, is_json)
 
     @cached_property
@@ -125,7 +125,7 @@ class Tokenizer:
     # Prompts.
 
     def encode_prompt(self, segments: Segments) -> list[int]:
-        """The ids of a prompt: the beginning of sequence once, then every run in order."""
+        """The ids of a prompt: the beginning-of-sequence token once, then every run in order."""
         ids = list(self.prefix_ids)
         at_start = True
         for segment in segments:
@@ -140,13 +140,12 @@ class Tokenizer:
     def encode_choices(
         self, segments: Segments, choices: Sequence[str], go_on: GoOn = always
     ) -> tuple[list[int], list[list[int]]]:
-        """Prompt ids and each choice's, from the first token at which any can differ.
+        """The prompt's ids, and each choice's from the first token at which any of them differ.
 
-        Every choice is tokenized together with the run it continues. No choice is empty: the
-        cut moves one token back if one would be. Where prompt and choices have no token in
-        common (a short prompt that merges with all of them), the choices are tokenized apart.
-        Raises ValueError for an empty choice or prompt, and what `go_on`, called before each
-        choice, raises.
+        Every choice is tokenized together with the run it continues. If one would have no token,
+        the cut moves back by one. If prompt and choices have no token in common (a short prompt
+        that merges with all of them), the choices are tokenized separately. Raises ValueError for
+        an empty choice or prompt, and whatever `go_on` raises, which is called before each choice.
         """
         if not all(choices):
             raise ValueError("a choice is empty")
@@ -169,10 +168,10 @@ class Tokenizer:
     def encode_commit(
         self, segments: Segments, heads: Sequence[str] = (), go_on: GoOn = always
     ) -> list[int]:
-        """The longest common token prefix of the prompt continued by each of `heads`.
+        """The longest common token prefix of the prompt followed by each of `heads`.
 
-        Without heads: of the prompt alone and continued by each of a set of probes. Raises what
-        `go_on`, called before each of them, raises.
+        Without heads: of the prompt alone and followed by each of PROBES. Raises whatever `go_on`
+        raises, which is called before each of them.
         """
         follow = dict.fromkeys(list(heads) or ["", *PROBES])
         whole = [self.encode_prompt(with_text(segments, head)) for head in _each(follow, go_on)]
@@ -238,10 +237,9 @@ class Tokenizer:
         return _plain(files_of.build(self._files, self._next_spec))
 
     def _beginning(self) -> tuple[int, ...]:
-        """What the post-processor puts before every text (BOS); what it puts after is left out.
+        """The ids that the post-processor puts before every text (BOS); those after it are ignored.
 
-        The configuration's `add_bos_token` does not count beside a tokenizer.json: transformers
-        ignores it too.
+        With a tokenizer.json the configuration's `add_bos_token` is ignored, as in transformers.
         """
         probe = "a"
         bare = _ids(self._first, probe)
@@ -258,7 +256,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         return Tokenizer(files_of.read_files(Path(folder)))
     except (SgcError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # what files say may make the library panic, too
+    except BaseException as error:  # bad files may also make the library panic
         reason = f"{type(error).__name__}: {error}"
         path = Path(folder) / "tokenizer.json"
         raise LoadError(
@@ -267,7 +265,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
 
 
 def with_text(segments: Segments, text: str, *, is_literal: bool = False) -> list[Text | Ids]:
-    """The prompt continued by a text."""
+    """The prompt followed by a text."""
     out = list(segments)
     if not text:
         return out
@@ -285,7 +283,7 @@ def common_prefix_length(lists: Sequence[Sequence[int]]) -> int:
 
 
 def _ids(backend: Backend, text: str) -> list[int]:
-    # The library's only form of encoding that lets other threads run meanwhile.
+    # The library's only call for encoding that releases the GIL.
     ids: list[int] = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
     return ids
 
@@ -302,7 +300,7 @@ def _plain(backend: Backend) -> Backend:
 
 
 class _RunCache:
-    """Least recently used runs, bounded by their characters."""
+    """An LRU cache of tokenized runs, bounded by their characters."""
 
     def __init__(self, max_chars: int) -> None:
         self._max_chars = max_chars

@@ -24,7 +24,7 @@ TOKEN_KEYS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 
 @dataclass(frozen=True, slots=True)
 class TokenizerFiles:
-    """What a folder says; `spec` is the (adjusted) content of `tokenizer.json`."""
+    """A tokenizer folder's content; `spec` is the (adjusted) content of `tokenizer.json`."""
 
     spec: Json
     config: Json
@@ -32,7 +32,7 @@ class TokenizerFiles:
 
 
 def read_files(folder: Path) -> TokenizerFiles:
-    """Reads what a tokenizer needs; without a tokenizer.json it is converted by transformers."""
+    """Reads a tokenizer's files; without a tokenizer.json, transformers converts the others."""
     config = read_json(folder / "tokenizer_config.json")
     spec = read_json(folder / "tokenizer.json") or _convert_slow(folder)
     if _is_sentencepiece_llama(spec, config):
@@ -62,7 +62,7 @@ def _is_sentencepiece_llama(spec: Json, config: Json) -> bool:
 
 
 def _as_llama_class(spec: Json, config: Json) -> Json:
-    """What transformers' LlamaTokenizer builds around the vocabulary of the file."""
+    """The spec that transformers' LlamaTokenizer builds around the file's vocabulary."""
     add_prefix_space = config.get("add_prefix_space")
     if add_prefix_space is False:
         scheme = "never"
@@ -106,7 +106,7 @@ def _add_missing_tokens(backend: Backend, config: Json) -> None:
 
 
 def continuation_spec(spec: Json) -> Json:
-    """The same tokenizer without what puts a space before a text; equal to `spec` if none does."""
+    """The same tokenizer without adding a leading space; equal to `spec` if it adds none."""
     return {
         **spec,
         "normalizer": _without_prefix(spec.get("normalizer")),

@@ -1,8 +1,7 @@
-"""Requests on their way to the core: what they need compiled is compiled first, elsewhere.
+"""Passes requests to the core, after their constraints and stop patterns are compiled.
 
-A constraint or a stop pattern may take a while to compile, so that is done on a thread of low
-priority, once for all requests that have it; the step loop goes on meanwhile. What is kept of it
-is bounded.
+Compiling may take a while, so a thread of low priority does it, once for all requests with the same
+constraint; the step loop continues meanwhile. The cache of compiled constraints is bounded.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MAX_HELD = 1024
 NICENESS = 19
 
 Compile = Callable[[wpb.WorkerRequest], Constraint | None]
-"""Raises ValueError for what cannot be compiled. None: it has no constraint."""
+"""Returns None if there is no constraint; raises ValueError if it cannot be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class _Held:
 
 
 class Intake:
-    """Submits requests to the core, at once or when what they need is there."""
+    """Submits requests to the core, at once or when they are compiled."""
 
     def __init__(self, core: EngineCore, compile_: Compile) -> None:
         self._core = core
@@ -76,11 +75,11 @@ class Intake:
             self._compiled.pop(held.key, None)
 
     def close(self) -> None:
-        """Lets what waits to be compiled be; what is being compiled comes to its end."""
+        """Drops waiting compilations; a running one continues to its end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def pass_on_ready(self) -> None:
-        """Submits what need wait no longer."""
+        """Submits the requests whose compilation is done."""
         for request_id in [i for i, held in self._held.items() if held.compiled.done()]:
             self._pass_on(self._held.pop(request_id))
 
@@ -95,7 +94,7 @@ class Intake:
             self._core.submit(request_of(message, held.compiled.result()))
         elif isinstance(problem, ValueError):
             self._refuse(message.id, pb.ERROR_CODE_INVALID_ARGUMENT, str(problem))
-        else:  # a package that is missing, a panic of the library: never the engine's end
+        else:  # a missing package, a library's panic: they must not end the engine
             self._refuse(message.id, pb.ERROR_CODE_INTERNAL, f"compiling failed: {problem!r}")
 
     def _refuse(self, request_id: int, code: pb.ErrorCode, message: str) -> None:
@@ -113,7 +112,7 @@ class Intake:
 
 
 def _key(message: wpb.WorkerRequest) -> bytes:
-    """What a request needs compiled; nothing, for most."""
+    """The key of what a request needs compiled; b"" for most."""
     if message.WhichOneof("kind") != "generate":
         return b""
     patterns = message.generate.stop_regex
@@ -124,6 +123,6 @@ def _key(message: wpb.WorkerRequest) -> bytes:
 
 
 def _be_nice() -> None:
-    """Lets the step loop go first; on Linux a thread has a priority of its own."""
+    """Lowers this thread's priority below the step loop's; on Linux each thread has its own."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,7 +1,7 @@
-"""The server's end of the link to the step process: one message a tick in each direction.
+"""The server's end of the link to the step process: one message per tick in each direction.
 
-Gives every update to whoever submitted the request, and reports the process's death to all of
-them. The process is started by `worker/process.py`.
+It gives every update to the submitter of the request, and reports the process's death to all of
+them. `worker/process.py` starts the process.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerDied(Exception):
-    """The step process is gone, or could not load its model."""
+    """The step process has ended, or could not load its model."""
 
 
 class WorkerLink:
-    """Call `connect` in the event loop; then `submit` and `cancel`. It ends the process."""
+    """Call `connect` in the event loop; then `submit` and `cancel`. `close` ends the process."""
 
     def __init__(self, worker: WorkerProcess) -> None:
         self._process, self._socket = worker.process, worker.socket
@@ -65,7 +65,7 @@ class WorkerLink:
         return ready
 
     async def close(self) -> None:
-        """Ends the process: it stops at the end of its input, or is killed, as while loading."""
+        """Ends the process: it stops when its input ends; while it loads, it is killed."""
         self._is_closing = True
         if hasattr(self, "_read_task"):
             self._read_task.cancel()
@@ -105,12 +105,12 @@ class WorkerLink:
         return await future
 
     async def flush_cache(self) -> int:
-        """Drops all unused cached prefixes; the number of tokens freed."""
+        """Drops all unused cached prefixes; returns the number of tokens freed."""
         future = self._flushes.ask()
         self._schedule()
         return await future
 
-    # Sending: whatever was asked in a tick of the loop goes out as one message.
+    # Sending: all requests of one tick of the event loop go out as one message.
 
     def _schedule(self) -> None:
         if not self._is_flush_scheduled:
@@ -161,7 +161,7 @@ class WorkerLink:
                 continue
             try:
                 handler(update)
-            except BaseException as error:  # a panic of the tokenizer's library is no Exception
+            except BaseException as error:  # a panic of the tokenizers library is not an Exception
                 self._end_alone(update.id, handler, error)
         if output.HasField("stats") and self._stats.answer(output.stats):
             self._schedule()
@@ -169,7 +169,7 @@ class WorkerLink:
             self._schedule()
 
     def _end_alone(self, worker_id: int, handler: OnUpdate, error: BaseException) -> None:
-        """A reply cannot be made: that is the end of its request, and of no other."""
+        """Ends only the request whose reply cannot be made."""
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
         _log.error("a reply cannot be made", exc_info=error)
@@ -192,7 +192,7 @@ class WorkerLink:
 
 
 def _parts(message: wpb.StepInput) -> list[wpb.StepInput]:
-    """The message, in several if it is too large for one frame; nothing if it is empty."""
+    """The message, split if it is too large for one frame; [] if it is empty."""
     n_bytes = message.ByteSize()
     if n_bytes <= MAX_PART_BYTES:
         return [message] if n_bytes else []
@@ -209,7 +209,7 @@ def _parts(message: wpb.StepInput) -> list[wpb.StepInput]:
 
 
 class _Asked(Generic[T]):
-    """Waiters of a question that is put at most once at a time."""
+    """Futures that wait for a query of which at most one is open at a time."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[T]] = []
@@ -221,14 +221,14 @@ class _Asked(Generic[T]):
         return future
 
     def take(self) -> bool:
-        """Whether the question is to be put now."""
+        """Whether to send the query now."""
         if self._asked or not self._waiting:
             return False
         self._asked, self._waiting = self._waiting, []
         return True
 
     def answer(self, value: T) -> bool:
-        """Returns the answer; whether others wait who asked since."""
+        """Gives the answer to the waiters; returns whether others have asked since."""
         for future in self._asked:
             if not future.done():
                 future.set_result(value)
@@ -243,7 +243,7 @@ class _Asked(Generic[T]):
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """Waits for a process that should be ending, then makes it."""
+    """Waits for a process to end, then terminates and at last kills it."""
     for stop in (process.terminate, process.kill):
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(STOP_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""From the worker's configuration to a ready `EngineCore`. Imports torch only for a real model."""
+"""Makes an `EngineCore` from the worker's configuration. Imports torch only for real models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sgc.runtime.engine.worker.intake import Compile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig(StepOptions):
-    """model_folder: None for the fake model. eos_ids: what the fake model ends with."""
+    """model_folder: None for the fake model. eos_ids: the fake model's end tokens."""
 
     tokenizer_folder: str
     model_folder: str | None = None
@@ -38,7 +38,7 @@ class WorkerConfig(StepOptions):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """compile: makes what a request needs compiled (`intake.py`)."""
+    """compile: compiles a request's constraint and patterns (`intake.py`)."""
 
     core: EngineCore
     compile: Compile
@@ -57,7 +57,7 @@ class _Model:
 
 
 def load(config: WorkerConfig) -> Loaded:
-    """Raises with a message for the user if the model cannot be served."""
+    """Loads the model; raises with a message for the user if it cannot be served."""
     for name in ("pool_tokens", "max_context", "chunk_tokens", "max_running", "max_waiting"):
         value = getattr(config, name)
         if value is not None and value < 1:

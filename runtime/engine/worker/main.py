@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sock = socket.socket(fileno=options.fd)
     channel = Channel(sock)
-    # If the server is gone, so is everyone who waits.
+    # If the server is gone, nobody waits for replies.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         with _ending_with_peer(sock):
             ready, loaded = _load(options.config)
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _load(config: str) -> tuple[wpb.Ready, Loaded | None]:
-    """What the server is told; a traceback is for those who ask for one."""
+    """Loads the model; returns the reply for the server. SGC_DEBUG prints a traceback."""
     try:
         loaded = load(WorkerConfig.from_json(config))
         return _ready(loaded), loaded
@@ -74,12 +74,12 @@ def _reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
-    """While it loads, which may take long, this process ends as soon as the server is gone."""
+    """Within the block, while the model loads, the process exits if the server is gone."""
     is_done = threading.Event()
 
     def watch() -> None:
         poll = select.poll()
-        poll.register(sock, 0)  # a hang-up is always told
+        poll.register(sock, 0)  # a hang-up is always reported
         while not is_done.is_set():
             if poll.poll(100) and not is_done.is_set():
                 os._exit(0)
@@ -91,11 +91,11 @@ def _ending_with_peer(sock: socket.socket) -> Iterator[None]:
         is_done.set()
 
 
-COMPILING_S = 0.001  # between looks at whether a constraint is compiled, with nothing to run
+COMPILING_S = 0.001  # how often to check for compiled constraints when idle
 
 
 def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
-    """Takes what has arrived, makes one step, says what came of it; until the socket ends."""
+    """Reads messages, runs one step and sends the updates, until the socket closes."""
     busy_s, started_s = 0.0, time.perf_counter()
     while channel.is_open:
         output = wpb.StepOutput()
@@ -103,7 +103,7 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
         wait_s = 0 if not is_idle else COMPILING_S if intake.is_waiting else None
         messages = channel.receive(wait_s)
         if is_idle:
-            started_s = time.perf_counter()  # to wait is not to be busy
+            started_s = time.perf_counter()  # waiting does not count as busy
         for message in messages:
             _take_in(core, intake, message, output)
         if not channel.is_open:
@@ -123,7 +123,7 @@ def serve(channel: Channel, core: EngineCore, intake: Intake) -> None:
 
 
 def _say(output: wpb.StepOutput, update: Update) -> None:
-    """What cannot be said ends its own request, and no other."""
+    """Adds an update to the output; if it cannot be encoded, only its request fails."""
     n = len(output.updates)
     try:
         add_update(output, update)
@@ -176,4 +176,4 @@ def _ready(loaded: Loaded) -> wpb.Ready:
 if __name__ == "__main__":
     status = main()
     sys.stderr.flush()
-    os._exit(status)  # nothing is left to be done: to take torch down in order takes 0.1 s
+    os._exit(status)  # skips torch's orderly shutdown, which takes 0.1 s

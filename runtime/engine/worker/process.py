@@ -1,6 +1,6 @@
 """Starts the step process: a plain child with an inherited socket; nothing is pickled.
 
-Imports next to nothing: the process is started before all else, as everything waits for it.
+It imports almost nothing, because the process is started before anything else is imported.
 `worker/link.py` speaks with it.
 """
 
@@ -19,20 +19,20 @@ from sgc.runtime.engine.process import child, tuning
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """socket: our end of what it speaks over; it ends when that is closed."""
+    """socket: our end of its socket; it ends when that is closed."""
 
     process: subprocess.Popen[bytes]
     socket: socket.socket
 
     def abandon(self) -> None:
-        """Ends it at once, where nobody has come to speak with it."""
+        """Ends the process at once, if nothing has connected to it."""
         self.socket.close()
         self.process.kill()
         self.process.wait()
 
 
 def spawn(config: Mapping[str, Any], command: Sequence[str] | None = None) -> WorkerProcess:
-    """config: see `load.WorkerConfig`. It loads its model while the caller does other things."""
+    """Starts the process, which loads its model meanwhile. config: see `load.WorkerConfig`."""
     command = command or child.python_module("sgc.runtime.engine.worker.main")
     ours, theirs = socket.socketpair()
     with theirs:
@@ -41,6 +41,6 @@ def spawn(config: Mapping[str, Any], command: Sequence[str] | None = None) -> Wo
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env={**os.environ, **tuning.environment(os.environ)},
-            start_new_session=True,  # a terminal's Ctrl-C is the server's to handle
+            start_new_session=True,  # the server handles a terminal's Ctrl-C
         )
     return WorkerProcess(process, ours)

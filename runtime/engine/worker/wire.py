@@ -1,7 +1,7 @@
 """Framing and translation between the step process and the server process.
 
-A frame is a 4-byte big-endian length and a protobuf message of `worker.proto`. Nothing here
-evaluates or unpickles anything.
+A frame is a 4-byte big-endian length and a protobuf message of `worker.proto`. Nothing is evaluated
+or unpickled.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Channel:
         self.is_open = True
 
     def receive(self, wait_s: float | None) -> list[wpb.StepInput]:
-        """Every complete message that is there; waits so long for one (or the end), forever if
-        None."""
+        """All complete messages that have arrived; waits up to `wait_s` for the first one or the
+        end, or forever if None."""
         messages = self._complete()
         while self.is_open and self._is_readable(0 if messages else wait_s):
             wait_s = 0 if wait_s is not None else None
@@ -80,7 +80,7 @@ class Channel:
 
 
 def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
-    """The output in messages that may be sent; none if it is empty."""
+    """The output, split into messages of allowed size; [] if it is empty."""
     size, n = output.ByteSize(), len(output.updates)
     if size == 0:
         return []
@@ -94,7 +94,7 @@ def bounded(output: wpb.StepOutput) -> list[wpb.StepOutput]:
 
 
 def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None) -> EngineRequest:
-    """constraint: what the message's grammar was compiled to."""
+    """The core's request. constraint: the message's compiled grammar."""
     kind: Generate | Score | Commit | Prefetch
     match message.WhichOneof("kind"):
         case "generate":
@@ -117,7 +117,7 @@ def request_of(message: wpb.WorkerRequest, constraint: Constraint | None = None)
     )
 
 
-@lru_cache(maxsize=1024)  # one that many requests share is read once
+@lru_cache(maxsize=1024)  # many requests have equal sampling
 def _read_sampling(data: bytes) -> Generate:
     sampling = pb.Sampling.FromString(data)
     given = {field.name: getattr(sampling, field.name) for field in fields(SamplingParams)}
@@ -140,7 +140,7 @@ _NO_ID = -1  # on the wire
 
 
 def add_update(output: wpb.StepOutput, update: Update) -> None:
-    """Made where it belongs: a message that is added to another one is copied by protobuf."""
+    """Adds an update in place, because protobuf copies a message that is added to another one."""
     if not update.final:
         output.updates.add(id=update.id, new_ids=update.new_ids, matched_id=_NO_ID)
         return
@@ -181,7 +181,7 @@ _USAGE = tuple(field.name for field in fields(Usage))
 
 
 def _set_usage(message: pb.Usage, usage: Usage) -> None:
-    message.SetInParent()  # a usage of zeros is one, too
+    message.SetInParent()  # present even if all fields are zero
     for name in _USAGE:
         setattr(message, name, getattr(usage, name))
 

@@ -1,8 +1,8 @@
 """The backend of a dry run: requests get assumed replies, and are counted.
 
 The executor runs a program on it as on any other, so its requests, their order and the path are
-those of a run that got these replies. The caller decides what is assumed (`Replies`) and what a
-request would cost (`Meter`): `sgc/predict/`. Nothing leaves the process.
+those of a run with these replies. The caller, `sgc/predict/`, supplies the replies (`Replies`) and
+counts the cost (`Meter`). Nothing leaves the process.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Meter(Protocol):
 
 
 class DryBackend(Wrapping):
-    """The backend of one run, or of the rows of one batch; `at` returns that of each draw. shares:
-    equal requests that draw nothing are made once, as they are from -O1 on.
+    """The backend of one run, or of the rows of one batch; `at` returns the backend of a draw.
+    shares: equal deterministic requests are made once, as from -O1 on.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class _Asked(Backend):
             for n, sampling in enumerate(samplings)
         ]
         usages = self._meter.generate(place, prompt, samplings, replies)
-        await asyncio.sleep(0)  # requests beside it are made before anything is answered
+        await asyncio.sleep(0)  # concurrent requests are made before any is answered
         both = zip(replies, usages, strict=True)
         return tuple([replace(reply, usage=usage) for reply, usage in both])
 

@@ -1,6 +1,6 @@
-"""One request until it has a reply: asked again, a while later, where that may help.
+"""Retries a request, after a wait, if that may help.
 
-Every backend's; what may help, and how long to wait, is its own `Retries`.
+All backends use it; each has its own `Retries` with the errors to retry and the waits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """errors: those after which another try may help. first_wait_s: the longest wait after the
-    first failure, doubled with each, up to longest_wait_s. least: the share of that which is
-    waited at least."""
+    """errors: those after which a retry may help. first_wait_s: the longest wait after the first
+    failure, doubled with each one, up to longest_wait_s. least: the smallest share of that wait."""
 
     errors: tuple[type[BackendError], ...]
     max_tries: int
@@ -31,7 +30,7 @@ class Retries:
     least: float = 0.0
 
     def wait_s(self, n_failed: int, drawn: float) -> float:
-        """drawn: from 0 to 1."""
+        """The wait after `n_failed` failures. drawn: a random number from 0 to 1."""
         longest = min(self.first_wait_s * 2.0 ** (n_failed - 1), self.longest_wait_s)
         return longest * (self.least + (1 - self.least) * drawn)
 
@@ -45,8 +44,8 @@ async def retrying(
 ) -> T:
     """The result of `once`; raises the last error.
 
-    goes_on: told of each error but the last, and of the wait until the next try; False ends it.
-    An error that says how long to wait (`retry_after_s`) is believed.
+    goes_on: called with each error but the last and the wait until the next try; False ends it. An
+    error may require a longer wait (`retry_after_s`).
     """
     for n_tries in itertools.count(1):
         try:

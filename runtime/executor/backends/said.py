@@ -1,6 +1,6 @@
-"""The text of a reply after a prompt, and how much of it answers a generation.
+"""A reply's text after a prompt, and how much of it answers a later generation.
 
-No requests are made here: `speculation.py` makes and keeps them.
+It makes no requests: `speculation.py` does, and keeps the replies.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sgc.runtime.executor.interface.backend import (
     Usage,
 )
 
-# What decides how a text is cut, not what the model would say.
+# Parameters that decide where a text is cut, not what the model generates.
 _CUTS = frozenset({"max_tokens", "stop", "seed", "own_seed", "logprobs", "is_repeatable"})
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a reply has said after a prompt. is_ended: the model ended there by itself.
+    """The text of a reply after a prompt. is_ended: the model ended the text itself.
 
-    ends: how many characters its first token is long, its first two, …; None where nobody tells.
-    n_asked: how many tokens it might have; n_most: how many it has at most. is_whole_message: the
-    model cannot go on with a message that has begun, so that this is all that can be known of it.
+    ends: where each token ends, in characters; None if unknown. n_asked: the requested max_tokens;
+    n_most: the most tokens that it has. is_whole_message: the model cannot continue a begun
+    message, so this reply is all that can be known of the message.
     """
 
     before: str
@@ -42,7 +42,7 @@ class Said:
     is_whole_message: bool = False
 
     def appended(self, prompt: Prompt) -> str | None:
-        """Returns what a longer prompt has appended; None if the reply has another text there."""
+        """What a longer prompt has appended; None if the reply continues differently."""
         text, media = flat(prompt)
         if media != self.media or not text.startswith(self.before):
             return None
@@ -50,8 +50,9 @@ class Said:
         return appended if self.text.startswith(appended) else None
 
     def is_border(self, at: int) -> bool:
-        """Whether a token ends there: a prompt that ends within one is another prompt. Where nobody
-        tells, that is sure only before a single space, which begins a token nearly everywhere.
+        """Whether a token ends at `at`: a prompt that ends inside a token is tokenized differently.
+        If token ends are unknown, only the position before a single space is safe, as a space
+        begins a token in nearly all vocabularies.
         """
         if at == 0 or self.is_whole_message:
             return True
@@ -60,20 +61,20 @@ class Said:
         return self.text[at : at + 1] == " " and not self.text[at - 1].isspace()
 
     def n_tokens(self, start: int, end: int) -> int:
-        """Returns how many tokens a part has at most; where that is not known, one a byte."""
+        """The most tokens of a part of the text; a token per byte if token ends are unknown."""
         if self.ends is None:
             n_bytes = len(self.text[start:end].encode("utf-8", "surrogatepass"))
             return min(n_bytes, self.n_most)
         return sum(start < at < end for at in self.ends) + (end > start)
 
     def answer(self, start: int, sampling: Sampling) -> Generated | None:
-        """Returns what a generation would have returned, if the reply holds all of it."""
+        """The generation that the reply answers from `start` on, if it holds all of it."""
         rest = self.text[start:]
         found = first_stop(rest, sampling.stop)
         if found is None and not self._is_told_whole(start, sampling):
             return self._shortened(start, sampling)
         end, matched = found or (len(rest), None)
-        # The token that the stop string ends in counts too, as it does where it is asked for.
+        # The token in which the stop string ends counts too, as in an ordinary request.
         until = start + end + len(matched or "")
         is_short = self.n_tokens(start, until) <= sampling.max_tokens
         if not is_short and not (self.is_whole_message and self.ends is None):
@@ -83,7 +84,7 @@ class Said:
         return _given(rest[:end], reason, matched)
 
     def _is_told_whole(self, start: int, sampling: Sampling) -> bool:
-        """Whether a text without a stop string ends where the reply does."""
+        """Whether a generation without a stop string would end where the reply ends."""
         if self.is_whole_message:
             return self.is_ended or start < len(self.text)
         if self.is_ended:
@@ -91,7 +92,7 @@ class Said:
         return start == 0 and self.n_asked == sampling.max_tokens
 
     def _shortened(self, start: int, sampling: Sampling) -> Generated | None:
-        """Returns as many tokens as were requested, if it is known where they end."""
+        """The generation cut after max_tokens tokens, if it is known where they end."""
         if self.ends is None or (start and not self.is_whole_message):
             return None
         ends = [end for end in self.ends if end > start]
@@ -102,7 +103,7 @@ class Said:
 
 
 def said_by(reply: Generated, prompt: Prompt, sampling: Sampling, n_asked: int) -> Said:
-    """sampling: of the generation that is needed; n_asked: the tokens that were requested."""
+    """sampling: of the needed generation; n_asked: the requested max_tokens."""
     text, media = flat(prompt)
     return Said(
         text, media, reply.text, reply.finish_reason is FinishReason.STOP, _ends(reply), sampling,
@@ -111,9 +112,9 @@ def said_by(reply: Generated, prompt: Prompt, sampling: Sampling, n_asked: int) 
 
 
 def whole_message(said: Said, begun: str) -> Said | None:
-    """Returns the text of a whole message that must begin so; None if it does not.
+    """The reply as a whole message that must begin with `begun`; None if it does not.
 
-    Whether a message begins with white space is no matter: APIs strip it.
+    White space at the beginning of a message is ignored, because APIs strip it.
     """
     if not said.text.startswith(begun):
         blank = begun[: len(begun) - len(begun.lstrip())]
@@ -130,8 +131,8 @@ def flat(prompt: Prompt) -> tuple[str, tuple[MediaRun, ...]]:
 
 
 def begun_message(prompt: Prompt) -> tuple[Prompt, str] | None:
-    """The prompt up to where its last message begins, and what that says already; None where no
-    message has begun: a text without roles is a message of its own each time.
+    """The prompt up to the start of its last message, and that message's text so far; None if no
+    message has begun, as in a prompt without roles, which is always a whole message.
     """
     for index in reversed(range(len(prompt))):
         run = prompt[index]
@@ -152,7 +153,7 @@ def begun_message(prompt: Prompt) -> tuple[Prompt, str] | None:
 
 
 def bindings(sampling: Sampling) -> list[str]:
-    """Returns the parameters that constrain more than where a text ends."""
+    """The parameters that constrain more than where a text ends."""
     bound = ("regex", "json_schema", "ebnf", "logprobs")
     flags = ("stop_regex", "stop_token_ids", "heal", "min_tokens", "ignore_eos")
     found = [name for name in bound if getattr(sampling, name) is not None]
@@ -160,13 +161,13 @@ def bindings(sampling: Sampling) -> list[str]:
 
 
 def difference(one: Sampling, other: Sampling) -> str:
-    """Returns a parameter that changes the text and differs; "" if there is none."""
+    """A parameter that changes the text and differs; "" if there is none."""
     names = [field.name for field in fields(Sampling) if field.name not in _CUTS]
     return next((name for name in names if getattr(one, name) != getattr(other, name)), "")
 
 
 def _ends(reply: Generated) -> tuple[int, ...] | None:
-    """Returns where a reply's tokens end in its text, if it has their texts and they add up."""
+    """Where a reply's tokens end in its text, if their texts are known and add up to it."""
     if reply.logprobs is None or not reply.logprobs.output:
         return None
     texts = [text for _, _, text in reply.logprobs.output]

@@ -1,7 +1,7 @@
 """A backend of scripted replies: no model, no engine, every reply a function of the request.
 
-For the tracer's check and for tests. Replies are chosen by a user function of the whole
-request, so that equal requests get equal replies in any order.
+It is for the tracer's check and for tests. A function of the whole request chooses the reply, so
+that equal requests get equal replies in any order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ScriptedBackend(Backend):
                 text, matched = text[: text.index(stop)], stop
         if on_delta is not None and text:
             on_delta(text)
-        # One token a code point, all kept: the text decides what a prompt is.
+        # One token per code point, all kept: a prompt depends only on its text.
         ids = tuple(map(ord, text))
         return Generated(text, ids, ids, "", FinishReason.STOP, matched, Usage())
 
@@ -72,7 +72,7 @@ class ScriptedBackend(Backend):
 
 
 def scores_that_prefer(best: int, n_choices: int, unconditional: bool) -> tuple[ChoiceScore, ...]:
-    """Scores by which every method takes one choice, each of a token."""
+    """Scores with which every method prefers choice `best`; each choice has one token."""
     return tuple(
         ChoiceScore(
             (index,),

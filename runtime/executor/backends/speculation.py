@@ -1,16 +1,16 @@
-"""API speculative execution: one reply answers several generations (paper, section 5; at providers
-each request is paid for with its whole prompt).
+"""API speculative execution: one reply answers several generations (SGLang paper, section 5),
+because providers bill each request with its whole prompt.
 
-A generation that is marked requests more than it needs, past its stop strings. The rest of the
-reply is kept: while the program appends exactly that text, it answers the next generations; where
-the program appends something else, they are requested as usual. So results are what the model
-generates after the same prompt, in fewer requests; a reply that does not follow the template costs
-the tokens that it was ahead. A model may continue a prompt that is cut into other tokens
-differently, so a reply counts only up to where a token ends (`said.py`).
+A marked generation requests more than it needs, past its stop strings. The rest of the reply is
+kept: while the program appends exactly that text, it answers the next generations; if the program
+appends something else, they are requested as usual. So results are what the model generates after
+the same prompt, in fewer requests; a reply that does not follow the template costs the extra
+tokens. A model may continue differently if a prompt is tokenized differently, so a reply is used
+only from the end of a token on (`said.py`).
 
-A chat model that cannot continue a message generates the whole message instead, which must begin as
-the program has it. There is no other request for it, so any border counts there, and a reply that
-does not begin so is requested again, a few times.
+A chat model that cannot continue a message generates the whole message instead, which must begin
+with the program's text. No other request is possible, so any position counts there, and a reply
+with another beginning is requested again, a few times.
 
 Each run has one object, and each stream its own text: rows, forks and threads share nothing.
 """
@@ -49,14 +49,14 @@ from sgc.runtime.executor.patterns.checked_constraints import (
     retried,
 )
 
-MAX_MESSAGES = 3  # of a message that must begin as the program has it
+MAX_MESSAGES = 3  # tries of a message that must begin with the program's text
 _ANSWERED = Usage(from_ahead=True)
 # Why a backend refuses a longer request, though it may take the one that is needed.
 _TOO_MUCH = (BudgetExceeded, ContextExceeded, UnsupportedParameter)
 
 
 class Speculation:
-    """The text that the replies of one run hold ahead, by stream."""
+    """The unused text of the replies of one run, by stream."""
 
     def __init__(self) -> None:
         self._said: dict[str, Said] = {}
@@ -71,10 +71,10 @@ class Speculation:
         on_thrown: OnThrown,
         where: str = "",
     ) -> Backend:
-        """Returns the backend for one generation of a stream, which may request `ahead` tokens.
+        """The backend for one generation of a stream, which may request `ahead` tokens.
 
-        on_thrown: gets replies that could not be used, which cost money too. where: the
-        generation's line, for warnings.
+        on_thrown: called with unusable replies, which cost money too. where: the generation's line,
+        for warnings.
         """
         if capabilities.speculates and (ahead or path in self._said):
             return _Speculating(self, backend, capabilities, path, ahead, on_thrown, where)
@@ -92,7 +92,7 @@ class Speculation:
             self._said[path] = said
 
     def tell(self, where: str, why: str) -> None:
-        """Warns, once for each line and reason, that a generation is requested by itself."""
+        """Warns, once per line and reason, that a generation is requested without speculation."""
         if (where, why) not in self._told:
             self._told.add((where, why))
             message = f"{where or 'a generation'}: asked for by itself, without speculation: {why}"
@@ -133,15 +133,15 @@ class _Speculating(Wrapping):
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        return await Backend.generate_n(self, prompt, samplings)  # each by itself
+        return await Backend.generate_n(self, prompt, samplings)  # one by one
 
     def _tell(self, why: str) -> None:
-        """Warns about marked generations only; a pass marks the first of several."""
+        """Warns about marked generations only; a pass marks the first of several ones."""
         if self._ahead:
             self._speculation.tell(self._where, why)
 
     def _answered(self, prompt: Prompt, sampling: Sampling) -> Generated | None:
-        """Returns the answer that an earlier reply holds; None if it holds another text."""
+        """The answer in an earlier reply; None if it does not have one."""
         said = self._speculation.said(self._path)
         appended = said.appended(prompt) if said is not None else None
         if said is None or appended is None or bindings(sampling):
@@ -172,7 +172,7 @@ class _Speculating(Wrapping):
         return False
 
     def _more(self, sampling: Sampling) -> Sampling:
-        """Continues past the stop strings, with as many tokens as all that follows may have."""
+        """The sampling without stop strings, with enough tokens for the next generations."""
         can_count = "logprobs" not in self._capabilities.refuses
         can_count = can_count and self._capabilities.offers_logprobs
         return replace(
@@ -183,8 +183,8 @@ class _Speculating(Wrapping):
         )
 
     async def _speculate(self, prompt: Prompt, sampling: Sampling) -> Generated:
-        """Returns the beginning of a longer reply. Where the backend refuses that many tokens, or
-        the beginning is too long, the generation is requested as it is.
+        """Requests a longer reply and returns its first generation. If the backend refuses that
+        many tokens, or the first generation is too long, requests just the generation.
         """
         asked = self._more(sampling)
         start_s = time.monotonic()
@@ -206,8 +206,8 @@ class _Speculating(Wrapping):
     async def _whole_message(
         self, head: Prompt, begun: str, prompt: Prompt, sampling: Sampling
     ) -> Generated:
-        """head: the prompt up to where the message begins. Raises ConstraintFailed where no reply
-        begins as the message has."""
+        """Requests the whole message. head: the prompt up to the message's start. Raises
+        ConstraintFailed if no reply begins with `begun`."""
         asked, text = self._more(sampling), ""
         for number in range(MAX_MESSAGES):
             tried = retried(asked, number)

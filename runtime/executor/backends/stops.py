@@ -1,18 +1,18 @@
-"""Stop strings in a text that was generated past them, or is still being generated."""
+"""Finds stop strings in a text that continues after them, or is still being generated."""
 
 from __future__ import annotations
 
 
 def first_stop(text: str, stop: tuple[str, ...]) -> tuple[int, str] | None:
-    """Where the stop string begins that is the first to be complete, of these the longest, and
-    which it is.
+    """The start of the stop string that ends first, and the string; of several with the same end,
+    the longest.
     """
     begins = [(text.index(each), each) for each in stop if each in text]
     return min(begins, key=lambda found: (found[0] + len(found[1]), found[0]), default=None)
 
 
 def n_begun(text: str, stop: tuple[str, ...]) -> int:
-    """Length of the longest end of the text with which a stop string begins, or which is one."""
+    """The length of the longest suffix of the text that begins a stop string or is one."""
     return max((_n_begun(text, each) for each in stop), default=0)
 
 

@@ -1,4 +1,4 @@
-"""What a run prints: its text as it appears and at the end, as JSON, and what it took."""
+"""Prints a run's text, as it appears or at the end, its result as JSON, and its summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sgc.runtime.executor.run.record import Request, RunResult
 
 
 def check_writable(path: Path, option: str) -> None:
-    """Finds out before the run, not after it, that its timeline has no place."""
+    """Raises UsageError, before the run, if a file cannot be written."""
     try:
         with path.open("a", encoding="utf-8"):
             pass
@@ -35,7 +35,7 @@ class StreamPrinter:
         self._broken: BrokenPipeError | None = None
 
     def show(self, node: Node, path: str, text: str) -> None:
-        """Called from the run; a reader that has gone is no error of the program."""
+        """Called from the run; `end` raises a broken pipe, which is not the program's error."""
         if path == self._main and self._broken is None:
             try:
                 self._out.write(self._style(text, node.op in ("gen", "select", "share")))
@@ -44,7 +44,7 @@ class StreamPrinter:
                 self._broken = error
 
     def end(self) -> None:
-        """Ends the line; raises what kept text from being written."""
+        """Ends the line; raises the error that kept text from being written."""
         if self._broken is not None:
             raise self._broken
         self._out.write("\n")
@@ -61,7 +61,7 @@ def show_text(result: RunResult) -> None:
 
 
 def _style(out: Any) -> Any:
-    """Sets generated text off from the prompt's own, where that can be seen."""
+    """A function that highlights generated text, if the output is a terminal."""
     if not out.isatty() or "NO_COLOR" in os.environ:
         return lambda text, is_generated: text
     return lambda text, is_generated: (
@@ -90,7 +90,7 @@ def to_json(result: RunResult) -> dict[str, Any]:
 
 
 def _timing(request: Request) -> dict[str, Any]:
-    """What one request took: `wall_s` here, the other times in the engine."""
+    """One request's usage and times: `wall_s` is measured here, the others in the engine."""
     return {
         "kind": request.kind,
         "name": request.name,
@@ -102,7 +102,7 @@ def _timing(request: Request) -> dict[str, Any]:
 
 
 def summary(result: RunResult) -> str:
-    """One line on what the run took."""
+    """One line with the run's requests, tokens, cost and time."""
     stats = result.stats
     noun = "request" if stats.requests == 1 else "requests"
     forced = f" ({stats.forced_tokens} of them forced)" if stats.forced_tokens else ""

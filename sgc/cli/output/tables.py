@@ -1,4 +1,4 @@
-"""Tables of text: the first columns to the left, numbers to the right."""
+"""Text tables: the first columns are left-aligned, numbers right-aligned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GAP = "  "
 
 
 def table(rows: Sequence[Sequence[str]], n_left: int = 1) -> Iterator[str]:
-    """Rows of equally many cells, the first one their heads. n_left: columns that hold words."""
+    """The lines of a table. rows: equally long, headings first. n_left: left-aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
@@ -20,12 +20,12 @@ def table(rows: Sequence[Sequence[str]], n_left: int = 1) -> Iterator[str]:
 
 
 def count(number: float) -> str:
-    """A count as people write it."""
+    """A count for people, with thousands separators."""
     return "any number" if math.isinf(number) else f"{math.ceil(number):,}"
 
 
 def difference(before: float, after: float) -> str:
-    """What came to be more or less; nothing where nothing did."""
+    """The difference with its sign; "" if there is none."""
     return f"{round(after - before):+,}" if after != before else ""
 
 

@@ -1,4 +1,4 @@
-"""Whether a program takes the arguments that it is given."""
+"""Checks the arguments given to a program."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sgc.runtime.executor.interface.arguments import bind_arguments
 def checked(
     inputs: Sequence[InputRow], path: Path, loaded: Program | Function, bound: Sequence[str] = ()
 ) -> list[InputRow]:
-    """Rows of a file that the program takes; raises, naming the line, for others.
+    """The rows of a file, checked against the program; an error names the row's line.
 
-    bound: arguments that it was compiled for, which it takes no more.
+    bound: arguments fixed at compile time, which are left out of the rows.
     """
     rows = [
         replace(row, arguments={n: v for n, v in row.arguments.items() if n not in bound})

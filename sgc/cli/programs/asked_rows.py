@@ -1,4 +1,4 @@
-"""For what rows something is predicted: one of `--args`, those of `--rows`, or those of a log."""
+"""The rows to predict: the one of `--args`, those of `--rows`, or those of a log."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from sgc.runtime.executor.run.options import RunOptions
 
 
 def rows_of(given: Given, program: Program, bound: Sequence[str]) -> list[Row]:
-    """The rows to predict. Raises UsageError, naming the line, for a row that the program does not
-    take. bound: arguments that it was compiled for.
+    """The rows to predict. Raises UsageError, naming the line, for a row that does not fit the
+    program.
     """
     if given.path is not None:
         rows = checked(given.inputs, given.path, program, bound)
@@ -37,7 +37,7 @@ def rows_of(given: Given, program: Program, bound: Sequence[str]) -> list[Row]:
 
 
 def rows_of_log(samples: Samples, graph: Graph) -> list[Row]:
-    """The rows that a log is of, with the arguments that the program takes."""
+    """The rows of a log, with the arguments that the program takes."""
     names = {param.value.name for param in graph.params}
     found = []
     for key in samples.rows:
@@ -48,7 +48,7 @@ def rows_of_log(samples: Samples, graph: Graph) -> list[Row]:
 
 
 def open_samples(path: Path | None, graph: Graph, held: ExitStack) -> tuple[Samples, RunLog] | None:
-    """A log to take replies from. Raises UsageError for the log of another program."""
+    """Opens a log to take replies from. Raises UsageError for the log of another program."""
     if path is None:
         return None
     log = held.enter_context(RunLog.read(path))
@@ -58,7 +58,7 @@ def open_samples(path: Path | None, graph: Graph, held: ExitStack) -> tuple[Samp
 def open_target(
     engine: str | None, model: str | None, prices: Path | None, pool_tokens: int | None
 ) -> Target:
-    """Returns the model that is predicted for; no request is made."""
+    """The model to predict for; makes no request."""
     if engine is None:
         if prices is not None:
             raise UsageError("--prices is for model providers", hint="--engine openai:MODEL")
@@ -75,7 +75,7 @@ def open_target(
 
 
 def run_options(samples: Samples | None, given: dict[str, Any]) -> RunOptions:
-    """Of the runs that are predicted: as given, else as in the log."""
+    """The options of the predicted runs: as given, else as in the log."""
     asked = {name: value for name, value in given.items() if value is not None}
     if samples is None:
         return make_options({"seed": 0, **asked})
@@ -86,7 +86,7 @@ def run_options(samples: Samples | None, given: dict[str, Any]) -> RunOptions:
 
 
 def assumptions(samples: Samples | None, rows: Sequence[Row], path: Path | None) -> str:
-    """Returns a line on what is assumed of replies."""
+    """A line that says what is assumed of replies."""
     if samples is None:
         return (
             "assumed: replies of half their max_tokens, the first of choices "

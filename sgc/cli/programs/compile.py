@@ -16,7 +16,7 @@ from sgc.ir.types import JSON
 from sgc.passes.base import Pass
 from sgc.passes.pipeline import PASSES
 from sgc.programs.function import Function
-from sgc.programs.program import compile_function
+from sgc.programs.program import compile_function, fixed_in, fixed_note
 from sgc.runs.cache_rules import passes_for
 
 GO_ON = "a run of the file goes on there only with --source PROG.py"
@@ -75,7 +75,11 @@ def compile_program(
         kept=kept,
         allow_no_request=allow_no_request,
         target=target,
+        values=function.signature.defaults,
     )
+    for name in fixed_in(program, function, {**function.bind_arguments, **values}):
+        value = function.signature.defaults[name]
+        click.echo(f"sgc: warning: {fixed_note(function.name, name, value)}", err=True)
     left = left_of(program.graph)
     if left is not None:
         click.echo(f"sgc: warning: {left.lines[0]}: {program.name} has {left}; {GO_ON}", err=True)
@@ -102,7 +106,7 @@ def check_output(output: Path | None) -> None:
 
 
 def bind_values(function: Function, bindings: tuple[str, ...]) -> dict[str, object]:
-    """--bind values: JSON where they are, else text; a text parameter takes them as text."""
+    """The values of --bind: JSON if possible, else text; always text for a text parameter."""
     types = {p.name: p.type if p.is_typed else JSON for p in function.signature.parameters}
     return parse_pairs(bindings, types, "--bind")
 

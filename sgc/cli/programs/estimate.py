@@ -45,7 +45,7 @@ def estimate(
     is_warm: bool,
     as_json: bool,
 ) -> None:
-    """Prints what is expected and what it is at most; makes no request."""
+    """Prints the expected sums and their upper bounds; makes no request."""
     given = Given.read(json_args, single_args, rows)
     source = load_program(program, interpret=False, level=level, check=False, given=given)
     loaded = source.program
@@ -112,7 +112,7 @@ def _hint(why: str) -> str:
 
 
 def totals_json(found: Totals) -> dict[str, Any]:
-    """Sums in all, and by generation."""
+    """The sums, in total and by generation."""
     by_generation = [
         {"line": key.where, "kind": key.kind, "name": key.name, **asdict(each)}
         for key, each in found.rows()
@@ -122,7 +122,7 @@ def totals_json(found: Totals) -> dict[str, Any]:
 
 
 def _most_json(most: Cost) -> dict[str, Any]:
-    """None stands for a sum without a bound; `why` says the reason."""
+    """The bounds as JSON; null for a sum without a bound, whose reason is in `why`."""
     told = asdict(most)
     del told["mapped"]  # lists are known here
     return {

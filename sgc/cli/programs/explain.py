@@ -44,7 +44,7 @@ from sgc.tracing.paths.explore import Report
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `sgc explain` has to predict, and for which model."""
+    """What `sgc explain` is to predict, and for which model."""
 
     given: Given
     log: Path | None
@@ -69,13 +69,13 @@ def explain_program(
     after_run: Path | None,
     **options: Any,
 ) -> None:
-    """Prints findings, the instructions that could move before the arguments, the most that a run
-    can cost, and the receipts of the passes; with rows, also what these are predicted to use.
+    """Prints findings, instructions that could move before the arguments, a run's upper bounds and
+    the passes' receipts; with rows, also their predicted usage.
     """
     asked = Asked(Given.read(json_args, single_args, rows), after_run, **options)
     report = Report()
     graph, bound = _graph(program, bindings, asked.given, report)
-    # What is compiled already has been through its passes.
+    # A compiled program has been through its passes already.
     level = asked.level if is_source(program) else 1
     made, steps = steps_of(graph, level) if is_source(program) else (graph, ())
     told = _predicted(graph, made, steps, level, asked, bound) if asked.is_prediction else None
@@ -95,7 +95,7 @@ def explain_program(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is predicted of some rows, and what was measured of them."""
+    """The prediction for some rows, and what was measured."""
 
     heading: str
     gains: list[Gain]
@@ -133,7 +133,7 @@ def _predicted(
 
 
 def _file(program: str) -> Path | None:
-    """The source of a program that is named by it."""
+    """The source file in `PROG.py[:FUNCTION]`; None for a compiled program."""
     path, colon, _ = program.partition(".py:")
     return Path(f"{path}.py" if colon else program) if is_source(program) else None
 
@@ -161,7 +161,7 @@ def _json(graph: Graph, made: Graph, told: _Told | None, source: Path | None) ->
 
 
 def _summary(graph: Graph, report: Report) -> Iterator[str]:
-    """The paths through the program, and what the dearest one costs."""
+    """Lines on the paths through the program and the cost of the most expensive one."""
     most, flow = ceiling_for_any(graph), Flow(graph)
     if len(graph.blocks) > 1:
         n_paths, n_loops = flow.n_paths(), flow.n_loops()
@@ -188,7 +188,7 @@ def _sums(cost: Cost) -> str:
 
 
 def _mapped(each: Mapped, cost: Cost) -> str:
-    """What a map adds for each item of lists whose length is not known."""
+    """A line on what a map adds for each item of lists of unknown length."""
     lengths = " and ".join(f"the length of {name}" for name in each.lists)
     return f"and for {each.program}, times {lengths}: {_sums(cost)}"
 
@@ -200,8 +200,8 @@ def _count(number: float) -> str:
 def _graph(
     program: str, bindings: tuple[str, ...], given: Given, report: Report
 ) -> tuple[Graph, tuple[str, ...]]:
-    """Returns the program as it is written, since a pass could drop what a finding is about, and
-    the arguments that it was compiled for.
+    """The program before its passes, since a pass could drop what a finding is about, and the names
+    of the arguments fixed at compile time.
     """
     if is_source(program):
         from sgc.tracing.tracer import trace

@@ -1,4 +1,4 @@
-"""`sgc opt -p hoist_prefix` with a model that proposes, or with rows that a move must stand."""
+"""`sgc opt -p hoist_prefix` with a model as proposer, or with validation on rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Hoisting:
-    """The options of code movement; `is_plain` where the pass needs nothing else."""
+    """The options of code movement; `is_plain` if the ordinary pass is enough."""
 
     proposer: str = "rules"
     engine: str | None = None
@@ -35,7 +35,7 @@ class Hoisting:
         return self.proposer == "rules" and self.rows is None
 
     def check(self, names: tuple[str, ...] | None) -> None:
-        """Raises UsageError where the options need the pass alone, or a validation."""
+        """Raises UsageError for options that need the pass alone, or another option."""
         if not self.is_plain and names != (NAME,):
             raise UsageError(
                 "--proposer and --validate are for code movement alone", hint=f"-p {NAME}"
@@ -46,11 +46,11 @@ class Hoisting:
             raise UsageError("--min-equal is for --validate")
 
     def decided(self, graph: Graph) -> Pass:
-        """The pass as it was decided for this program; says how on stderr."""
+        """The pass with the moves decided for this program; reports them on stderr."""
         from sgc.proposer.model import by_model
 
         rows = read_rows(self.rows) if self.rows is not None else []
-        # The default engine outlives this.
+        # The default engine is not closed here.
         opened = connect(self.engine) if self.engine else nullcontext(resolve_backend(None))
         with opened as endpoint:
             proposer = by_model(endpoint) if self.proposer == "model" else by_rule
@@ -70,7 +70,7 @@ class Hoisting:
         return Pass(NAME, Preserves.NOTHING, run, DOC, explain)
 
     def _stands(self, graph: Graph, after: Graph, rows: list[InputRow], endpoint: Endpoint) -> bool:
-        """Whether enough rows return the same with all moves done."""
+        """Whether enough rows return the same after all moves."""
         found = validate(graph, after, rows, endpoint)
         n_equal = len(rows) - len({difference.key for difference in found})
         is_enough = n_equal >= self.min_equal * len(rows)

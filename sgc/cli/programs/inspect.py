@@ -26,7 +26,7 @@ def dump_program(path: Path, form: str) -> None:
 
 
 def verify_program(path: Path) -> None:
-    """Loading verifies; this says that it went well."""
+    """Loads a program, which verifies it, and reports success."""
     graph = load(path)
     click.echo(f"{path}: ok, {graph.name}, {graph.n_nodes} nodes")
     left = left_of(graph)

@@ -1,4 +1,4 @@
-"""A program for a command: compiled where it can be, from Python source or from a file."""
+"""Loads a program for a command, from a file or compiled from Python source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sgc.errors import ArgumentError, SgcError, TraceError, UsageError
 from sgc.ir.analysis.interpreted import left_of
 from sgc.ir.types import JSON, Type
 from sgc.programs.function import Function
-from sgc.programs.program import Program, compile_function, load
+from sgc.programs.program import Program, compile_function, fixed_in, load
 from sgc.runs.rows_file import InputRow, read_rows
 from sgc.tracing.watch.guards import check_source
 
@@ -25,8 +25,8 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """function: the Python of a compiled program, where a run may continue in it; bound: the
-    arguments that it was compiled for, which a run of it takes no more.
+    """function: the Python of a compiled program, if a run may continue in the interpreter; bound:
+    the arguments fixed at compile time, which a run no longer takes.
     """
 
     program: Program | Function
@@ -36,8 +36,8 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments that a command is given: of one run, or of many rows, of the file `path`. They
-    are read once: a file may be a pipe. json_args: None where there is no --args.
+    """The arguments on the command line: of one run, or of the rows of the file `path`. They are
+    read once, as a file may be a pipe. json_args: None without --args.
     """
 
     json_args: Mapping[str, Any] | None
@@ -56,7 +56,7 @@ class Given:
         return self.json_args is not None or bool(self.single_args or self.inputs)
 
     def arguments(self, types: Mapping[str, Type]) -> dict[str, Any]:
-        """Those of the one run; --arg is read as parameters of these types."""
+        """The arguments of the one run; --arg is parsed by the parameters' types."""
         arguments = dict(self.json_args or {})
         for name, value in parse_pairs(self.single_args, types, "--arg").items():
             if name in arguments:
@@ -65,7 +65,7 @@ class Given:
         return arguments
 
     def rows(self, types: Mapping[str, Type]) -> list[Arguments]:
-        """Those of each run."""
+        """The arguments of each run."""
         if self.path is not None:
             return [row.arguments for row in self.inputs]
         return [self.arguments(types)] if self else []
@@ -75,7 +75,7 @@ NOTHING = Given(None, ())
 
 
 def check_given(given: Given, function: Function) -> None:
-    """Raises, naming the line of a row, for arguments that a function does not take."""
+    """Raises for arguments that do not fit the function; an error names a row's line."""
     if given.path is not None:
         checked(given.inputs, given.path, function)
     else:
@@ -84,14 +84,14 @@ def check_given(given: Given, function: Function) -> None:
 
 
 def signature_types(function: Function) -> dict[str, Type]:
-    """How text of the command line is read for a function; of one that is not typed, as JSON."""
+    """The types by which command-line arguments are parsed; JSON for parameters without a type."""
     parameters = function.signature.parameters
     return {p.name: JSON if p.is_static else p.type for p in parameters}
 
 
 def known_of(function: Function, given: Given) -> tuple[dict[str, Any], dict[str, Type]]:
-    """Of a function's arguments, those whose values must be known when compiling, and the types of
-    those that nothing but their values gives one. Raises TraceError where rows disagree.
+    """The arguments whose values must be known when compiling, and the types inferred from values
+    for parameters without annotation. Raises TraceError if rows disagree.
     """
     signature, rows = function.signature, given.rows(signature_types(function))
     types_of, bound = signature.types_of(rows), {}
@@ -111,18 +111,23 @@ def known_of(function: Function, given: Given) -> tuple[dict[str, Any], dict[str
 def load_source(
     function: Function, given: Given, level: int, check: bool, is_full: bool = False
 ) -> Loaded:
-    """Compiles a function for the types of what it will be given; where that leaves something to
-    the interpreter, for the values of data that is the same in all rows.
+    """Compiles a function for the types of its arguments. If that leaves a part to the interpreter,
+    compiles it for the values of data arguments that are equal in all rows.
     """
     bound, types_of = known_of(function, given)
+    rows = given.rows(signature_types(function))
+    silent = {name: value for name, value in function.signature.defaults.items()
+              if not any(name in row for row in rows)}  # fmt: skip
+    same = {**silent, **same_of(function, given)}
 
     def compiled(values: Mapping[str, Any]) -> tuple[Loaded, bool]:
         program = compile_function(
             function, {**function.bind_arguments, **values}, check=check, opt_level=level,
-            types_of=types_of, is_full=is_full,
+            types_of=types_of, is_full=is_full, values=same,
         )  # fmt: skip
         is_whole = left_of(program.graph) is None
-        return Loaded(program, function, tuple(values)), is_whole
+        fixed = fixed_in(program, function, {**function.bind_arguments, **values})
+        return Loaded(program, function, (*values, *fixed)), is_whole
 
     values = bound | data_of(function, given)
     try:
@@ -137,20 +142,28 @@ def load_source(
 
 
 def data_of(function: Function, given: Given) -> dict[str, Any]:
-    """Arguments that are data by their annotation, where they are the same in all rows."""
-    rows = given.rows(signature_types(function))
-    names = [p.name for p in function.signature.parameters if p.schema and rows]
-    same = [name for name in names if all(name in row for row in rows)]
-    return {name: rows[0][name] for name in same if all(row[name] == rows[0][name] for row in rows)}
+    """Arguments annotated as data, if they are equal in all rows."""
+    names = {p.name for p in function.signature.parameters if p.schema}
+    return {name: value for name, value in same_of(function, given).items() if name in names}
+
+
+def same_of(function: Function, given: Given) -> dict[str, Any]:
+    """Arguments that are equal in all rows."""
+    first, *others = given.rows(signature_types(function)) or [{}]
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in row and row[name] == value for row in others)
+    }
 
 
 def load_to_run(
     program: str, source: str | None, given: Given, interpret: bool, level: int, check: bool,
     is_full: bool,
 ) -> Loaded:  # fmt: skip
-    """A program for `sgc run`; as in a call, what cannot be compiled is interpreted.
+    """The program for `sgc run`; as in a call, a function that cannot be compiled is interpreted.
 
-    Raises GuardError where `source` is not what the program was compiled from.
+    Raises GuardError if the program was not compiled from `source`.
     """
     if is_source(program):
         if source is not None:
@@ -178,7 +191,7 @@ def load_to_run(
 
 
 def _interpreted(error: SgcError, function: Function) -> str:
-    """One line: what keeps a program from being compiled, and the way out."""
+    """One line on why a program is not compiled, and what to do."""
     hint = error.hint.replace("; or " + INTERPRET, "").replace(INTERPRET, "")
     way_out = hint or "--interpret runs it so without this line"
     message = f"{error.where or function.loc}: {error.message}; {function.name} is interpreted"
@@ -188,7 +201,7 @@ def _interpreted(error: SgcError, function: Function) -> str:
 def load_program(
     program: str, interpret: bool, level: int, check: bool, given: Given = NOTHING
 ) -> Loaded:
-    """A program that a command does not run; from source it must be compiled."""
+    """The program for a command that does not run it; source must compile."""
     if not is_source(program):
         return load_to_run(program, None, NOTHING, interpret, level, check, True)
     function = load_function(program)

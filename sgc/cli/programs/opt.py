@@ -1,4 +1,4 @@
-"""`sgc opt`: passes over a compiled program, one at a time, and what each of them did."""
+"""`sgc opt`: runs passes over a compiled program and reports what each did."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def opt_program(
     min_equal: float = 1.0,
     engine: str | None = None,
 ) -> None:
-    """Prints a line for each pass, and the program that came out unless it is written to a file.
+    """Prints a line for each pass, and the resulting program unless it is written to a file.
 
-    A pass that makes a program that is not sound leaves the one it was given in a file beside.
+    If a pass produces an invalid program, its input is saved beside the file.
     """
     check_output(output)
     graph = keep(load(path), kept)

@@ -22,7 +22,7 @@ _COUNTS = (
 
 
 def receipts(rows: Sequence[Receipt], found: Sequence[Gain] = ()) -> Iterator[str]:
-    """A row a pass, with what it is predicted to change where that is known; then where it was."""
+    """A table with a row per pass, with its predicted savings if known, followed by its details."""
     if not rows:
         return
     heads = ["pass", "preserves", "nodes"]
@@ -51,7 +51,7 @@ def _money(gain: Gain) -> str:
 
 
 def totals(predicted: Totals, measured: Totals | None) -> Iterator[str]:
-    """Predicted sums, by generation and in all, with those measured below each."""
+    """A table of predicted sums, by generation and in total, with measured ones below each."""
     shown = [predicted, *([measured] if measured is not None else [])]
     is_billed = any(each.total.cost_usd is not None for each in shown)
     heads = ["generation", "", *[head for head, _ in _COUNTS], *(["cost"] if is_billed else [])]

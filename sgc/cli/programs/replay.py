@@ -33,7 +33,7 @@ def replay(
     trace_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Runs rows of a log again, from nothing but the log, and prints what they printed."""
+    """Runs rows of a log again, from the log alone, and prints their results."""
     if trace_file is not None:
         check_writable(trace_file, "--trace")
     with RunLog.read(log) as found:
@@ -70,7 +70,7 @@ def _arguments(log: RunLog, row: str, loaded: Program | Function) -> Mapping[str
         )
     if isinstance(loaded, Function):
         return found
-    # A log of an interpreted run has those too that are fixed in the compiled program.
+    # A log of an interpreted run also has arguments that are fixed in the compiled program.
     names = {param.value.name for param in loaded.graph.params}
     return {name: value for name, value in found.items() if name in names}
 

@@ -18,18 +18,18 @@ from sgc.ir.types import Kind, Type
 from sgc.lang.tools import Tool, tools_in
 from sgc.programs.function import Function
 
-_MAX_SHOWN = 200  # characters of an argument that is none
+_MAX_SHOWN = 200  # of an invalid argument, in characters
 
-outermost(main)  # the script that calls it is no program's
+outermost(main)  # the calling script is not part of a program
 
 
 def is_source(target: str) -> bool:
-    """Whether it names Python source, `PROG.py[:FUNCTION]`, and no compiled program."""
+    """Whether `target` names Python source, `PROG.py[:FUNCTION]`, not a compiled program."""
     return target.endswith(".py") or ".py:" in target
 
 
 def load_function(target: str) -> Function:
-    """The program named by `PROG.py[:FUNCTION]`; raises UsageError listing what there is."""
+    """The program named by `PROG.py[:FUNCTION]`; a UsageError lists the file's programs."""
     path, _, name = target.partition(".py:")
     source = Path(path + ".py" if name else target)
     if source.suffix != ".py":
@@ -94,7 +94,7 @@ def _list(programs: Mapping[str, Function]) -> str:
 
 
 def _import_file(source: Path) -> ModuleType:
-    """Imports a file as the module of its stem, its folder first on the path, as Python does."""
+    """Imports a file as a module with its folder first on the path, as Python does."""
     folder = str(source.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -127,10 +127,10 @@ def _import_file(source: Path) -> ModuleType:
 
 
 def parse_pairs(pairs: tuple[str, ...], types: Mapping[str, Type], option: str) -> dict[str, Any]:
-    """NAME=VALUE pairs as values of their parameters' types; names unknown stay text.
+    """Parses NAME=VALUE pairs by their parameters' types; values of unknown names stay text.
 
-    A value of type json is JSON if it can be, else text unless it begins like a list,
-    object or string of JSON.
+    A value of type json is parsed as JSON; if that fails it is text, unless it begins like a JSON
+    list, object or string.
     """
     found: dict[str, Any] = {}
     for pair in pairs:

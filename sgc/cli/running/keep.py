@@ -1,4 +1,4 @@
-"""Where `sgc run` keeps replies and finds them: `--cache-dir`, `--record`, `--replay`."""
+"""Cached and recorded replies for `sgc run`: `--cache-dir`, `--record`, `--replay`."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ class Keeping:
         replay: Path | None,
         others: dict[str, object],
     ) -> None:
-        """Raises UsageError for options that cannot be meant together. others: by their names,
-        those that need a model.
-        """
+        """Raises UsageError for conflicting options. others: options that need a model, by name."""
         if cache_dir is not None and no_cache:
             raise UsageError("--cache-dir and --no-cache exclude each other")
         if replay is None:
@@ -60,11 +58,11 @@ class Keeping:
 
     @property
     def seed(self) -> int | None:
-        """The seed of the run that is replayed."""
+        """The seed of the replayed run."""
         return None if self._replayer is None else self._replayer.seed
 
     def endpoint(self, open_model: Callable[[], Endpoint], seed: int) -> Endpoint:
-        """Returns where requests go: to a recording, or to a model whose replies are kept."""
+        """The endpoint of requests: a recording, or a model whose replies are kept."""
         if self._replayer is not None:
             return Endpoint(self._replayer)
         endpoint = open_model()

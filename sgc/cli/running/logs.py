@@ -11,7 +11,7 @@ from sgc.runtime.executor.log.run_log import RunLog
 def open_log(
     log: Path | None, resume: Path | None, retry_effect: bool, skip_effect: bool
 ) -> RunLog | None:
-    """The log that a run writes, opened; None where it has none. `--resume` may begin one too."""
+    """Opens the run's log; None if it has none. `--resume` may also begin one."""
     if log is not None and resume is not None:
         raise UsageError("--log begins a log, and --resume goes on with one; give one of them")
     if retry_effect and skip_effect:

@@ -1,4 +1,4 @@
-"""`sgc run --rows`: a program once for each line of a file, a line of JSON for each."""
+"""`sgc run --rows`: runs a program once per line of a file, and writes a JSON line for each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sgc.runtime.executor.run.record import RunResult, Stats
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """The options of `sgc run --rows`. out: None is standard output; order: None the level's."""
+    """Options of `sgc run --rows`. out: None for stdout; order: None for the level's default."""
 
     path: Path
     out: Path | None = None
@@ -61,8 +61,8 @@ def run_rows(
     endpoint: Endpoint,
     options: RunOptions,
 ) -> None:
-    """Runs every row and writes each when it and all before it are over; ends with EXIT_ERROR
-    where one failed. function: the Python of a program that may have to be gone on with in it.
+    """Runs every row and writes them in order as they finish; exits with EXIT_ERROR if one failed.
+    function: the program's Python, for runs that continue in the interpreter.
     """
     backend = endpoint.backend
     sharing = loaded.sharing(backend) if isinstance(loaded, Program) else backend
@@ -88,7 +88,7 @@ def _row(
     backend: Backend,
     options: RunOptions,
 ) -> Row:
-    """A compiled row, or one that Python makes, wholly or from where the compiled part ends."""
+    """A compiled row, or one interpreted as a whole or from where the compiled part ends."""
     if isinstance(loaded, Program) and (function is None or not may_deopt(loaded.graph)):
         return loaded.row(given.arguments, backend, options, given.key)
     chosen, canceller = replace(options, row=given.key), Canceller()
@@ -115,7 +115,7 @@ _SUMMED = (
 
 @dataclass(slots=True)
 class _Told:
-    """What the rows came to."""
+    """The sums over all rows."""
 
     n_rows: int = 0
     n_failed: int = 0
@@ -160,13 +160,13 @@ def _write_all(inputs: Sequence[InputRow], batch: Batch, out: BinaryIO | None) -
         line = json.dumps(row_json(given.key, state), ensure_ascii=False, default=repr)
         if out is None:
             click.echo(line)
-        else:  # in one piece: an interrupt leaves whole lines
+        else:  # in one write, so that an interrupt leaves whole lines
             out.write((line + "\n").encode("utf-8", "backslashreplace"))
     return told
 
 
 def row_json(key: str, state: RunState) -> dict[str, Any]:
-    """What is written of a row: its variables and what it returned, or what ended it."""
+    """A row's JSON: its variables and return value, or its error."""
     error = state.error()
     if error is not None:
         return {"key": key, "error": {"type": type(error).__name__, "message": str(error)}}

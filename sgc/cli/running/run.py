@@ -75,13 +75,13 @@ def run_program(
     record: Path | None = None,
     replay: Path | None = None,
 ) -> None:
-    """Runs once; everything wrong with the command is found before an engine is started.
+    """Runs a program or its rows; errors in the options are found before an engine is started.
 
-    as_sglang: the program is a script for SGLang, and script_args its own command line.
+    as_sglang: the program is a script for SGLang, and script_args are its arguments.
     """
     if engine is not None and model is not None:
         raise UsageError("--model is the engine's own choice where --engine names one")
-    # Rows are under way on any engine, so with them the number is not a provider's alone.
+    # With --rows, --max-concurrency limits rows on any engine; without, requests to a provider.
     of_provider = rows is None or (engine or "").startswith(PROVIDER_SCHEMES)
     limits = _limits(engine, {"max_cost": max_cost, "prices": prices, "rpm": rpm, "tpm": tpm,
                               "max_concurrency": max_concurrency if of_provider else None,
@@ -149,7 +149,7 @@ def run_program(
             run_rows(loaded, function, inputs, asked, endpoint, options)
             return
         if function is not None and isinstance(loaded, Program) and may_deopt(loaded.graph):
-            printer = None  # what the compiled part shows, the interpreter would show again
+            printer = None  # the interpreter would print the compiled part's text again
 
             def interpreted(chosen: RunOptions) -> RunResult:
                 return function.run_once(arguments, chosen, endpoint)
@@ -173,7 +173,7 @@ def run_program(
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
     """Raises UsageError for the first option that is given."""
-    # By identity: a seed or temperature of 0 is given too.
+    # By identity: a seed or temperature of 0 counts as given.
     absent = (None, False, ())
     given = [name for name, value in options.items() if not any(value is x for x in absent)]
     if given:
@@ -181,14 +181,14 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 def _refuse_input(out: Path, *read: Path | None) -> None:
-    """Results would be written over what they were made from."""
+    """Raises UsageError if the results would overwrite an input file."""
     for path in read:
         if path is not None and path.exists() and out.exists() and out.samefile(path):
             raise UsageError(f"--out {out} is what is read, {path}", hint="name another file")
 
 
 def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any]:
-    """Returns the program's arguments; a resumed run without any has those of its log."""
+    """The program's arguments; a resumed run without any takes those of its log."""
     loaded = found.program
     if isinstance(loaded, Program):
         types = {param.value.name: param.value.type for param in loaded.graph.params}
@@ -207,7 +207,7 @@ def _arguments(found: Loaded, given: Given, log: RunLog | None) -> dict[str, Any
 
 
 def _limits(engine: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the limits that are set; raises UsageError where the engine is no provider."""
+    """The limits that are set; raises UsageError if the engine is not a provider."""
     limits = {name: value for name, value in given.items() if value is not None}
     if limits and not (engine or "").startswith(PROVIDER_SCHEMES):
         option = next(iter(limits)).removesuffix("_s").replace("_", "-")

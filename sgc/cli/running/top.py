@@ -1,6 +1,6 @@
-"""`sgc top`: what a running engine is doing, one line an interval.
+"""`sgc top`: shows what a running engine is doing, one line per interval.
 
-Everything shown is computed here from the counters of two moments; the engine keeps no window.
+All rates are computed here from the counters at two times; the engine keeps no window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is shown. Shares are from 0 to 1; None where nothing has happened to tell from."""
+    """The values shown. Shares are from 0 to 1; None if there is no data yet."""
 
     running: int
     waiting: int
@@ -58,14 +58,14 @@ class Reading:
 
 
 class History:
-    """The snapshots of the last seconds; forgets them where the engine was restarted."""
+    """The snapshots of the last seconds; forgotten when the engine was restarted."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s
         self._kept: deque[Snapshot] = deque()
 
     def add(self, now: Snapshot) -> Reading | None:
-        """What the new snapshot and the last one tell; None for the first one."""
+        """The reading from the last snapshot to the new one; None for the first."""
         kept = self._kept
         if kept and now.stats.steps < kept[-1].stats.steps:
             kept.clear()
@@ -114,7 +114,7 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def line(now: Reading) -> str:
-    """A reading for people."""
+    """A reading as a line of text."""
     parts = [
         f"run {now.running}",
         f"wait {now.waiting}" + (f" ({now.parked} parked)" if now.parked else ""),
@@ -130,7 +130,7 @@ def line(now: Reading) -> str:
 
 
 def _ahead(now: Reading) -> list[str]:
-    """What is prefetched, if anything is."""
+    """The prefetched tokens, if there are any."""
     if not now.prefetched_tokens_per_s and not now.waiting_prefetches:
         return []
     waiting = f" ({now.waiting_prefetches} waiting)" if now.waiting_prefetches else ""
@@ -159,7 +159,7 @@ def _number(value: float) -> str:
 
 
 def top(engine: str, interval: float, once: bool, as_json: bool) -> None:
-    """Shows the engine's readings until interrupted, or one."""
+    """Shows the engine's readings until interrupted; once: only one."""
     if not engine.startswith(SCHEMES):
         raise UsageError(
             f"sgc top cannot ask {engine!r}",
@@ -189,7 +189,7 @@ def _ask(endpoint: Endpoint) -> Snapshot:
 
 
 class _Screen:
-    """One line, rewritten in place on a terminal; else a line a reading. Ends with Ctrl-C."""
+    """Shows one line, rewritten in place on a terminal; else a line per reading. Ctrl-C ends it."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json

@@ -1,4 +1,4 @@
-"""What generations, choices and maps return and cost at most."""
+"""Upper bounds of what generations, choices and maps return and cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Calls(Protocol):
 
     @property
     def is_rough(self) -> bool:
-        """Whether no time is left to follow each path by itself."""
+        """Whether the budget for following each path separately is spent."""
         ...
 
     def name(self, number: int) -> str: ...
@@ -35,12 +35,12 @@ class Calls(Protocol):
     def run(self, number: int, fixed: Mapping[str, Value], item: Value) -> Result: ...
 
     def for_any(self, number: int) -> Result:
-        """Of a run with any arguments."""
+        """The result of a run with any arguments."""
         ...
 
 
 class Nodes(PlainNodes):
-    """The values of one program, by name, as they are made."""
+    """The bounds of one program's values, by name; adds the ops with requests."""
 
     def __init__(self, terms: Terms, flow: Flow, calls: Calls) -> None:
         super().__init__(terms, flow)
@@ -71,8 +71,8 @@ class Nodes(PlainNodes):
     on_gen_n = on_gen
 
     def _decided(self, node: Node) -> tuple[int, Sampling, int]:
-        """How many are generated, how, and how many tokens ahead of their use. Raises UsageError
-        where only a run can tell.
+        """A generation's n, sampling, and tokens generated ahead of their use. Raises UsageError if
+        they are decided at run time.
         """
         if node.op == "gen_n":
             n = self._known(node, "n")
@@ -134,7 +134,7 @@ class Nodes(PlainNodes):
     def _runs(
         self, number: int, fixed: Mapping[str, Value], items: Bound
     ) -> Iterator[tuple[Result, float]]:
-        """The runs of a map, each with how often it is made."""
+        """The runs of a map, each with the number of times it is made."""
         if items.known is None and items.items is None:
             one = Bound(items.tokens, why=items.why)
             yield self._calls.run(number, fixed, one), items.n_items
@@ -170,7 +170,7 @@ class Nodes(PlainNodes):
 
 
 def _each(items: Bound) -> Sequence[Bound]:
-    """The items of a list that is known, or of which each item has a bound of its own."""
+    """The items of a known list, or of one whose items have separate bounds."""
     if items.known is None:
         return items.items or ()
     value = items.known[0]

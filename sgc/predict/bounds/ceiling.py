@@ -1,10 +1,10 @@
-"""What a run can cost at most, whichever path it takes and whatever comes back.
+"""An upper bound of a run's cost, for every path and every reply.
 
-A program is followed on bounds of its values (`lengths.py`). A test whose value is known goes one
-way, any other goes both, and where paths meet the dearer counts. A loop is followed turn by turn,
-as its prompts grow. Where that would take too long, or nothing says when the loop ends, one turn on
-values that may be of any turn stands for all of them, as often as the loop can turn
-(`flow.py`). What has no bound makes the sums infinite, and is named.
+It is an abstract interpretation on bounds of values (`lengths.py`). A test with a known value takes
+one branch, any other takes both, and where paths meet the larger cost counts. A loop is followed
+turn by turn, as its prompts grow. If that takes too long, or nothing bounds the loop, one turn on
+values that cover all turns is multiplied by the most turns the loop can take (`flow.py`). A value
+without a bound makes the sums infinite, and is named.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from sgc.predict.bounds.states import Result, Value, anything, covers, joined
 from sgc.runtime.executor.interface.backend import Capabilities, ChatFormat
 from sgc.runtime.executor.run.options import RunOptions
 
-MAX_BLOCKS = 8_000  # that are followed path by path
-MAX_BLOCKS_FOR_ANY = 1_000  # with arguments that are not known, which decide few of the tests
-NODES_A_BLOCK = 50  # that are followed at most, on the average
-MAX_TURNS = 64  # of a loop without a bound that may still be seen to end
-MAX_LOOPS = 32  # in each other, that are looked into
-MAX_COUNTED = 10**15  # turns; more are any number
+MAX_BLOCKS = 8_000  # the most that are followed path by path
+MAX_BLOCKS_FOR_ANY = 1_000  # the same with unknown arguments, which decide few tests
+NODES_A_BLOCK = 50  # the most that are followed, on average
+MAX_TURNS = 64  # followed of a loop without a bound, which may still end
+MAX_LOOPS = 32  # nested, that are followed
+MAX_COUNTED = 10**15  # turns; more count as unbounded
 
 
 def ceiling_of(
@@ -41,15 +41,16 @@ def ceiling_of(
     options: RunOptions,
     tool_tokens: float,
 ) -> Cost:
-    """Of one run with these arguments. tool_tokens: that a tool's result has at most."""
+    """The bound for a run with these arguments. tool_tokens: the most of a tool's result."""
     given = {name: known(value) for name, value in arguments.items()}
     shared = _Shared(graph, Terms(asking, options, tool_tokens), MAX_BLOCKS)
     return _Walk(graph, given, shared).run_all().cost
 
 
 def ceiling_for_any(graph: Graph) -> Cost:
-    """Of a run on our engine with any arguments, but for the prompts' tokens. Generations without
-    a `max_tokens` of their own count no tokens, and what is left to the interpreter counts nothing.
+    """The bound for a run on our engine with any arguments, without prompt tokens. Generations
+    without their own `max_tokens` count no tokens, and the part left to the interpreter counts
+    nothing.
     """
     asking = EngineAsking(Capabilities("", ChatFormat({}), max_context=0), n_first=0)
     terms = Terms(asking, RunOptions(max_tokens=0), math.inf, is_for_any=True)
@@ -64,7 +65,7 @@ def _any_arguments(graph: Graph) -> dict[str, Value]:
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """At a block: what the path there costs, and what it hands on."""
+    """The state at a block's entry: the cost so far, and the block's arguments."""
 
     cost: Cost
     params: tuple[Value, ...] = ()
@@ -78,7 +79,7 @@ _Arrivals = dict[int, _Arrival]
 
 
 class _Shared:
-    """What a program and those that it calls have together: terms, and time to follow paths."""
+    """State shared by a program and those it calls: terms, and the budget for following paths."""
 
     def __init__(self, graph: Graph, terms: Terms, n_blocks: int) -> None:
         self.called = graph.called
@@ -99,7 +100,7 @@ class _Shared:
         return self._n_blocks < 0 or self._n_nodes < 0
 
     def for_any(self, number: int) -> Result:
-        while len(self._for_any) <= number:  # each calls those before it
+        while len(self._for_any) <= number:  # a called program calls only earlier ones
             graph = self.called[len(self._for_any)]
             found = _Walk(graph, _any_arguments(graph), self, depth=MAX_NESTING + 1).run_all()
             self._for_any.append(found)
@@ -107,7 +108,7 @@ class _Shared:
 
 
 class _Walk:
-    """Through one program; the `Calls` of its nodes. depth: of the programs that call it."""
+    """Follows one program, and is the `Calls` of its nodes. depth: how many programs call it."""
 
     def __init__(
         self, graph: Graph, arguments: Mapping[str, Value], shared: _Shared, depth: int = 0
@@ -153,8 +154,8 @@ class _Walk:
     def _region(
         self, blocks: set[int], entries: Mapping[int, _Arrival], barrier: int | None
     ) -> _Arrivals:
-        """Follows part of the program once, and nothing beyond the barrier; returns where it is
-        left for, loops that lead back among it.
+        """Follows some blocks once, and nothing after the barrier; returns the states at the blocks
+        that it leads to, including loop entries.
         """
         waiting, left = dict(entries), _Arrivals()
         for members, is_loop in self._flow.parts(frozenset(blocks), barrier):
@@ -168,7 +169,7 @@ class _Walk:
         return left
 
     def _loop(self, part: set[int], entries: Mapping[int, _Arrival]) -> _Arrivals:
-        """All turns of a loop."""
+        """Follows all turns of a loop; returns the states at its exits."""
         if self._n_around == MAX_LOOPS:
             return self._not_followed(part, entries)
         barrier, n_turns = self._turns(part, entries)
@@ -187,11 +188,11 @@ class _Walk:
         if current and (self.is_rough or math.isinf(n_turns)):
             exits = self._at_once(part, entries, seen, barrier, n_turns)
         self._n_around -= 1
-        return exits  # where a bounded loop is not left by now, the next turn is an error
+        return exits  # a further turn of a bounded loop is an error
 
     def _turns(self, part: set[int], entries: Mapping[int, _Arrival]) -> tuple[int, float]:
-        """A block of a loop, and how many turns a run makes at most, if each turn but the last ends
-        with this block. Loops inside have turns of their own.
+        """A block of a loop, and the most turns of a run, where each turn but the last ends with
+        this block. Inner loops count their own turns.
         """
         counters = self._flow.counters(part)
         for counter in counters:
@@ -206,9 +207,7 @@ class _Walk:
         return min(part), math.inf
 
     def _counted(self, counter: Counter, entries: Mapping[int, _Arrival]) -> int | None:
-        """How many turns a counter allows; None where its limit, or what it begins with, is not
-        known.
-        """
+        """How many turns a counter allows; None if its limit or its start is not known."""
         begins: list[int | None] = []
         for number, arrival in entries.items():
             params = self._graph.blocks[number].params
@@ -228,7 +227,7 @@ class _Walk:
         self, part: set[int], entries: Mapping[int, _Arrival], seen: Mapping[int, _Arrival],
         barrier: int, n_turns: float,
     ) -> _Arrivals:  # fmt: skip
-        """All turns of a loop as one, on values that may be of any of them."""
+        """Follows all turns of a loop as one, on values that cover all turns."""
         before = self._result.cost
         starts = {target: replace(arrival, cost=FREE) for target, arrival in seen.items()}
         is_any = False
@@ -257,7 +256,7 @@ class _Walk:
     def _starts_of_any(
         self, part: set[int], entries: Mapping[int, _Arrival], barrier: int
     ) -> _Arrivals:
-        """Where turns may begin, with any values."""
+        """The blocks where turns may begin, with any values."""
         why = f"{self._where(part)}: the loop has too many turns to follow"
         numbers = {*entries, *self._flow.after(barrier) & part}
         return {number: self._any(number, FREE, why) for number in numbers}
@@ -267,8 +266,8 @@ class _Walk:
         return _Arrival(cost, tuple(anything(param.type, why) for param in params))
 
     def _widen(self, part: set[int], starts: _Arrivals, again: Mapping[int, _Arrival]) -> bool:
-        """Whether values that come back are not among those that a turn began with; now they are,
-        whatever comes back next.
+        """Widens the start values of a turn to cover those at its end; returns whether it changed
+        any.
         """
         is_wider = False
         why = f"{self._where(part)}: it grows in a loop without a bound"
@@ -285,7 +284,7 @@ class _Walk:
         return is_wider
 
     def _not_followed(self, part: set[int], entries: Mapping[int, _Arrival]) -> _Arrivals:
-        """A loop in too many others."""
+        """The exits of a loop that is nested too deeply to follow."""
         why = f"{self._where(part)}: the loop lies in too many others"
         cost = FREE
         for arrival in entries.values():
@@ -305,7 +304,7 @@ class _Walk:
     # -- blocks ---------------------------------------------------------------------------
 
     def _block(self, number: int, arrival: _Arrival) -> _Arrivals:
-        """Follows one block; returns where it goes on to."""
+        """Follows one block; returns the states at the next blocks."""
         block = self._graph.blocks[number]
         for param, value in zip(block.params, arrival.params, strict=True):
             self._nodes.set(param.name, value)
@@ -323,7 +322,7 @@ class _Walk:
         elif last.op == "deopt" and not self._shared.terms.is_for_any:
             where = last.loc or "a line unknown"
             cost = cost.plus(Cost.unbounded(f"{where}: {_NOT_COMPILED}"))
-        # A run may end here with an error.
+        # A run may end in this block with an error.
         self._result.cost = self._result.cost.or_else(cost)
         return {
             self._flow.numbers[target]: _Arrival(cost, tuple(map(self._nodes.of, args)))
@@ -331,7 +330,7 @@ class _Walk:
         }
 
     def _targets(self, last: Node) -> Iterator[tuple[str, Sequence[Operand]]]:
-        """The blocks that a terminator may go on with, and what it hands on."""
+        """The blocks that may follow a terminator, with their arguments."""
         if last.op == "jump":
             args = last.get("args")
             yield last.text("target"), args if isinstance(args, tuple) else ()
@@ -357,7 +356,7 @@ _NOT_COMPILED = "the part left to the interpreter has no bound"
 
 
 def _whole(value: Value) -> int | None:
-    """A whole number, if it is known."""
+    """The integer, if it is known."""
     if not isinstance(value, Bound) or value.known is None or type(value.known[0]) is not int:
         return None
     return int(value.known[0])

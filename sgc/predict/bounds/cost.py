@@ -1,4 +1,4 @@
-"""What something costs at most: requests, tokens, money."""
+"""Upper bounds of cost: requests, tokens, money."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-MAX_MAPPED = 64  # maps whose costs are kept apart: maps in maps multiply
+MAX_MAPPED = 64  # maps whose costs are kept separate: nested maps multiply
 
 
 class Mapped(NamedTuple):
-    """A map over lists whose lengths are not known, the outermost list first. places: where it
-    stands in its program, after where the maps around it stand in theirs.
+    """A map over lists of unknown length, the outermost list first. places: its position in its
+    program, after the positions of the maps around it in theirs.
     """
 
     places: tuple[int, ...]
@@ -23,9 +23,8 @@ class Mapped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """At most. money: US dollars, 0 where nobody is billed. why: what makes a sum unbounded.
-    mapped: what more it costs for each item of lists whose lengths are not known, where these
-    costs are kept apart.
+    """An upper bound. money: US dollars, 0 if nothing is billed. why: what makes a sum unbounded.
+    mapped: additional cost per item of lists of unknown length, if these costs are kept separate.
     """
 
     requests: float = 0.0
@@ -43,7 +42,7 @@ class Cost:
         return self._merged(other, operator.add, Cost.plus)
 
     def or_else(self, other: Cost) -> Cost:
-        """The dearer of two paths, each sum by itself."""
+        """The larger cost of two paths, for each sum separately."""
         return self._merged(other, max, Cost.or_else)
 
     def times(self, n: float) -> Cost:
@@ -66,12 +65,12 @@ class Cost:
         return _cost(sums, self.why or other.why)._with_mapped(mapped)
 
     def of_map(self, place: int) -> Cost:
-        """The same, as part of what the map at a place costs."""
+        """The same cost, as part of the map at a position."""
         kept = {key._replace(places=(place, *key.places)): c for key, c in self.mapped.items()}
         return replace(self, mapped=kept)
 
     def for_each(self, place: int, program: str, items: str) -> Cost:
-        """The cost of a map over a list of unknown length, of which this is one item's."""
+        """The cost of a map over a list of unknown length, where `self` is the cost of one item."""
         kept = {
             Mapped((place, *key.places), key.program, (items, *key.lists)): each
             for key, each in self.mapped.items()
@@ -80,7 +79,7 @@ class Cost:
         return FREE._with_mapped({**own, **kept})
 
     def _both(self, other: Cost, merge: Callable[[Cost, Cost], Cost]) -> Mapping[Mapped, Cost]:
-        if not self.mapped or not other.mapped:  # nothing added, and nothing is the least
+        if not self.mapped or not other.mapped:  # an absent cost is zero
             return self.mapped or other.mapped
         keys = {**self.mapped, **other.mapped}
         return {k: merge(self.mapped.get(k, FREE), other.mapped.get(k, FREE)) for k in keys}
@@ -98,7 +97,7 @@ def _cost(sums: Iterable[float], why: str, mapped: Mapping[Mapped, Cost] | None 
 
 
 FREE = Cost()
-_TOO_MANY = Mapped((), "", ())  # in place of each of them
+_TOO_MANY = Mapped((), "", ())  # stands for all of them
 
 
 def product(a: float, b: float) -> float:

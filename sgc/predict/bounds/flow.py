@@ -1,4 +1,4 @@
-"""A program's blocks: in which order they run, which of them are loops, how often loops turn."""
+"""The control flow of a program's blocks: their order, the loops, and how often loops run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import networkx as nx
 from sgc.ir.analysis.dependencies import Definition, definitions, flow_graph
 from sgc.ir.graph import Graph, Lit, Node, Operand, Ref
 
-MAX_PATHS = 10**9  # that are counted: tests in a row multiply
-MAX_CHAIN = 64  # values that a counter may go through in its loop
+MAX_PATHS = 10**9  # the most that are counted: consecutive tests multiply
+MAX_CHAIN = 64  # the most values that a counter passes through in its loop
 
 Parts = Sequence[tuple[set[int], bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A block of a loop that adds to a value, and goes on in the loop only while that is less than
-    a limit. begins: the loop's parameters by which the value may come in.
+    """A block of a loop that adds to a value, and stays in the loop only while it is below a limit.
+    begins: the loop parameters that may hold the value's start.
     """
 
     block: int
@@ -44,13 +44,13 @@ class Flow:
 
     @cached_property
     def maps(self) -> Mapping[int, int]:
-        """The maps, by identity, in order."""
+        """The number of each map, by the node's id."""
         found = (node for node in self.graph.nodes() if node.op == "map")
         return {id(node): number for number, node in enumerate(found)}
 
     @cached_property
     def from_zero(self) -> frozenset[str]:
-        """The whole numbers that are never below 0: literals, lengths, and sums of such."""
+        """The integers that are never below 0: literals, lengths, and their sums."""
         made_of = self._sums()
         makes: dict[str, list[str]] = {}
         below: list[str] = []
@@ -69,7 +69,7 @@ class Flow:
         return frozenset(found)
 
     def _sums(self) -> dict[str, Sequence[Operand]]:
-        """Returns the operands of numbers and parameters; lengths have none."""
+        """The operands of each integer and parameter; lengths have none."""
         found: dict[str, Sequence[Operand]] = {}
         for block in self.graph.blocks:
             for node in block.nodes:
@@ -92,8 +92,8 @@ class Flow:
         return set(self._edges.successors(number))
 
     def parts(self, blocks: frozenset[int], barrier: int | None) -> Parts:
-        """The loops among some blocks, and the blocks in none, in an order in which they may run;
-        and which of them are loops. Nothing goes on from the barrier.
+        """The loops among some blocks, and the blocks in no loop, in execution order, each with
+        whether it is a loop. Edges out of the barrier are ignored.
         """
         key = (blocks, barrier)
         if key not in self._parts:
@@ -102,18 +102,18 @@ class Flow:
             for number in blocks - {barrier}:
                 following = self._edges.successors(number)
                 inside.add_edges_from((number, each) for each in following if each in blocks)
-            # They are found last first (Tarjan).
+            # Tarjan's algorithm finds them in reverse order.
             found = reversed(list(nx.strongly_connected_components(inside)))
             self._parts[key] = [(each, _is_loop(inside, each)) for each in found]
         return self._parts[key]
 
     def n_loops(self) -> int:
-        """Loops that lie in no other."""
+        """The number of outermost loops."""
         whole = frozenset(range(len(self.graph.blocks)))
         return sum(is_loop for _, is_loop in self.parts(whole, None))
 
     def n_paths(self) -> int:
-        """Paths through the program that take each loop once; MAX_PATHS stands for more."""
+        """The number of paths that take each loop once, up to MAX_PATHS."""
         condensed = nx.condensation(self._edges)
         found: dict[int, int] = {}
         for part in reversed(list(nx.topological_sort(condensed))):
@@ -122,7 +122,7 @@ class Flow:
         return found[condensed.graph["mapping"][0]]
 
     def bounded_jump(self, part: set[int]) -> tuple[int, int] | None:
-        """A block of a loop whose jump a run may take so many times and no more."""
+        """A block of a loop whose jump has a bound, and the bound."""
         for number in sorted(part):
             last = self.graph.blocks[number].nodes[-1]
             bound = last.get("bound") if last.op == "jump" else None
@@ -131,7 +131,7 @@ class Flow:
         return None
 
     def counters(self, part: set[int]) -> Sequence[Counter]:
-        """What counts the turns of a loop."""
+        """The counters of a loop."""
         key = frozenset(part)
         if key not in self._counters:
             found = (self._counter(number, part) for number in sorted(part))
@@ -153,7 +153,7 @@ class Flow:
         return None if begins is None else Counter(number, limit, begins)
 
     def _made_in(self, part: set[int]) -> dict[str, tuple[int, Node | int]]:
-        """What a loop defines: in which block, and by which node or as which parameter."""
+        """What a loop defines: the block, and the node or parameter index."""
         found: dict[str, tuple[int, Node | int]] = {}
         for number in part:
             block = self.graph.blocks[number]
@@ -163,9 +163,9 @@ class Flow:
         return found
 
     def _begins(self, part: set[int], counting: int, added: Node) -> frozenset[str] | None:
-        """The parameters by which a counter comes into a loop; None unless in each turn it is what
-        it was in the turn before, and more. Each value that it goes through must have been made
-        since the counting block ran last, or it would be one of an earlier turn.
+        """The parameters that hold a counter's start; None unless the counter grows in each turn.
+        Each value that it passes through must have been made since the counting block ran last, or
+        it would be one of an earlier turn.
         """
         made, fresh = self._made_in(part), added.results[0].name
         begins: set[str] = set()
@@ -175,7 +175,7 @@ class Flow:
             used_in, operand = queue.pop()
             name = _name(operand)
             if name not in made or len(seen) > MAX_CHAIN:
-                return None  # it begins anew in each turn
+                return None  # it starts anew in each turn
             block, how = made[name]
             if name != fresh and used_in in self._past(part, counting, block):
                 return None
@@ -194,7 +194,7 @@ class Flow:
         return frozenset(begins)
 
     def _past(self, part: set[int], counting: int, block: int) -> set[int]:
-        """The blocks that a run may come to from the counting block, not through a block."""
+        """The blocks reachable from the counting block without passing through `block`."""
         found: set[int] = set()
         queue = [counting]
         while queue:
@@ -218,7 +218,7 @@ def _name(operand: Operand | None) -> str:
 
 
 def _arguments(node: Node | None, fn: str) -> tuple[Operand, Operand]:
-    """Those of a function of two; none of another node."""
+    """The arguments of a call of `fn` with two; (None, None) for another node."""
     args = node.get("args") if node is not None and node.op == "compute" else ()
     if node is None or not isinstance(args, tuple) or len(args) != 2 or node.text("fn") != fn:
         return Lit(None), Lit(None)
@@ -226,7 +226,7 @@ def _arguments(node: Node | None, fn: str) -> tuple[Operand, Operand]:
 
 
 def _step(node: Node) -> Operand:
-    """What a node adds a positive number to; no value's name where it does not."""
+    """The operand that a node adds a positive number to; Lit(None) if it does not."""
     one, other = _arguments(node, "add")
     is_step = isinstance(other, Lit) and type(other.value) is int and other.value > 0
     return one if is_step else Lit(None)

@@ -1,8 +1,8 @@
-"""How long values can be, in tokens, as far as that is known before a program runs.
+"""Upper bounds of the lengths of values, in tokens, before a program runs.
 
-A value that is known is known as it is, and counts a token a byte. A generated text counts as many
-tokens as it may have been generated with, wherever it goes unchanged; where its letters are changed
-each of its tokens counts as `TOKEN_BYTES`. A function bounds its result.
+A known value counts a token per byte. A generated text counts the most tokens that it can have, as
+long as it is unchanged; if a function changes its characters, each of its tokens counts as
+`TOKEN_BYTES`. Each function has a rule that bounds its result.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from sgc.runtime.executor.interface.media import Media
 from sgc.runtime.executor.interface.value_limits import LimitExceeded
 from sgc.runtime.executor.ops.functions import evaluate, failure
 
-TOKEN_BYTES = 16  # of a generated token whose text is changed, letter by letter
-NUMBER = 32.0  # a number as text, that is the result of no arithmetic on longer ones
+TOKEN_BYTES = 16  # of a generated token whose characters are changed
+NUMBER = 32.0  # a number as text, if no longer number went into it
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """tokens: of the value as text, at most. known: the value itself, if it is. length: of a list
-    that is not. items: the bounds of a list's, where each of them has its own. why: what makes it
-    unbounded, as the program's line and a reason.
+    """tokens: the most tokens of the value as text. known: the value itself, if known. length: the
+    most items of an unknown list. items: the bounds of a list's items, if each has its own. why:
+    what makes it unbounded, as a program line and a reason.
     """
 
     tokens: float = 0.0
@@ -39,7 +39,7 @@ class Bound:
     why: str = ""
 
     def joined(self, other: Bound) -> Bound:
-        """A value that is one of two."""
+        """The bound of a value that is one of two."""
         if self.known is not None and other.known is not None and _same(self, other):
             return self
         return Bound(
@@ -56,7 +56,7 @@ class Bound:
 
     @property
     def changed(self) -> float:
-        """Bytes of the text, at most."""
+        """The most bytes of the text."""
         return self.tokens if self.known is not None else self.tokens * TOKEN_BYTES
 
 
@@ -65,7 +65,7 @@ def known(value: Any) -> Bound:
 
 
 def n_bytes(value: Any) -> float:
-    """Of a value as a program's text shows it."""
+    """The bytes of a value as text."""
     if isinstance(value, Media) or value is None:
         return 0.0
     text = value if isinstance(value, str) else str(value)
@@ -73,7 +73,7 @@ def n_bytes(value: Any) -> float:
 
 
 def gathered(items: Sequence[Bound]) -> Bound:
-    """A list, or the items of a record."""
+    """The bound of a list or a record from those of its items."""
     if all(item.known is not None for item in items):
         return known([item.known[0] for item in items if item.known is not None])
     tokens = sum(item.tokens + 4 for item in items) + 2
@@ -81,14 +81,14 @@ def gathered(items: Sequence[Bound]) -> Bound:
 
 
 def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
-    """The result of a function of the table; known if its arguments are."""
+    """The bound of a function's result; known if its arguments are."""
     values = _values(args)
     if values is not None:
         try:
             return known(evaluate(fn, *values))
         except LimitExceeded:
             return Bound(math.inf, why=f"{where}: {fn} of these values is too long")
-        except Exception:  # Python's own: this path ends there, and costs nothing more
+        except Exception:  # Python's own error: the path ends here and costs nothing more
             return Bound(0.0)
     if fn == "item" and args[0].items is not None and args[1].known is not None:
         return _item(args[0].items, args[1].known[0])
@@ -105,7 +105,7 @@ def computed(fn: str, args: Sequence[Bound], where: str) -> Bound:
 
 
 def _n_items(fn: str, args: Sequence[Bound]) -> float:
-    """How long the list can be that a function gives."""
+    """The most items of a list that a function returns."""
     if FUNCTIONS[fn] not in LIST_FUNCTIONS:
         return args[0].changed + 1  # of a text
     if fn == "times":
@@ -114,7 +114,7 @@ def _n_items(fn: str, args: Sequence[Bound]) -> float:
 
 
 def attempted(fn: str, args: Sequence[Bound]) -> tuple[Bound, Bound]:
-    """Whether a function would succeed, and what its error would say."""
+    """The bounds of whether a function succeeds, and of its error's message."""
     values = _values(args)
     if values is not None:
         try:
@@ -122,9 +122,9 @@ def attempted(fn: str, args: Sequence[Bound]) -> tuple[Bound, Bound]:
         except SgcError:
             return Bound(5.0), Bound(512.0)
         return known(error is None), known("" if error is None else str(error))
-    if fn == "json_loads":  # it tells places, and no text
+    if fn == "json_loads":  # its message holds positions, not the text
         return Bound(5.0), Bound(128.0)
-    # Messages of Python's name what is wrong, which is an argument or a part of it.
+    # Python's messages quote an argument or a part of it.
     return Bound(5.0), Bound(256.0 + 4 * sum(arg.changed for arg in args))
 
 
@@ -178,18 +178,18 @@ def _repeated(args: Sequence[Bound]) -> float:
 
 
 def _whole(args: Sequence[Bound], at: int) -> float:
-    """Returns a number that is known, else infinity."""
+    """The argument's value if it is known, else infinity."""
     found = args[at].known if at < len(args) else (0,)
     return float(found[0]) if found is not None and isinstance(found[0], (int, float)) else math.inf
 
 
 def _replaced(args: Sequence[Bound]) -> float:
-    """At most once for each character, and before the first."""
+    """At most one replacement per character, and one before the first."""
     return args[0].changed + product(args[0].changed + 1, args[2].tokens)
 
 
 def _substituted(args: Sequence[Bound]) -> float:
-    """re_sub: pattern, flags, text, replacement; a group of the pattern may be in it any time."""
+    """re_sub(pattern, flags, text, replacement); no bound if the replacement refers to groups."""
     text, put = args[2], args[3]
     if put.known is None or "\\" in str(put.known[0]):
         return math.inf

@@ -1,6 +1,7 @@
-"""What ops without requests return at most, from the bounds of their operands; one handler an op.
+"""Upper bounds of what ops without requests return, from those of their operands.
 
-A fork is among them, though it may commit its prompt. Ops with requests are in `asks.py`.
+Each op has a handler. Fork is here, though it may commit its prompt. Ops with requests are in
+`asks.py`.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from sgc.runtime.executor.run.options import RunOptions
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a bound is for. tool_tokens: that a tool's result has at most. is_for_any: for any
-    arguments: what a map over a list of unknown length costs is kept apart, and tokens are counted
-    of generations with a literal `max_tokens` alone.
+    """What a bound is for. tool_tokens: the most tokens of a tool's result. is_for_any: for any
+    arguments: the cost of a map over a list of unknown length is kept separate, and tokens count
+    only for generations with a literal `max_tokens`.
     """
 
     asking: Asking
@@ -36,8 +37,8 @@ class Terms:
 
 
 class PlainNodes:
-    """The values of one program, by name, as ops without requests make them. The handler of an op
-    is the method `on_` and its name.
+    """The bounds of one program's values, by name. The handler of an op NAME is the method
+    `on_NAME`.
     """
 
     def __init__(self, terms: Terms, flow: Flow) -> None:
@@ -49,7 +50,7 @@ class PlainNodes:
 
     @contextmanager
     def peaks(self) -> Iterator[None]:
-        """Within, values that are made again and again; afterwards they are any of these."""
+        """Within the block values are set repeatedly; after it, each covers all that were set."""
         self._peaks.append({})
         try:
             yield
@@ -73,7 +74,7 @@ class PlainNodes:
         return gathered([self._bound(item) for item in operand])
 
     def anything(self, name: str) -> Value:
-        """A value of a path that is not followed by itself."""
+        """The bound of a value on a path that was not followed."""
         found = self._flow.definitions[name]
         where = found.place.node.loc if found.place.node is not None else None
         return anything(found.value.type, f"{where or name}: it may be of any length")
@@ -94,17 +95,17 @@ class PlainNodes:
         return [self._bound(item) for item in operand] if isinstance(operand, tuple) else []
 
     def run(self, node: Node) -> Made:
-        """Follows a node and keeps its results."""
+        """Follows a node and stores the bounds of its results."""
         try:
             made = getattr(self, f"on_{node.op}", self._any)(node)
-        except (ValueError, OverflowError):  # a literal that no run can take: it ends here
+        except (ValueError, OverflowError):  # an invalid literal: the run ends here
             made = self.on_unset(node)
         for result, value in zip(node.results, made.values, strict=True):
             self.set(result.name, value)
         return made
 
     def _any(self, node: Node) -> Made:
-        """An op without a rule: its results may be of any length."""
+        """The bounds for an op without a rule: any length."""
         why = f"{node.loc or node.op}: what `{node.op}` makes may be of any length"
         return Made(tuple(anything(result.type, why) for result in node.results))
 

@@ -1,8 +1,8 @@
-"""What one generation or choice can cost at most: of a provider's model, or of our engine.
+"""Upper bounds of the cost of one generation or choice, on a provider's model or our engine.
 
-Nothing is taken to be cached. A byte of a prompt counts as a token, and so does what is around each
-message; a generation has all the tokens that it may have. A constraint that is only checked here
-costs all the tries that it may take.
+Nothing counts as cached. Each byte of a prompt, and of the text around each message, counts as a
+token; a generation counts all its max_tokens. A constraint that is only checked on the client costs
+all allowed tries.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from sgc.runtime.executor.backends.speculation import MAX_MESSAGES
 from sgc.runtime.executor.interface.backend import Capabilities, Sampling
 from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, plan_constraint
 
-INSTRUCTION = 96  # bytes of what tells a model to take one of some choices, beside them
+INSTRUCTION = 96  # bytes of the instruction to take one of some choices, without them
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt. tokens: of its text and what was generated; messages that have begun; images."""
+    """A prompt's size. tokens: of its text and generations; n_messages: messages begun."""
 
     tokens: float
     n_messages: int
@@ -38,7 +38,7 @@ class Asked:
 
 
 class Asking(Protocol):
-    """The cost of requests, at most."""
+    """Upper bounds of the cost of requests."""
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -52,7 +52,7 @@ class Asking(Protocol):
 
 @dataclass(frozen=True)
 class EngineAsking:
-    """Of our engine, which costs no money. n_first: tokens that every prompt begins with."""
+    """For our engine, which costs no money. n_first: tokens that every prompt begins with."""
 
     capabilities: Capabilities
     n_first: int
@@ -71,7 +71,7 @@ class EngineAsking:
 
 @dataclass(frozen=True)
 class ProviderAsking:
-    """Of a provider's model. is_marked: the program marks what is to be kept, which costs more."""
+    """For a provider's model. is_marked: the program has cache marks, whose writes are billed."""
 
     capabilities: Capabilities
     facts: Facts
@@ -145,7 +145,7 @@ class ProviderAsking:
 
     @property
     def _may_write(self) -> bool:
-        """Whether a request may be billed for what is kept of it."""
+        """Whether a request may be billed for cache writes."""
         caching = self.facts.caching
         if caching is None or self.facts.cache == "off" or caching.kind == "automatic":
             return False
@@ -153,7 +153,7 @@ class ProviderAsking:
 
 
 def _quoted(choice: Bound) -> float:
-    """A choice as JSON."""
+    """The bytes of a choice as JSON."""
     if choice.known is not None:
         return float(len(json.dumps(choice.known[0]).encode()))
     return 6 * choice.changed + 2

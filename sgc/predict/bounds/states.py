@@ -1,6 +1,6 @@
 """Bounds of a program's values: texts and numbers (`lengths.py`), and streams.
 
-A stream is kept as what was appended to it, so that what stands between two states is known.
+A stream is a list of what was appended to it, so that the length between two states is known.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sgc.predict.bounds.requests import Asked
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's state, at most. prev: the state before, with `added` less; None where that is not
-    known, or there is none.
+    """The bound of a stream's state. prev: the state before, which has `added` tokens less; None if
+    it is not known, or there is none.
     """
 
     tokens: float = 0.0
@@ -39,7 +39,7 @@ class Stream:
         )
 
     def since(self, start: Stream) -> float:
-        """What was appended after an earlier state."""
+        """The tokens appended since an earlier state."""
         total, step = 0.0, self
         while step is not start:
             if step.prev is None:
@@ -55,7 +55,7 @@ Value = Bound | Stream
 
 
 def joined(one: Value, other: Value) -> Value:
-    """A value that is one of two."""
+    """The bound of a value that is one of two."""
     if one is other:
         return one
     if isinstance(one, Bound) and isinstance(other, Bound):
@@ -71,7 +71,7 @@ def joined(one: Value, other: Value) -> Value:
 
 
 def covers(one: Value, other: Value) -> bool:
-    """Whether all that a value may be is within the bounds of another."""
+    """Whether the bound `one` includes all values of `other`."""
     if one is other:
         return True
     if isinstance(one, Bound) and isinstance(other, Bound):
@@ -81,7 +81,7 @@ def covers(one: Value, other: Value) -> bool:
     assert isinstance(one, Stream)
     assert isinstance(other, Stream)
     return (
-        one.prev is None  # else what stands between two of its states may differ
+        one.prev is None  # else the text between two of its states may differ
         and one.tokens >= other.tokens
         and one.n_messages >= other.n_messages
         and one.n_images >= other.n_images
@@ -89,7 +89,7 @@ def covers(one: Value, other: Value) -> bool:
 
 
 def anything(type_: Type, why: str) -> Value:
-    """A value of which only the type is known."""
+    """The bound of a value of which only the type is known."""
     if type_.is_stream:
         return Stream(math.inf, why=why)
     return Bound(5.0) if type_.kind is Kind.BOOL else Bound(math.inf, why=why)
@@ -97,7 +97,7 @@ def anything(type_: Type, why: str) -> Value:
 
 @dataclass(slots=True)
 class Result:
-    """What running a program costs and what it makes, on any path, at most."""
+    """Upper bounds of a program's cost and results, over all paths."""
 
     cost: Cost = FREE
     returned: Value = field(default_factory=Bound)
@@ -114,7 +114,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A node's results, in order, and its cost; variables, text: of a stream that is published."""
+    """A node's results, in order, and its cost; variables, text: of a published stream."""
 
     values: tuple[Value, ...] = ()
     cost: Cost = FREE

@@ -17,12 +17,12 @@ from sgc.runtime.executor.executor import run_graph
 from sgc.runtime.executor.run.loop import shared
 from sgc.runtime.executor.run.options import RunOptions
 
-AT_ONCE = 64  # rows: as in a batch, what they ask first comes before what they ask then
+AT_ONCE = 64  # rows that run together, as in a batch
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """key: the row's; arguments: of the program."""
+    """A row of a batch. key: its name; arguments: of the program."""
 
     key: str
     arguments: Mapping[str, Any]
@@ -36,9 +36,9 @@ def dry_run(
     samples: Samples | None = None,
     tool_text: str = "",
 ) -> Totals:
-    """Returns what all rows would use. options: of the runs; samples: results of tools.
+    """The totals of all rows. options: of the runs; samples: results of tools.
 
-    Raises the first error that a row would end with, naming the row.
+    Raises the first error that ends a row, with the row's key.
     """
     for row in rows:
         if samples is not None:
@@ -75,7 +75,7 @@ async def _all(
 
 
 def of_row(error: SgcError, row: Row, n_rows: int) -> SgcError:
-    """Returns the error with its row; where the interpreter would continue, says so."""
+    """The error, with its row's key, and a hint where the interpreter would continue."""
     if isinstance(error, DeoptReached):
         error.hint = "what is left to the interpreter is not predicted; give the loop a bound"
     if n_rows > 1:

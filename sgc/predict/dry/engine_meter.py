@@ -1,12 +1,12 @@
-"""What our engine would compute for a request, and find in its cache (DESIGN.md, "Counts").
+"""Counts what our engine would compute for a request, and find in its cache.
 
-The engine's own preparation of requests, constraints and radix tree, without a model: a position is
-computed unless it is in the tree, and what is computed joins it. There is room for all of it, or
-for `pool_tokens`, and then the least recently used go first. Requests are counted one after
-another, in the order in which they are made.
+It uses the engine's own request preparation, constraints and radix tree, without a model: a
+position is computed unless it is in the tree, and is then inserted. The pool is unlimited, or has
+`pool_tokens` and evicts the least recently used. Requests are counted one by one, in the order in
+which they are made.
 
-Ids of assumed tokens are `FRESH` apart, so that they equal no others; the remainder of the division
-is a token of the vocabulary that might stand there.
+Ids of assumed tokens have a multiple of `FRESH` added, so that they equal no others; modulo FRESH
+they are a plausible token of the vocabulary.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class EngineMeter:
         return replace(usage, completion_tokens=len(reply), forced_tokens=forced.n_in_all)
 
     def _run(self, ids: Sequence[int], n_matchable: int, n_fed: int) -> int:
-        """Inserts the computed part of a sequence into the tree; returns how much was there."""
+        """Inserts a sequence's computed part into the tree; returns how many tokens were cached."""
         tokens = np.fromiter(ids, np.int64, len(ids))
         root = self._tree.root()
         match = self._tree.match(tokens[:n_matchable], root)
@@ -127,7 +127,7 @@ class EngineMeter:
         return match.length
 
     def _prepared(self, request: pb.Request) -> wpb.WorkerRequest:
-        """Returns the request as the engine prepares it; raises the error of its refusal."""
+        """The request as the engine prepares it; raises an error if the engine would refuse it."""
         (found,) = prepare_all([request], self._tokenizer, self._limits)
         if isinstance(found, RequestError):
             raise ERRORS.get(found.code, BackendError)(found.message)
@@ -158,7 +158,7 @@ def _segments(prompt: Prompt) -> list[Text | Ids]:
 
 
 def _known(prompt: Prompt) -> pb.Prompt:
-    """The message of a prompt, with tokens of the vocabulary for those that are fresh."""
+    """The message of a prompt, with assumed tokens mapped back to the vocabulary."""
     runs = [
         TokenRun(tuple(each % FRESH for each in run.ids), run.text)
         if isinstance(run, TokenRun)

@@ -1,7 +1,7 @@
-"""How many tokens of a reply a constraint would force: no step is made for those.
+"""Counts the tokens of a reply that a constraint forces, for which no step is made.
 
-Forced tokens at the beginning join the prompt's positions, and those at the end are not run. Uses
-the engine's own guides and its own way of following them.
+Forced tokens at the beginning join the prompt's positions, and those at the end are not run. It
+uses the engine's own code for following constraints.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LONGEST = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """n_first: before anything is drawn. n_last: from the last token on that was drawn, it among
-    them. is_all: nothing is drawn at all.
+    """n_first: forced tokens before the first drawn one. n_last: tokens from the last drawn one to
+    the end. is_all: no token is drawn.
     """
 
     n_first: int = 0
@@ -47,7 +47,7 @@ class Follower:
         self._compiled: OrderedDict[tuple[str, int | None], Compiled] = OrderedDict()
 
     def forced(self, message: wpb.WorkerRequest, reply: Sequence[int]) -> Forced:
-        """Counts for a reply that meets the constraint; a reply that does not has none.
+        """Counts the forced tokens of a reply; zero for a reply that violates the constraint.
 
         Raises BackendError for a constraint that the engine cannot use.
         """

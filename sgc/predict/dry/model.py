@@ -1,4 +1,4 @@
-"""A model as a prediction needs it: its tokenizer and chat template, and no weights.
+"""A model without weights, for predictions: its tokenizer and chat template.
 
 It has the capabilities of an engine that serves it; loads no torch.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sgc.runtime.engine.guides.compiler import Compiler
     from sgc.runtime.engine.text.tokenizer import Tokenizer
 
-DEFAULT_CONTEXT = 32768  # of models that do not say theirs, as in the engine
+DEFAULT_CONTEXT = 32768  # for models that do not state theirs, as in the engine
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class OpenedModel:
 
 
 def open_model(name: str | None) -> OpenedModel:
-    """A Hugging Face folder or id; None: the default model.
+    """Opens a Hugging Face folder or id; None: the default model.
 
-    Raises LoadError for what is no model, SgcError where an engine's packages are missing.
+    Raises LoadError if it is not a model, SgcError if the engine's packages are missing.
     """
     require_engine()
     from sgc.runtime.engine.model.models import resolve

@@ -1,7 +1,7 @@
-"""How much of a prompt a provider is expected to have kept, by its rules in the table of models.
+"""Estimates how much of a prompt a provider has cached, by its rules in the table of models.
 
-This is a guess: entries are lost, and requests go to machines that have none. Prompts are counted
-one after another, as if each were cached before the next request.
+It is a guess: entries get lost, and requests go to machines without them. Prompts are counted one
+by one, as if each were cached before the next request.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
     marks_of,
 )
 
-MAX_KEPT = 50_000  # prompts and prefixes; then all are forgotten
+MAX_KEPT = 50_000  # prompts or prefixes; beyond it all are forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Tokens of a prompt that were kept, and that are kept from now on for longer or shorter."""
+    """Tokens of a prompt that were cached, and that are written to the cache, by lifetime."""
 
     cached: int = 0
     written_5m: int = 0
@@ -38,13 +38,14 @@ class ExpectedCache:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._prompts: list[str] = []  # sorted: what is most alike stands side by side
+        self._prompts: list[str] = []  # sorted: neighbours share the longest prefixes
         self._prefixes: dict[str, int] = {}
 
     def ask(self, lowered: Lowered, prompt_tokens: int, n_bytes: int) -> Kept:
-        """What a request is expected to find, and to leave.
+        """What a request is expected to read from the cache and to write to it.
 
-        prompt_tokens, n_bytes: of its whole prompt, of which parts are taken to have their share.
+        prompt_tokens, n_bytes: of its whole prompt; its parts are assumed to have the same tokens
+        per byte.
         """
         caching, asked = self._facts.caching, lowered.asked
         if caching is None or not isinstance(asked, Conversation) or self._facts.cache == "off":
@@ -56,7 +57,7 @@ class ExpectedCache:
         if asked.is_planned and self._facts.cache == "plan":
             prefixes = marked_prefixes(asked.messages, also)[-max(caching.breakpoints, 1) :]
             return self._marked(caching, prefixes, rate, prompt_tokens, asked)
-        if caching.kind == "both":  # the provider marks the end of what is asked itself
+        if caching.kind == "both":  # the provider itself marks the prompt's end
             ended = tuple(_with_mark(message) for message in asked.messages)
             prefixes = marked_prefixes(ended, also)
             return self._marked(caching, prefixes, rate, prompt_tokens, asked)
@@ -112,9 +113,9 @@ def _text(asked: Conversation) -> str:
 
 
 def _n_common_bytes(one: str, other: str) -> int:
-    """Of what two texts have in common at their beginning."""
+    """The bytes of the common prefix of two texts."""
     low, high = 0, min(len(one), len(other))
-    while low < high:  # the longest beginning that is equal, by halves
+    while low < high:  # binary search for the longest common prefix
         middle = (low + high + 1) // 2
         if one.startswith(other[:middle]):
             low = middle

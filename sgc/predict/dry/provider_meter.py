@@ -1,7 +1,7 @@
-"""What a provider would count and bill for a request, which is not sent.
+"""Estimates what a provider would count and bill for a request, without sending it.
 
-Requests are lowered as they are in a run. Tokens of prompts are guessed from their bytes: at the
-rate that requests of the same generation had in a log, else at the table's.
+Requests are lowered as in a run. Prompt tokens are estimated from bytes: at the rate of the same
+generation in a log, else at the table's rate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Generation = tuple[str, str]  # line and name
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Tokens a byte of prompts: of generations, and of all together. None: the table's."""
+    """Prompt tokens per byte, by generation and overall. None: the table's."""
 
     by_generation: Mapping[Generation, float] = field(default_factory=dict)
     overall: float | None = None
@@ -80,7 +80,7 @@ class ProviderMeter:
         return self.usage(place, lowered, reply.usage.completion_tokens)
 
     def commit(self, prompt: Prompt, heads: tuple[str, ...]) -> Usage:
-        return Usage()  # a provider caches what it is asked with
+        return Usage()  # a provider caches only prompts of generations
 
     def usage(self, place: Place, lowered: Lowered, output: int) -> Usage:
         """Returns the usage of one request."""
@@ -108,7 +108,7 @@ class ProviderMeter:
 
 
 class Calibration(ProviderMeter):
-    """Sees requests whose usage is known, and finds the rates of their tokens."""
+    """Finds token rates from requests whose usage is known."""
 
     def __init__(self, facts: Facts, known: Mapping[Place, Usage]) -> None:
         super().__init__(facts)
@@ -134,7 +134,7 @@ class Calibration(ProviderMeter):
 
 
 def _sizes(lowered: Lowered, facts: Facts) -> tuple[int, int]:
-    """Bytes of a request's texts, and its images."""
+    """The bytes of a request's texts, and the number of its images."""
     n_images = 0
     if isinstance(lowered.asked, Conversation):
         media = [media for each in lowered.asked.messages for media in each.media]

@@ -1,7 +1,7 @@
 """The replies that a dry run assumes: those of a log, or made-up ones.
 
-A made-up reply has half the tokens that it may have, or all of them where nothing can end it
-before; under a constraint it is the first text that meets it. The first of choices wins.
+A made-up reply has half of its max_tokens, or all of them if nothing can end it earlier; under a
+constraint it is a first text that satisfies it. The first choice wins.
 """
 
 from __future__ import annotations
@@ -27,23 +27,21 @@ from sgc.runtime.executor.log.records import fingerprint, prompt_parts, sampling
 from sgc.runtime.executor.patterns.checked_constraints import Check, meets
 from sgc.tracing.checking.scripted_replies import obeying
 
-SHARE = 0.5  # of max_tokens, where nothing tells how long a reply is
+SHARE = 0.5  # of max_tokens, if a reply's length is unknown
 HINT = "run some rows with --log FILE; --like FILE tells what replies look like"
 
 
 class Writer(Protocol):
-    """Texts as a model's tokens."""
+    """Turns texts into a model's tokens."""
 
     def n_tokens(self, text: str) -> int: ...
 
     def placeholder(self, n_tokens: int) -> str:
-        """Some text of about so many tokens."""
+        """Some text of about `n_tokens` tokens."""
         ...
 
     def ids(self, request: str, text: str, n_tokens: int) -> tuple[int, ...]:
-        """Of a text that nobody has generated yet, the same for equal requests; none where a model
-        returns no ids.
-        """
+        """New ids for a text, the same for equal requests; () if the model returns no ids."""
         ...
 
 
@@ -75,16 +73,16 @@ class AssumedReplies:
         return self._rewritten(made, made.usage.completion_tokens, prompt, sampling)
 
     def _n_tokens(self, reply: Generated) -> int:
-        """Of a reply in the log: as it was counted, if that was by this model."""
+        """The tokens of a reply in the log: as counted there, if by this model."""
         if self._is_exact:
             return len(reply.ids) or reply.usage.completion_tokens
-        n_more = int(reply.finish_reason is FinishReason.STOP)  # what ended it
+        n_more = int(reply.finish_reason is FinishReason.STOP)  # the stop token
         return (self._writer.n_tokens(reply.text) if reply.text else 0) + n_more
 
     def _rewritten(
         self, reply: Generated, n_tokens: int, prompt: Prompt, sampling: Sampling
     ) -> Generated:
-        """The same text in tokens that no other prompt has."""
+        """The same text, in new tokens that no other prompt has."""
         usage = Usage(completion_tokens=n_tokens, reasoning_tokens=reply.usage.reasoning_tokens)
         request = fingerprint(prompt_parts(prompt), sampling_parts(sampling))
         ids = self._writer.ids(request, reply.text, n_tokens)
@@ -132,10 +130,10 @@ class AssumedReplies:
 
 
 def _obeying(place: Place, sampling: Sampling, text: str) -> str:
-    """A text that keeps to the request's constraint. Raises UsageError where none is known."""
+    """A text that satisfies the request's constraint. Raises UsageError if none is found."""
     given = {"regex": sampling.regex, "json_schema": sampling.json_schema}
     checks = [Check(name, value) for name, value in given.items() if value is not None]
-    for inner in (text, text[:8], text[:1], ""):  # of a schema's texts: as long as they may be
+    for inner in (text, text[:8], text[:1], ""):  # shorter texts for schemas with length limits
         found = obeying(sampling, 0, (inner,))
         if all(_meets(check, found) for check in checks):
             return found

@@ -1,8 +1,8 @@
-"""Replies and results of a run's log, for dry runs of the same program to be answered with.
+"""Replies and tool results of a run's log, from which dry runs of the same program are answered.
 
-A row that is in the log with the same arguments gets the same replies. Any other row gets those of
-a row of the log, each in turn, and so takes the paths of those rows; a generation that the row did
-not reach is answered from any draw of it, each in turn.
+A row that is in the log with equal arguments gets the same replies. Other rows get those of the
+log's rows in turn, and so take the same paths; a generation that the log's row did not reach is
+answered from its draws in other rows, in turn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Draw = tuple[str, str, int]  # row, path, ordinal
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The row of a log that a row is answered from. is_same: it is that very row."""
+    """The log's row from which a row is answered. is_same: it is the same row."""
 
     row: str
     is_same: bool
@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A reply of the log. is_same: to this very request, as far as its place tells."""
+    """A reply of the log. is_same: to the same request, judged by its place."""
 
     reply: Generated | Scored
     is_same: bool
@@ -76,7 +76,7 @@ class Samples:
         return found
 
     def usages(self) -> Iterator[tuple[Place, Usage]]:
-        """What the log says that each generation and choice has used."""
+        """The usage of each generation and choice in the log."""
         for record in self._log.records():
             if record["kind"] in ("generate", "score"):
                 names = ("row", "path", "ordinal", "name", "line", "number")
@@ -84,7 +84,7 @@ class Samples:
                 yield place, self._decoded(record).usage
 
     def options(self) -> RunOptions:
-        """Those of the run that wrote the log."""
+        """The options of the run that wrote the log."""
         header = self._log.header
         assert header is not None
         known = RunOptions.__slots__
@@ -92,7 +92,7 @@ class Samples:
         return RunOptions(seed=header.seed, **given)
 
     def assign(self, row: str, arguments: Mapping[str, Any]) -> None:
-        """Chooses the row of the log that a row is answered from."""
+        """Chooses the log's row from which a row is answered."""
         if row in self._parts or not self.rows:
             return
         is_same = row in self.rows and self._has_arguments(row, arguments)
@@ -101,7 +101,7 @@ class Samples:
         self._parts[row] = Part(own, is_same)
 
     def is_same(self, row: str) -> bool:
-        """Whether a row is answered as it was in the log."""
+        """Whether a row gets its own replies in the log."""
         return row in self._parts and self._parts[row].is_same
 
     def _has_arguments(self, row: str, arguments: Mapping[str, Any]) -> bool:
@@ -113,7 +113,7 @@ class Samples:
         return logged is not None and given == canonical(logged)
 
     def reply(self, kind: str, place: Place) -> Found | None:
-        """What the log has for a request; None where it has nothing of that generation."""
+        """The log's reply to a request; None if it has none of that generation."""
         part = self._parts.get(place.row)
         if part is not None:
             record = self._log.find(kind, part.row, place.path, place.ordinal, place.number)
@@ -127,7 +127,7 @@ class Samples:
         return Found(self._decoded(record), is_same=False)
 
     def _any_draw(self, kind: str, place: Place) -> Draw | None:
-        """A draw of the same generation: the next one, and the same for all its requests."""
+        """A draw of the same generation: the next one, the same for all requests of a place."""
         own = (place.row, place.path, place.ordinal)
         key = (kind, place.line, place.name)
         draws = self._draws.get(key)
@@ -146,7 +146,7 @@ class Samples:
             raise RunLogError(f"{self._log.path}: the reply to {what} is malformed") from error
 
     def results(self, row: str, name: str) -> Sequence[Json]:
-        """The calls of a tool in the part of the log that a row is answered from; else any."""
+        """The calls of a tool in the log's row from which a row is answered, else in any row."""
         part = self._parts.get(row)
         own = self._tools.get((part.row, name), ()) if part is not None else ()
         others = (calls for (_, tool), calls in self._tools.items() if tool == name)
@@ -154,7 +154,7 @@ class Samples:
 
 
 def check_program(log: RunLog, graph: Graph) -> None:
-    """Raises UsageError where a log is of another program, or of what this one was."""
+    """Raises UsageError if a log is of another program, or of another version of this one."""
     header, now = log.header, header_of(graph.name, graph.guards, RunOptions())
     if header is None:
         raise UsageError(f"{log.path} is not the log of a run: no run was begun in it")

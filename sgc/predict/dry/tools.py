@@ -22,9 +22,9 @@ _EMPTY: dict[Kind, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class AssumedTools:
-    """Stands for every tool of one row: a `ToolSource`. Returns what the log has for the arguments,
-    else the result of another call of it, else its `on_error`, else some value of its
-    type; text: the text of that.
+    """Replaces every tool of one row: a `ToolSource`. It returns the log's result for equal
+    arguments, else that of another call of the tool, else its `on_error`, else some value of its
+    type. text: the value for texts.
     """
 
     row: str

@@ -1,4 +1,4 @@
-"""What requests use, added up by the generation that asks, as predicted or as measured."""
+"""The usage of requests, summed by generation, as predicted or as measured."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ KINDS = ("generate", "score", "commit")
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Sums over requests. prompt_tokens = cached_tokens + computed_tokens; cache_written_tokens are
-    of computed_tokens. prefetched_tokens: computed ahead of their use, in no other sum. cost_usd:
-    None where no price is known.
+    """Sums over requests. prompt_tokens = cached_tokens + computed_tokens; computed_tokens include
+    cache_written_tokens. prefetched_tokens: computed ahead of their use, in no other sum. cost_usd:
+    None if no price is known.
     """
 
     requests: int = 0
@@ -37,7 +37,7 @@ class Total:
 
     @staticmethod
     def of(usage: Usage) -> Total:
-        if usage.from_shared or usage.from_cache:  # what it tells is an equal request's
+        if usage.from_shared or usage.from_cache:  # its usage is an equal request's
             return Total()
         told = {name: getattr(usage, name) for name in _OF_USAGE}
         return Total(requests=int(not usage.from_ahead), **told)
@@ -48,7 +48,7 @@ _OF_USAGE = tuple(row.name for row in fields(Total) if row.name in Usage.__slots
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """Which generation, choice or commit of a program: where it stands, what it is, its name."""
+    """A generation, choice or commit of a program: its line, its kind and its name."""
 
     file: str
     line: int
@@ -81,7 +81,7 @@ class Totals:
             self.by_key[key] = self.by_key.get(key, Total()).plus(total)
 
     def rows(self) -> Iterator[tuple[Key, Total]]:
-        """In the order of the program's lines."""
+        """The sums in the order of the program's lines."""
         return iter(sorted(self.by_key.items()))
 
     @property
@@ -93,13 +93,13 @@ class Totals:
 
 
 def key_of(kind: str, name: str, where: str) -> Key:
-    """where: as `file:line`, or nothing."""
+    """The key of a request. where: `file:line` or ""."""
     file, _, line = where.rpartition(":")
     return Key(file, int(line) if line.isdecimal() else 0, kind, name)
 
 
 def measured(log: RunLog) -> Totals:
-    """What the run that wrote a log used, all its rows together."""
+    """The usage of the run that wrote a log, over all its rows."""
     found = Totals()
     starts, ends = [], []
     for record in log.records():

@@ -1,4 +1,4 @@
-"""Texts as tokens: of a model whose tokenizer is here, or of one of which only a rate is known."""
+"""Turns texts into tokens, for a model with a known tokenizer or one with only a known rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EngineWriter:
 
     def __init__(self, model: OpenedModel) -> None:
         self._model = model
-        self._numbers: dict[str, int] = {}  # of requests that were answered, from 1
+        self._numbers: dict[str, int] = {}  # of answered requests, from 1
         words = [f" {word}" for word in WORDS]
         self._words = [each for each in words if model.n_tokens(each) == 1] or words
 

@@ -19,8 +19,8 @@ from sgc.tracing.code.operator_names import (
     CONTAINS,
     ITEM,
     MODULO,
-    NUMBERS,
     OPERATORS,
+    OVER,
     RETURNED,
     SAME,
     TEXT,
@@ -129,10 +129,8 @@ class _Expressions(ast.NodeTransformer):
         return _call(TEXT, node, node)
 
     def visit_For(self, node: ast.For) -> ast.stmt:
-        is_range = _is_call_of(node.iter, "range")
         self.generic_visit(node)
-        if is_range:
-            node.iter = _call(NUMBERS, node.iter, node.iter)
+        node.iter = _call(OVER, node.iter, node.iter)
         return node
 
     def visit_withitem(self, node: ast.withitem) -> ast.withitem:
@@ -193,11 +191,6 @@ class _Returns(ast.NodeTransformer):
 
 def _is_modulo(node: ast.BinOp | ast.AugAssign) -> bool:
     return isinstance(node.op, ast.Mod)
-
-
-def _is_call_of(node: ast.expr, name: str) -> bool:
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return is_call and node.func.id == name  # type: ignore[attr-defined]
 
 
 def _is_identity(op: ast.cmpop) -> bool:

@@ -16,7 +16,7 @@ from sgc.tracing.code.operator_names import (
     ITEM,
     LOOPS,
     MODULO,
-    NUMBERS,
+    OVER,
     PIECE,
     RETURNED,
     SAME,
@@ -25,7 +25,7 @@ from sgc.tracing.code.operator_names import (
 )
 from sgc.tracing.operators.calls import callee
 from sgc.tracing.operators.lookups import contains, item
-from sgc.tracing.operators.loops import loops, numbers
+from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import is_run_time, piece
 from sgc.tracing.operators.texts import as_ascii, compared, returned, same, text, whole
@@ -42,7 +42,7 @@ OPERATORS: dict[str, Any] = {
     SAME: same,
     ITEM: item,
     LOOPS: loops,
-    NUMBERS: numbers,
+    OVER: gone_over,
     PIECE: piece,
     IS_RUN_TIME: is_run_time,
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from typing import Any
 
 from sgc.core.session import current_session
 from sgc.tracing.operators.calls import KNOWING
+from sgc.tracing.paths.walked import is_walked, walked
 from sgc.tracing.values.abstract import AbstractList, is_abstract
 from sgc.tracing.values.abstract_loops import Loop
 from sgc.tracing.values.abstract_range import AbstractRange, Numbers
@@ -28,9 +30,26 @@ def loops(over: Any, function: Any = None) -> bool:
     return type(over) in (list, tuple) and len(over) > 1 and any(map(is_abstract, over))
 
 
-def numbers(over: Any) -> Any:
-    """What a `for` goes over: of a `range`, the turn that it is in is told to the trace."""
+def gone_over(over: Any) -> Any:
+    """What a `for` goes over: of a `range` the trace is told the turn that it is in, of lists and
+    the like what they are.
+    """
     session: Any = current_session()
-    if session is None or not session.is_tracing or type(over) is not range:
+    if session is None or not session.is_tracing:
         return over
-    return Numbers(session, over)
+    if type(over) is range:
+        return Numbers(session, over)
+    return _Told(session, over) if session.loops is not None and is_walked(over) else over
+
+
+class _Told:
+    """Something that a `for` goes over, told to the trace as the loop begins."""
+
+    __slots__ = ("_over", "_session")
+
+    def __init__(self, session: Any, over: Any) -> None:
+        self._session, self._over = session, over
+
+    def __iter__(self) -> Iterator[Any]:
+        self._session.loops.note_walked(walked(self._over))
+        return iter(self._over)

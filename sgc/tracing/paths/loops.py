@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean
+from sgc.tracing.paths.walked import Walked
 
 MAX_FOREIGN = 20_000
 # Code that is not the user's, by identity: every call of a trace is asked about.
@@ -73,6 +74,7 @@ class Loops:
         self._at_statement, self._is_asked = at_statement, is_asked
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
+        self._walked: dict[FrameType, dict[int, tuple[Walked, ...]]] = {}
         self._hidden: dict[FrameType, set[int]] = {}  # whose iterators run the user's code
         self.n_events = 0
         self.frame: FrameType | None = None
@@ -125,7 +127,7 @@ class Loops:
 
     def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "return":
-            for found in (self._loops, self._own, self._hidden):
+            for found in (self._loops, self._own, self._walked, self._hidden):
                 found.pop(frame, None)  # type: ignore[attr-defined]
         if event == "line":
             self.n_events += 1
@@ -177,7 +179,7 @@ class Loops:
             info.loops.get(offset, -1) for slot, offset in stack or () if slot is Slot.ITERATOR
         }
         loops = self._loops.setdefault(frame, {})
-        for found in (loops, self._own.get(frame, {})):
+        for found in (loops, self._own.get(frame, {}), self._walked.get(frame, {})):
             for head in [head for head in found if head not in inside]:
                 del found[head]  # type: ignore[attr-defined]
         self._hidden.get(frame, set()).intersection_update(inside)
@@ -196,13 +198,13 @@ class Loops:
 
     def note(self, iterator: Any) -> None:
         """Called by a loop of our own when it begins, with what tells its state."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not is_users(frame):
-            frame = frame.f_back
-        if frame is not None:
-            head = info_of(frame.f_code).loops.get(frame.f_lasti)
-            if head is not None:
-                self._own.setdefault(frame, {})[head] = iterator
+        for frame, head in _beginning(sys._getframe(1)):
+            self._own.setdefault(frame, {})[head] = iterator
+
+    def note_walked(self, found: tuple[Walked, ...]) -> None:
+        """Called by another loop when it begins, with what it goes over."""
+        for frame, head in _beginning(sys._getframe(1)):
+            self._walked.setdefault(frame, {})[head] = found
 
     def is_caught(self) -> bool:
         """Whether the program itself handles an error raised where it is."""
@@ -217,4 +219,16 @@ class Loops:
         if own is not None:
             return own
         loop = self._loops.get(frame, {}).get(head)
-        return None if loop is None else (repr(loop.entry), loop.n_turns)
+        if loop is None:
+            return None
+        over = self._walked.get(frame, {}).get(head, ())
+        return (repr(loop.entry), loop.n_turns, *(each.changed for each in over))
+
+
+def _beginning(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+    """The user's frame and the loop in it that begins."""
+    while frame is not None and not is_users(frame):
+        frame = frame.f_back
+    head = None if frame is None else info_of(frame.f_code).loops.get(frame.f_lasti)
+    if frame is not None and head is not None:
+        yield frame, head

@@ -13,6 +13,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.markers import has_marker
+from sgc.core.watching import unwatched
 from sgc.ir.code_names import BUILTINS, LIBRARY
 from sgc.tracing.pieces.changes import changes_outside
 from sgc.tracing.pieces.names import free_names, names_of
@@ -207,7 +208,8 @@ def _library() -> dict[int, tuple[str, str]]:
     """What such code may import, by identity."""
     found = {}
     for module, names in LIBRARY.items():
-        there = importlib.import_module(module)
+        with unwatched():  # what a library reads as it is loaded is its own affair
+            there = importlib.import_module(module)
         for name in sorted(names):
             value = getattr(there, name)
             if callable(value):

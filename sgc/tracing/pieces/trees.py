@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 
+from sgc.core.watching import unwatched
+
 Position = tuple[int, int, int, int]  # line, column, last line, last column
 Function = ast.FunctionDef | ast.Lambda
 
@@ -29,7 +31,9 @@ class Tree:
 
 def tree_of(filename: str) -> Tree | None:
     """A file's; None where it cannot be read."""
-    return _parsed("".join(linecache.getlines(filename)))
+    with unwatched():  # reading the program's own source is no read of the program's
+        lines = linecache.getlines(filename)
+    return _parsed("".join(lines))
 
 
 @lru_cache(maxsize=64)

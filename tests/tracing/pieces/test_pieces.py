@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import textwrap
 from collections import Counter, defaultdict, deque
@@ -14,7 +15,9 @@ from control_flow import agree
 import sgc
 from sgc.errors import TraceError
 from sgc.tracing.paths.explore import Budget
+from sgc.tracing.pieces.trees import tree_of
 from sgc.tracing.tracer import trace
+from sgc.tracing.watch.hook import watch
 
 REPLIES = ("yes", "no", "a=1, b=22", "7", "", "b: x\na: y", "Zoë")
 WORD = re.compile(r"[a-z]+")
@@ -94,6 +97,12 @@ def test_what_grows_by_known_keys_becomes_code_where_its_loop_does_not_close():
         return list(last), rows
 
     assert agree(program, REPLIES, q="x", budget=Budget()).n_nodes < 300
+
+
+def test_source_that_is_read_while_the_program_runs_is_no_read_of_its_own():
+    linecache.clearcache()
+    with watch():
+        assert tree_of(__file__) is not None
 
 
 def test_libraries_of_python_are_there():

@@ -1,4 +1,4 @@
-"""The endpoints of SGLang's native face, as its own front end uses them."""
+"""The endpoints of SGLang's native API, as its own front end uses them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class NativeFace:
         return json_text(await made(lambda: _finals(asked, found), asked.has_rows))
 
     async def _events(self, asked: Generations, domain: bytes) -> AsyncGenerator[str]:
-        """Each holds the whole text so far."""
+        """Each event holds the whole text so far."""
         texts = [""] * len(asked.requests)
         async with aclosing(self._runs.replies(asked.requests, domain)) as replies:
             async for reply in replies:
@@ -67,11 +67,11 @@ class NativeFace:
                     yield await made(lambda: _last(asked, reply), asked.has_rows)  # noqa: B023
 
     async def _health(self, request: web.Request) -> web.Response:
-        """That the server answers; it ends when the step process does."""
+        """Says only that the server answers; the server ends when the step process does."""
         return web.Response()
 
     async def _health_generate(self, request: web.Request) -> web.Response:
-        """That the engine generates."""
+        """Checks that the engine can generate a token."""
         sampling = pb.Sampling(max_tokens=1, top_p=1.0, top_k=-1, repetition_penalty=1.0)
         probe = pb.Request(
             prompt=text_prompt("a", self._facts), generate=pb.Generate(sampling=sampling)

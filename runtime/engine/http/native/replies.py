@@ -1,4 +1,4 @@
-"""The engine's replies in the JSON of SGLang's native face."""
+"""The engine's replies in the JSON of SGLang's native API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def whole(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> Json:
 
 
 def partial(text: str, shown: Shown) -> Json:
-    """What is there of a stream; its counts come with the end."""
+    """The text so far of a stream; token counts come only with the last event."""
     return {"text": text, "meta_info": {"id": shown.rid, "finish_reason": None, **_UNKNOWN}}
 
 
@@ -40,7 +40,7 @@ def _is_by_pattern(generated: pb.Generated, asked: pb.Sampling) -> bool:
 
 
 def _text(generated: pb.Generated, asked: pb.Sampling, shown: Shown) -> str:
-    """What a stop pattern matched stays in the text, as SGLang has it."""
+    """The text; as in SGLang, it keeps what a stop pattern matched."""
     if shown.is_prefill:
         return ""
     keeps = shown.keeps_stop or _is_by_pattern(generated, asked)

@@ -14,7 +14,7 @@ from sgc.runtime.engine.http.sampling import MAX_N, NAMES, Ask
 from sgc.runtime.engine.server.server import EngineFacts
 
 DEFAULT_MAX_TOKENS = 128
-# Where a batch has a list of them, one for each prompt.
+# Fields that may be lists in a batch, with one item per prompt.
 _PER_PROMPT = frozenset(
     {"sampling_params", "rid", "extra_key"}
     | {"return_logprob", "logprob_start_len", "top_logprobs_num"}
@@ -52,19 +52,19 @@ REFUSED_PARAMS: dict[str, Refused] = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How the replies to one prompt are written: what was asked beside the sampling."""
+    """How the replies to one prompt are written."""
 
     rid: str
     keeps_stop: bool
     logprobs: bool
     has_tops: bool
     has_text: bool
-    is_prefill: bool  # what is sampled only tells of the place after the prompt
+    is_prefill: bool  # no text is asked for; one token may be sampled for its logprobs
 
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """What one HTTP request asks for; `shown`: an entry for each request."""
+    """The engine requests of one HTTP request; `shown` has an entry for each."""
 
     requests: list[pb.Request]
     shown: list[Shown]
@@ -73,7 +73,7 @@ class Generations:
 
     @property
     def has_rows(self) -> bool:
-        """Whether log-probabilities are told."""
+        """Whether any reply has log-probabilities."""
         return any(each.logprobs for each in self.shown)
 
 
@@ -114,7 +114,7 @@ def _prompts(fields: Fields) -> tuple[list[str | list[int]], bool]:
 
 
 def _row(fields: Fields, index: int | None, n: int) -> Fields:
-    """What is asked of one prompt."""
+    """The fields for one prompt."""
     values: Json = {}
     for name in _PER_PROMPT:
         value = fields.get(name)
@@ -128,7 +128,7 @@ def _row(fields: Fields, index: int | None, n: int) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class _Params:
-    """What `sampling_params` say."""
+    """The parsed `sampling_params`."""
 
     sampling: pb.Sampling
     n: int
@@ -158,7 +158,7 @@ def _ask(
     if wants:
         _ask_logprobs(sampling, start, n_top, has_text, n_added)
     if is_prefill and wants and n_top:
-        sampling.max_tokens = 1  # the alternatives come with a token that is drawn there
+        sampling.max_tokens = 1  # top log-probabilities are returned only with a sampled token
     salt = row.text("extra_key").encode()
     ask = Ask(made, sampling, params.n, salt, n_added, params.seed)
     rid = row.text("rid") or secrets.token_hex(16)
@@ -168,9 +168,10 @@ def _ask(
 def _ask_logprobs(
     sampling: pb.Sampling, start: int, n_top: int, has_text: bool, n_added: int
 ) -> None:
-    """The prompt's after position `start`; with 0 the first token's too, which follows nothing.
+    """Asks for log-probabilities of the prompt's tokens after position `start`.
 
-    Without a start: none of them, or of a prefill, which has no others, all.
+    0 includes the first token, which has none itself. -1 means none of the prompt, or all of it for
+    a prefill, which generates nothing.
     """
     asked = sampling.logprobs
     asked.SetInParent()

@@ -1,6 +1,6 @@
-"""A conversation as the prompt for the assistant's reply: the model's template, read off at start.
+"""Renders a conversation as a prompt, with the roles read off the model's template at start.
 
-What stands in a message is text, whatever it says: special tokens count in the template alone.
+A message's content is always plain text: special tokens are recognised only in the template.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _REFUSED: dict[str, Refused] = {
 
 
 def chat_prompt(messages: Any, facts: EngineFacts, goes_on: bool = False) -> pb.Prompt:
-    """The prompt; raises HttpError for what is no conversation of texts, or cannot fit.
+    """The prompt; raises HttpError if the messages are not texts, or cannot fit the context.
 
-    goes_on: the last message, an assistant's, has begun, and the reply goes on with it.
+    goes_on: the reply continues the last message, which is an assistant's.
     """
     chat = facts.chat
     if not isinstance(messages, list) or not messages:

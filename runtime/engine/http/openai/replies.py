@@ -15,7 +15,7 @@ _Logprobs = Sequence[pb.TokenLogprob]
 
 
 class Replies:
-    """Writes the replies to one HTTP request; all bear its id and its time."""
+    """Writes the replies to one HTTP request; all carry the same id and creation time."""
 
     def __init__(self, asked: Completions, model: str, texts: TokenTexts) -> None:
         self._asked = asked
@@ -33,7 +33,7 @@ class Replies:
         return {**self._reply(kind, choices), "usage": self.usage()}
 
     def chunks(self, reply: pb.Reply) -> list[Json]:
-        """What one of the engine's replies comes to in a stream."""
+        """The chunks of a stream for one reply of the engine."""
         made = [] if reply.id in self._begun else self._beginning(reply.id)
         self._begun.add(reply.id)
         if reply.HasField("delta"):
@@ -44,7 +44,7 @@ class Replies:
         return [*made, self._chunk(reply.id, "", logprobs, _finish(generated))]
 
     def usage_chunk(self) -> Json:
-        """The last one, where usage is asked for."""
+        """The last chunk, where usage is asked for."""
         return {**self._stream_reply([]), "usage": self.usage()}
 
     def usage(self) -> Json:
@@ -83,7 +83,7 @@ class Replies:
         return {**shared, "message": message}
 
     def _beginning(self, index: int) -> list[Json]:
-        """Before a completion's first text: its role, or its prompt."""
+        """The chunks before a completion's first text: its role, or its echoed prompt."""
         if self._asked.is_chat:
             delta = {"role": "assistant", "content": ""}
             choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
@@ -133,7 +133,7 @@ class Replies:
         }
 
     def _shown(self, generated: pb.Generated) -> list[pb.TokenLogprob]:
-        """Those of tokens that have a part in the text: not of what a stop cut off, nor of the
+        """The log-probabilities of tokens in the text, without those that a stop cut off and the
         token that ended it."""
         rows = list(generated.logprobs)
         if not generated.matched and generated.matched_id < 0:
@@ -153,7 +153,7 @@ class Replies:
         return {**one(found), "top_logprobs": [one(each) for each in found.top]}
 
     def _tops(self, found: pb.TokenLogprob) -> Json | None:
-        """The likeliest of tokens that say the same stands for them; the first token has none."""
+        """Top log-probabilities by text, the likeliest of equal texts; None for the first token."""
         tops: Json = {}
         for each in found.top:
             tops.setdefault(self._texts.text_of(each), _logprob(each))

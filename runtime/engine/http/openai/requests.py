@@ -1,4 +1,4 @@
-"""OpenAI's requests as the engine's: pure functions from JSON, docs/http.md lists each field."""
+"""Turns OpenAI's requests into the engine's, with pure functions; docs/http.md lists each field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHARED = (
     | {"model", "stream", "stream_options", "n", "seed", "max_tokens", "min_tokens", "logprobs"}
     | {"response_format", "cache_salt"}
 )
-# As vLLM and SGLang have it: the reply goes on with the last message, or is a new one.
+# As in vLLM and SGLang: whether the reply continues the last message or begins a new one.
 _GOING_ON = frozenset({"continue_final_message", "add_generation_prompt"})
 CHAT = _SHARED | {"messages", "max_completion_tokens", "top_logprobs"} | _GOING_ON
 COMPLETION = _SHARED | {"prompt", "echo"}
@@ -52,9 +52,10 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """What one HTTP request asks for. requests: n for each prompt; their ids are their indexes.
+    """The engine requests of one HTTP request.
 
-    logprobs: None, or the number of alternatives; prompts: what is echoed before each completion.
+    requests: n per prompt; their ids are their indexes. logprobs: None, or the number of top
+    log-probabilities. prompts: the prompts to echo before each completion.
     """
 
     asks: tuple[Ask, ...]
@@ -124,7 +125,7 @@ def _sampling(fields: Fields, max_tokens: int) -> pb.Sampling:
 
 
 def _chat_tokens(fields: Fields, n_most: int) -> int:
-    """Without a bound: as many as there is room for."""
+    """The token limit; without one, as many as fit."""
     both = {fields.integer(name, low=1) for name in _LIMITS if name in fields}
     if len(both) > 1:
         raise bad("max_tokens and max_completion_tokens say different things", "max_tokens")
@@ -203,7 +204,7 @@ def _completions(
 
 
 def _from(sampling: pb.Sampling, n_added: int) -> pb.Sampling:
-    """Its log-probabilities from the prompt's own first token on."""
+    """The sampling, with log-probabilities from the prompt's own first token on."""
     if not n_added or not sampling.logprobs.HasField("start"):
         return sampling
     found = pb.Sampling()

@@ -157,7 +157,7 @@ class EngineBackend(Backend):
     # Beyond the interface.
 
     async def info(self) -> pb.Info:
-        """Returns the engine's description of itself, which is requested once."""
+        """The engine's description of itself, requested once."""
         async with self._asking:
             if self._info is None:
                 self._info = await self._unary("GetInfo", pb.InfoRequest())
@@ -169,7 +169,7 @@ class EngineBackend(Backend):
         return stats
 
     async def flush_cache(self) -> int:
-        """Drops every cached prefix that no running request uses; the tokens freed."""
+        """Drops every cached prefix that no running request uses; returns the tokens freed."""
         reply = await self._unary("FlushCache", pb.FlushCacheRequest())
         if self._ahead is not None:
             self._ahead.forget()
@@ -180,7 +180,7 @@ class EngineBackend(Backend):
     async def _ask(
         self, request: pb.Request, on_delta: OnDelta | None = None, retries: Retries = RETRIES
     ) -> pb.Reply:
-        """The final reply; what the engine has no room for is tried again, a few times."""
+        """The final reply; retries a few times if the engine has no room."""
         info = self._info or await self.info()
         size, limit = request.ByteSize(), info.max_message_bytes - 1024
         if size > limit:
@@ -218,8 +218,8 @@ class EngineBackend(Backend):
             raise self._error_of(error) from error
 
     async def _connected(self) -> Any:
-        """The service's stub on a channel that is ready; `EngineUnavailable` if none becomes so,
-        at once where waiting would not help."""
+        """The service's stub on a ready channel; raises `EngineUnavailable` on timeout, or at once
+        if waiting would not help."""
         if self._channel is None:
             self._channel = self._new_channel()
         channel = self._channel
@@ -245,12 +245,12 @@ class EngineBackend(Backend):
             return grpc.aio.insecure_channel(self._target, options=OPTIONS)
         roots = _authorities()
         if roots is not None:
-            _trusting(roots)  # says so if it is no certificate
+            _trusting(roots)  # raises if it is not a certificate
         credentials = grpc.ssl_channel_credentials(roots)
         return grpc.aio.secure_channel(self._target, credentials, options=OPTIONS)
 
     def _error_of(self, error: grpc.RpcError | None) -> BackendError:
-        """Returns the error that the end of a call or of the stream means."""
+        """Translates the end of a call or of the stream into an error."""
         if not isinstance(error, grpc.aio.AioRpcError):
             return EngineUnavailable(f"the engine at {self._uri} closed the stream")
         code, details = error.code(), error.details() or ""
@@ -258,7 +258,8 @@ class EngineBackend(Backend):
             return BackendError(
                 f"the engine at {self._uri} wants a token: {details}", hint="set SGC_TOKEN"
             )
-        # Of a stream it ends as ABORTED the engine has left nothing unanswered that it took.
+        # When the engine ends a stream with ABORTED, it has answered every request that it
+        # accepted.
         if code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED):
             return Overloaded(f"the engine at {self._uri} refused: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
@@ -278,7 +279,7 @@ class EngineBackend(Backend):
 
 
 def _authorities() -> bytes | None:
-    """What $SGC_TLS_CA holds."""
+    """The content of the file $SGC_TLS_CA."""
     path = os.environ.get("SGC_TLS_CA")
     try:
         return Path(path).read_bytes() if path else None
@@ -294,7 +295,7 @@ def _trusting(roots: bytes | None) -> ssl.SSLContext:
 
 
 def _parse_uri(uri: str) -> tuple[str, bool]:
-    """gRPC's target and whether TLS is used."""
+    """gRPC's target, and whether TLS is used."""
     if uri.startswith("unix:") and len(uri) > len("unix:"):
         return uri, False
     scheme, found, target = uri.partition("://")
@@ -312,7 +313,7 @@ def _is_port(text: str) -> bool:
 
 
 def _with_hint(request: pb.Request, prompt: Prompt) -> pb.Request:
-    """Adds how much of its prompt later requests may begin with, where that is known."""
+    """Adds how much of the prompt later requests may reuse, if known."""
     place = reusable(prompt)
     if place is not None:
         request.reusable.segment, request.reusable.offset = place

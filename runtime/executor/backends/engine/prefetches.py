@@ -1,8 +1,8 @@
-"""The prefetches of one connection: each prompt is requested once at a time, a few in all.
+"""The prefetches of one connection: at most one per prompt at a time, and a few in all.
 
-Rows of a batch prefetch the same prefixes. To send and tokenize a prompt costs something even where
-it is cached, so a prefetch of a prompt that is on its way waits for that one, and a prompt that was
-just prefetched is not requested again. Used by `engine/backend.py`.
+Rows of a batch prefetch the same prefixes. Sending and tokenizing a prompt has a cost even if it is
+cached, so a second prefetch of a prompt waits for the first, and a prompt that was just prefetched
+is not requested again. `engine/backend.py` uses it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_AT_ONCE = 16
 
 
 class Prefetches:
-    """limit: requests that the engine takes at a time; prefetches are a quarter of them at most."""
+    """limit: requests that the engine accepts at a time; prefetches take up to a quarter."""
 
     def __init__(self, ask: Callable[[Prompt], Coroutine[Any, Any, Usage]], limit: int) -> None:
         self._ask = ask
@@ -30,8 +30,9 @@ class Prefetches:
         self._answered_s: dict[Prompt, float] = {}
 
     async def get(self, prompt: Prompt) -> Usage:
-        """Returns the usage, to the first caller alone. Makes no request where it would be useless
-        or there are too many. The request is cancelled once all its callers are."""
+        """Prefetches a prompt; only the first caller gets the usage. Makes no request if the
+        prompt was just prefetched or too many are open. The request is cancelled when all its
+        callers are."""
         task, is_first = self._asking.get(prompt), False
         if task is None:
             if self._is_fresh(prompt) or len(self._asking) >= self._n_at_once:
@@ -46,7 +47,7 @@ class Prefetches:
         return usage if is_first else Usage()
 
     def forget(self) -> None:
-        """What was computed is there no more."""
+        """Forgets what was prefetched, after the cache was flushed."""
         self._answered_s.clear()
 
     async def _leave(self, prompt: Prompt, task: asyncio.Task[Usage]) -> None:

@@ -1,4 +1,4 @@
-"""Finds out why a connection to an engine fails: gRPC writes that to its log only.
+"""Finds out why a connection to an engine fails, which gRPC tells only in its log.
 
 Called by `engine/backend.py` after an attempt failed; connects once or twice more to find out.
 """
@@ -12,13 +12,13 @@ import ssl
 from collections.abc import AsyncIterator
 
 PROBE_TIMEOUT_S = 1.0
-# HTTP/2's preface and empty settings: what a gRPC client says first.
+# The first bytes of a gRPC client: HTTP/2's preface and empty settings.
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def reason_unreachable(target: str, tls: ssl.SSLContext | None) -> str:
-    """Returns why another try would not help; "" if it might. tls: None without TLS."""
+    """Why another try would not help; "" if it might. tls: None without TLS."""
     try:
         async with _connected(target) as (reader, writer):
             writer.write(GREETING)

@@ -1,6 +1,6 @@
 """The client's end of a session: requests of one loop tick go out in one frame.
 
-Used by `engine/backend.py`, which makes the call and says what its end means.
+`engine/backend.py` uses it: it makes the call and translates its end into an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Pending:
 class Stream:
     """One open session; `call` is a grpc.aio stream-stream call.
 
-    max_in_flight: requests that the engine may have at a time; others wait here, in order.
+    max_in_flight: unfinished requests that the engine may have; others wait here, in order.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Stream:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     async def ask(self, request: pb.Request, size: int, on_delta: OnDelta | None) -> pb.Reply:
-        """Sends a request of `size` bytes and returns its final reply; cancelling cancels it."""
+        """Sends a request of `size` bytes and returns its final reply; may be cancelled."""
         if not self.is_open:
             raise EngineUnavailable("the connection to the engine is closed")
         request.id = next(self._ids)
@@ -82,9 +82,9 @@ class Stream:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _cancel(self, pending: _Pending) -> None:
-        """Called for a request without a final reply: its caller gave up."""
+        """Called for a request without a final reply, whose caller gave up."""
         if not pending.is_sent:
-            with contextlib.suppress(ValueError):  # the stream has ended meanwhile
+            with contextlib.suppress(ValueError):  # the stream may have ended
                 self._waiting.remove(pending)
         elif self.is_open:
             self._n_free += 1
@@ -94,7 +94,7 @@ class Stream:
     async def _write(self) -> None:
         while True:
             await self._has_output.wait()
-            await asyncio.sleep(0)  # let the others of this tick add theirs
+            await asyncio.sleep(0)  # so that other requests of this tick join the frame
             if not self.is_open:
                 return
             self._has_output.clear()
@@ -102,10 +102,10 @@ class Stream:
                 try:
                     await self._call.write(frame)
                 except (grpc.RpcError, asyncio.InvalidStateError):
-                    return  # the reader sees why
+                    return  # the reader gets the reason
 
     def _frames(self) -> list[pb.ClientFrame]:
-        """Cancels, and as many of the waiting requests as the engine takes."""
+        """The frames with cancels and as many waiting requests as the engine accepts."""
         cancels, self._cancels = self._cancels, []
         parts: list[list[pb.Request]] = [[]]
         size = 0
@@ -147,12 +147,12 @@ class Stream:
         elif pending.on_delta is not None:
             try:
                 pending.on_delta(reply.delta.text)
-            except Exception as error:  # the caller's own; it ends its request alone
+            except Exception as error:  # the caller's own error ends only its request
                 pending.done.set_exception(error)
 
     def _end(self, error: BackendError) -> None:
         self.is_open = False
-        self._has_output.set()  # the writer sees that there is nobody to write to
+        self._has_output.set()  # so that the writer ends
         pending, self._pending = self._pending, {}
         for item in pending.values():
             if not item.done.done():
@@ -162,5 +162,5 @@ class Stream:
 
 
 def _copy(error: BackendError) -> BackendError:
-    """One exception for each waiter: they get tracebacks of their own."""
+    """A new exception for each waiter, as each adds its own traceback."""
     return type(error)(error.message, where=error.where, hint=error.hint)

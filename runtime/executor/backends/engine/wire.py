@@ -1,4 +1,4 @@
-"""The executor's data to and from the messages of `engine.proto`; used by `engine/backend.py`."""
+"""Translates between the executor's data and `engine.proto`; `engine/backend.py` uses it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def prompt_message(prompt: Prompt) -> pb.Prompt:
 
 
 def request_of(prompt: Prompt, **kind: Any) -> pb.Request:
-    """The request of a kind. Its prompt is written where it belongs: messages that a constructor
-    is given are copied, and prompts may be long.
+    """A request of the given kind. Its prompt is written in place, because protobuf copies messages
+    passed to a constructor, and prompts may be long.
     """
     request = pb.Request(**kind)
-    request.prompt.SetInParent()  # an empty one is there as well
+    request.prompt.SetInParent()  # present even if empty
     _write_prompt(request.prompt, prompt)
     return request
 
@@ -68,7 +68,7 @@ def _write_prompt(message: pb.Prompt, prompt: Prompt) -> None:
 
 
 def generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
-    """The message of a sampling; one that many requests share is made once."""
+    """The message of a sampling; greedy samplings are cached, as many requests share one."""
     found = _messages.get((id(sampling), stream))
     if found is not None and found[0] is sampling:
         return found[1]
@@ -110,7 +110,7 @@ def _generate_message(sampling: Sampling, stream: bool) -> pb.Generate:
 
 
 def _constraint(sampling: Sampling) -> dict[str, Any]:
-    """The field of what the text must be."""
+    """The field of the constraint, if there is one."""
     given = {
         "regex": sampling.regex,
         "json_schema": sampling.json_schema,
@@ -123,7 +123,7 @@ def _constraint(sampling: Sampling) -> dict[str, Any]:
 
 
 def checked_text(text: str, what: str) -> str:
-    """The text, if it is Unicode that can be sent."""
+    """The text; raises BackendError if it is not valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -183,7 +183,7 @@ def _choice_score(message: pb.ChoiceScore) -> ChoiceScore:
     return ChoiceScore(ids, logprobs, tuple(message.texts), before=before)
 
 
-# The counts of the message are the first fields of `Usage`; read in its order, for each reply.
+# The message's fields are the first fields of `Usage`; all are read in its order, for speed.
 _counts = attrgetter(*[field.name for field in fields(Usage)[: len(pb.Usage.DESCRIPTOR.fields)]])
 
 

@@ -1,7 +1,7 @@
 """A provider's model as a backend: requests are lowered, paced, retried and priced.
 
-One class for all providers; what is theirs is an `Api`. No program state; every request carries
-its whole prompt. An object belongs to the event loop that it was made on.
+One class serves all providers, each with its own `Api`. It has no program state; every request
+carries its whole prompt. An object belongs to the event loop that it was made on.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from sgc.runtime.executor.interface.backend import (
 from sgc.runtime.executor.prompts.chat_templates import template_for
 
 MAX_IN_FLIGHT = 64
-# Around each message there are a few tokens more than its text has.
+# Tokens around each message, beside its text; an upper bound.
 TOKENS_A_MESSAGE = 16
-FEWEST_BYTES_A_TOKEN = 3  # of a prompt that may be long enough to be kept
-BYTES_A_TOKEN = 4  # of a guess; at most one byte a token is the ceiling
+FEWEST_BYTES_A_TOKEN = 3  # of a prompt that may be long enough to be cached
+BYTES_A_TOKEN = 4  # for estimates; upper bounds count a token per byte
 
 
 class Api(Protocol):
@@ -70,9 +70,9 @@ class Api(Protocol):
 
 class ProviderBackend(Backend):
     """A `Backend` (see `../backend.py`) of one model. prices: instead of the table's; beside: a
-    hash of what is sent with each request beside what a program asks.
+    hash of settings that are sent with each request.
 
-    Raises UsageError where money is bounded and no price is known.
+    Raises UsageError if cost is limited and prices are not known.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ProviderBackend(Backend):
 
     @property
     def scope(self) -> str:
-        """What replies depend on beside the model's name: the server, and how requests are made."""
+        """What replies depend on beside the model's name: the server and request settings."""
         facts = self.facts
         ways = (facts.api, facts.prefill, *facts.select, facts.effort)
         beside = (self._beside,) if self._beside else ()
@@ -125,7 +125,7 @@ class ProviderBackend(Backend):
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        """In one request where the API can; the prompt is counted with the first."""
+        """Makes one request if the API has `n`; the first reply carries the prompt's usage."""
         if not samplings:
             return ()
         if len(samplings) == 1 or not self.facts.n or samplings[0].max_tokens == 0:
@@ -136,12 +136,12 @@ class ProviderBackend(Backend):
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        """Returns the model's choice; scores where it completes text and returns them."""
+        """The model's choice; with scores only if the API returns log-probabilities of prompts."""
         assert not unconditional, "the capabilities say so"
         return await select(self.send, self.facts, prompt, choices)
 
     async def flush_cache(self) -> int:
-        """Nothing: what a provider caches is its own affair."""
+        """Does nothing: a provider's cache cannot be flushed."""
         return 0
 
     async def close(self) -> None:
@@ -153,13 +153,13 @@ class ProviderBackend(Backend):
     async def send(
         self, lowered: Lowered, seed: int, shown: Shown | None = None
     ) -> tuple[Generated, ...]:
-        """The generations of a request, its usage with the first of them.
+        """The generations of a request; the first one carries the usage.
 
-        Where its plan says what is kept of it, one request writes that, and the others wait.
+        If its prompt has cache marks, one request writes the cache entry and the others wait.
         """
         prefixes = self._prefixes(lowered)
         key = self._keys.key_for(prefixes)
-        if key:  # what was written is where the key leads
+        if key:  # a cache entry is found only with its key
             prefixes = tuple(replace(p, digest=f"{key} {p.digest}") for p in prefixes)
             lowered = replace(lowered, params={**lowered.params, "prompt_cache_key": key})
         async with self.leaders.turn(prefixes) as begun:
@@ -175,8 +175,8 @@ class ProviderBackend(Backend):
     async def _ask(
         self, lowered: Lowered, seed: int, shown: Shown | None, begun: Callable[[], None] | None
     ) -> Replies:
-        """begun: called at the first text, where others wait for it."""
-        # What is unwrapped is not text before it is whole.
+        """begun: called at the first text, if other requests wait for it."""
+        # Structured output is unwrapped to text only when complete, so it is not streamed.
         streams = shown is not None and (lowered.shape is None or lowered.shape.unwrap is None)
         if begun is not None and lowered.n == 1:
             lowered = replace(lowered, is_streamed=True)
@@ -199,7 +199,7 @@ class ProviderBackend(Backend):
         return await self.attempts.send(once, self.estimate(lowered), seed, may_retry)
 
     def _prefixes(self, lowered: Lowered) -> tuple[Prefix, ...]:
-        """Returns the marked prefixes that are long enough to be cached."""
+        """The marked prefixes that are long enough to be cached."""
         caching, asked = self.facts.caching, lowered.asked
         is_planned = isinstance(asked, Conversation) and asked.is_planned
         if caching is None or self.facts.cache != "plan" or not is_planned:
@@ -219,7 +219,7 @@ class ProviderBackend(Backend):
         )
 
     def estimate(self, lowered: Lowered) -> Estimate:
-        """What a request may use; the ceiling counts a token a byte."""
+        """What a request may use; the upper bound counts a token per byte."""
         n_bytes, n_fixed = request_size(lowered, self.facts)
         n_output = lowered.max_tokens * lowered.n
         prices = self.facts.prices
@@ -229,14 +229,14 @@ class ProviderBackend(Backend):
 
 
 def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabilities:
-    """Returns the capabilities of a model's backend."""
+    """The capabilities of a model's backend."""
     return Capabilities(
         model=facts.model,
         chat=_chat_of(facts),
         max_context=facts.context,
         max_in_flight=max_in_flight,
         refuses=refused_fields(facts),
-        # Rewritten, a message that has begun is another prompt, and so has another text.
+        # Rewriting turns a begun message into a different prompt, with different text.
         speculates=facts.prefill != "rewrite" or facts.api == "completions",
         takes_messages=facts.api != "completions",
         goes_on=facts.api == "completions" or facts.prefill != "none",
@@ -249,7 +249,7 @@ def capabilities_of(facts: Facts, max_in_flight: int = MAX_IN_FLIGHT) -> Capabil
 
 
 def request_size(lowered: Lowered, facts: Facts) -> tuple[int, int]:
-    """Bytes of a request's texts, and tokens of what is not text."""
+    """The bytes of a request's texts, and the tokens of its other parts."""
     schema = len(str(lowered.shape.schema)) if lowered.shape is not None else 0
     if not isinstance(lowered.asked, Conversation):
         return len(lowered.asked.encode("utf-8", "surrogatepass")) + schema, 0
@@ -261,9 +261,9 @@ def request_size(lowered: Lowered, facts: Facts) -> tuple[int, int]:
 
 
 def _chat_of(facts: Facts) -> ChatFormat:
-    """How messages look in a program's text; to the API they go as messages.
+    """How messages look in a program's text; the API gets them as messages.
 
-    A model that completes text gets the text of the template that its name leads to.
+    A completions model uses the chat template found by its name.
     """
     if facts.api == "completions":
         return template_for(facts.model)[1]

@@ -1,7 +1,7 @@
 """A choice taken token by token: only tokens that continue some choice are allowed.
 
-As SGLang does for models that know `logit_bias` and no structured output. Pure but for the
-tokenizer, which is OpenAI's `tiktoken`.
+SGLang does the same for models with `logit_bias` but without structured output. Pure functions,
+except for the tokenizer, OpenAI's `tiktoken`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Encoding(Protocol):
 
 
 def encoding_named(name: str) -> Encoding:
-    """OpenAI's tokenizer of that name; its package loads the vocabulary when first used."""
+    """OpenAI's tokenizer by name; its package loads the vocabulary on first use."""
     instead = ", or use another way: #MODEL?select=check"
     tiktoken = needed("tiktoken", "taking a choice by logit_bias", instead=instead)
     found: Encoding = tiktoken.get_encoding(name)
@@ -34,7 +34,7 @@ def encoding_named(name: str) -> Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where in the choices' tokens one is. ids: of each choice; alive: choices still possible."""
+    """A position in the choices' tokens. ids: of each choice; alive: the choices still possible."""
 
     ids: tuple[tuple[int, ...], ...]
     alive: tuple[int, ...]
@@ -51,17 +51,17 @@ class Walk:
 
     @property
     def said(self) -> tuple[int, ...]:
-        """Tokens taken so far."""
+        """The tokens taken so far."""
         return self.ids[self.alive[0]][: self.depth]
 
     def allowed(self, encoding: Encoding) -> dict[int, str]:
-        """Tokens that may come, and their texts; the end of text where a choice ends here."""
+        """The allowed next tokens with their texts; the end of text too if a choice ends here."""
         tokens = {self._next(i) for i in self.alive}
         texts = {t: encoding.decode([t]) for t in tokens if t is not None}
         return texts | ({encoding.eot_token: ""} if None in tokens else {})
 
     def after(self, text: str, encoding: Encoding) -> Walk:
-        """Where a reply of one token leads; raises MalformedReply for one that was not allowed."""
+        """The walk after a reply of one token; raises MalformedReply if it was not allowed."""
         fitting = [t for t, each in self.allowed(encoding).items() if each == text]
         if not fitting:
             raise MalformedReply(f"the server said {text[:40]!r}, which no choice goes on with")
@@ -74,7 +74,7 @@ class Walk:
         return ids[self.depth] if self.depth < len(ids) else None
 
     def _skipped(self) -> Walk:
-        """Skips the tokens that all choices share, which need no request."""
+        """Skips tokens that all remaining choices share, as they need no request."""
         depth = self.depth
         while len(self.alive) > 1:
             at = {self.ids[i][depth] if depth < len(self.ids[i]) else None for i in self.alive}

@@ -1,13 +1,13 @@
-"""A `select` for a model that scores no choices: how a request makes it take one. Pure.
+"""Lowers a `select` for a model that does not score choices to requests. Pure functions.
 
-The table lists the ways that a model knows, the best first:
+The table lists the ways that a model supports, best first:
 
 choice       the server generates one of some texts
 regex        the same by a pattern
 structured   a JSON object with an enum
 logit_bias   token by token, with only the choices' tokens allowed (`choice_walk.py`)
-echo         log-probabilities of the choices after the prompt, which is the only way that scores
-check        the choices are told, the reply is checked, and asked again
+echo         log-probabilities of the choices after the prompt; the only way that returns scores
+check        the prompt lists the choices; the reply is checked, and requested again if it is none
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sgc.runtime.executor.backends.providers.wire.messages import Conversation
 from sgc.runtime.executor.backends.providers.wire.schema import of_choices
 from sgc.runtime.executor.interface.backend import Prompt, Sampling
 
-# Tokens a model that reasons may use before it takes a choice.
+# The tokens that a reasoning model may use before it takes a choice.
 ROOM_TO_REASON = 4096
 
 
 def way_of(prompt: Prompt, choices: tuple[str, ...], facts: Facts) -> str:
-    """The first way that fits; raises UnsupportedParameter where none does."""
+    """The first way that fits; raises UnsupportedParameter if none does."""
     for way in facts.select:
         if _fits(way, prompt, choices, facts):
             return way
@@ -60,8 +60,8 @@ def lowered_select(
     facts: Facts,
     sampling: Sampling,
 ) -> Lowered:
-    """Returns the request for a choice, for the ways that take one. A note lists the choices where
-    the API does not get them, and the replies of earlier tries.
+    """The request for a choice, for ways that generate it. A note lists the choices if the API does
+    not get them in a field, and tells the reply of the last try.
     """
     found = lower(prompt, sampling, facts)
     is_held = way != "check"
@@ -83,7 +83,7 @@ def lowered_select(
 def select_sampling(
     choices: tuple[str, ...], facts: Facts, refused: tuple[str, ...] = ()
 ) -> Sampling:
-    """Greedy where the model can be, but for further tries; room for the longest choice."""
+    """The sampling of a choice, greedy on the first try, with room for the longest choice."""
     seed = len(refused)
     longest = max(len(json.dumps(choice)) for choice in choices)
     room = ROOM_FOR_JSON + (ROOM_TO_REASON if facts.reasoning else 0)
@@ -97,9 +97,9 @@ def select_sampling(
 
 
 def index_of(reply: str, choices: tuple[str, ...], is_completed: bool = False) -> int | None:
-    """The choice that a reply is, but for white space around it; None where it is none.
+    """The index of the choice that a reply equals but for white space around it, or None.
 
-    is_completed: text goes on after the choice, so the longest counts with which it begins.
+    is_completed: text may follow the choice, so the longest choice that begins the reply counts.
     """
     if reply in choices:
         return choices.index(reply)

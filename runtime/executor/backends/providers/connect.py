@@ -1,7 +1,7 @@
-"""Backends by a provider's name or an address: keys, the environment, and what a server serves.
+"""Opens backends by a provider's name or an address: keys, the environment, a server's models.
 
-Keys come from the caller or the environment and stay in the SDK's client: no artifact, log or
-error has them. What is wrong with the settings is found here, before anything is asked.
+Keys come from the caller or the environment and stay in the SDK's client: no artifact, log or error
+contains them. Wrong settings are found here, before any request.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ WRONG_ADDRESS = (
 )
 WRONG_BASE_URL = "base_url, or {}_BASE_URL, must be a URL of http or https"
 NO_SETTINGS = SdkSettings()
-NO_KEY = "no-key"  # what a server gets that wants none
+NO_KEY = "no-key"  # sent to a server that needs no key
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom to ask. provider: openai, anthropic or compatible; key: shown nowhere.
+    """Where requests go. provider: openai, anthropic or compatible; key: never shown.
 
-    base_url: where requests go.
+    base_url: the server's address.
     """
 
     provider: str
@@ -57,11 +57,11 @@ class Target:
 
     @property
     def is_vendors(self) -> bool:
-        """Whether requests go to the provider itself, and not to a server that stands in for it."""
+        """Whether requests go to the provider itself, not to another server with its API."""
         return self.provider != "compatible" and is_vendors(self.provider, self.base_url)
 
     def facts(self, owned_by: str = "") -> Facts:
-        """What is known of the model there; owned_by: as a compatible server says."""
+        """The facts of the model on this server. owned_by: as a compatible server reports it."""
         return facts_for(self.provider, self.model, self.choices, owned_by, self.is_vendors)
 
 
@@ -70,8 +70,8 @@ def is_provider(uri: str) -> bool:
 
 
 def parse_target(uri: str, key: str | None = None) -> Target:
-    """`openai:MODEL`, `anthropic:MODEL` or `openai+http://HOST:PORT/v1#MODEL`, each with
-    `?OPTION=VALUE`; raises UsageError for anything else, and where a key is missing.
+    """Parses `openai:MODEL`, `anthropic:MODEL` or `openai+http://HOST:PORT/v1#MODEL`, each with
+    `?OPTION=VALUE`; raises UsageError for anything else, or if a key is missing.
     """
     if uri.startswith(COMPATIBLE):
         return _compatible(uri, key)
@@ -81,7 +81,7 @@ def parse_target(uri: str, key: str | None = None) -> Target:
 
 
 def facts_of(uri: str) -> Facts:
-    """Returns the facts of `openai:MODEL` or `anthropic:MODEL`, without a key or a request."""
+    """The facts of `openai:MODEL` or `anthropic:MODEL`, without a key or a request."""
     _, _, rest = uri.partition(":")
     if not uri.startswith(VENDORS) or not rest.partition("?")[0]:
         raise UsageError(
@@ -97,9 +97,9 @@ def target(
     base_url: str | None = None,
     key: str | None = None,
 ) -> Target:
-    """A model of OpenAI or Anthropic, or of what stands in for it at base_url.
+    """A model of OpenAI or Anthropic, or of a server with their API at base_url.
 
-    The key is the environment's where none is given (`environment_key`).
+    Without a key, the environment's is used (`environment_key`).
     """
     if not model or not isinstance(model, str):
         raise UsageError(f"no model is named in {provider}:", hint=f"{provider}:MODEL")
@@ -115,8 +115,9 @@ def target(
 
 
 def environment_key(provider: str, base_url: str | None) -> str:
-    """A provider's key, for the provider alone or for what its _BASE_URL names; another server
-    gets SGC_TOKEN's, or no key: what a program calls a base_url is not whom the key is for.
+    """The environment's key for a server. The provider's key goes only to the provider or to the
+    address in its _BASE_URL variable. Another server, which a program may name as base_url, gets
+    SGC_TOKEN, or NO_KEY.
     """
     if is_trusted(provider, base_url):
         return os.environ.get(_key_variable(provider), "")
@@ -160,7 +161,7 @@ async def open_backend(
     prices: Path | None = None,
     sdk: SdkSettings = NO_SETTINGS,
 ) -> ProviderBackend:
-    """Opens the backend; a compatible server is asked for its models."""
+    """Opens the backend; asks a compatible server for its models."""
     check_settings(settings)
     n_room = settings.max_concurrency or MAX_IN_FLIGHT
     timeout_s = settings.request_timeout_s
@@ -187,7 +188,7 @@ async def open_backend(
 
 
 async def _served(api: object, target: Target) -> tuple[str, str]:
-    """The server's model and who owns it; a server without a list may be used by a model's name."""
+    """The server's model and its owner; without a list of models, its name must be given."""
     from sgc.runtime.executor.backends.providers.openai.wire import model_of
 
     try:

@@ -29,11 +29,11 @@ from sgc.runtime.executor.interface.backend import (
 from sgc.runtime.executor.patterns.checked_constraints import MAX_TRIES, excerpt
 
 Send = Callable[[Lowered, int], Awaitable[tuple[Generated, ...]]]
-"""(request, seed): its generations."""
+"""(request, seed) -> its generations."""
 
 
 async def select(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
-    """Raises BackendError where no try returned a choice."""
+    """Takes a choice; raises BackendError if no try returned one."""
     way = way_of(prompt, choices, facts)
     if way == "echo":
         return await _score(send, facts, prompt, choices)
@@ -79,7 +79,7 @@ async def _walk(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ..
 
 
 async def _score(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, ...]) -> Scored:
-    """Log-probabilities of each choice's tokens, of an API that echoes the prompt with them."""
+    """Scores the choices with an API that echoes the prompt with log-probabilities."""
     text = plain_text(prompt, facts.model)
     sampling = Sampling(max_tokens=1, temperature=0.0)
     scores, usage = [], Usage()
@@ -96,7 +96,7 @@ async def _score(send: Send, facts: Facts, prompt: Prompt, choices: tuple[str, .
 
 
 def _choice_score(reply: Any, start: int, end: int) -> ChoiceScore:
-    """Of tokens that end after the prompt and begin before the choice's end."""
+    """The score over tokens that end after the prompt and begin before the choice's end."""
     if reply.logprobs is None:
         raise MalformedReply("the server told no log-probabilities of the prompt")
     rows, before, at = [], [], 0
@@ -111,6 +111,6 @@ def _choice_score(reply: Any, start: int, end: int) -> ChoiceScore:
             "the server gave no log-probability for a choice",
             hint="the prompt may be too short; it needs a token before the choices",
         )
-    ids = tuple(range(1, len(rows) + 1))  # the API tells none; these are places
+    ids = tuple(range(1, len(rows) + 1))  # the API returns no ids; these are positions
     logprobs, texts = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
     return ChoiceScore(ids, logprobs, texts, before=tuple(before))

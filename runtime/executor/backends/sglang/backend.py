@@ -1,8 +1,8 @@
 """A running SGLang server as a backend, over its native HTTP API.
 
-Prompts go out as text: the server tokenizes them, so special tokens inside values mean what
-they say, and generated text is tokenized anew with what follows it. Import it lazily, as it
-needs aiohttp. An object belongs to the event loop it is first used in.
+Prompts are sent as text, which the server tokenizes: special tokens inside values are recognised,
+and generated text is tokenized again with the text after it. Import this module lazily, as it needs
+aiohttp. An object belongs to the event loop of its first use.
 
 URLs:  http://host:port     plain text
        https://host:port    TLS; the certificate is checked against those of the PEM file
@@ -34,7 +34,7 @@ from sgc.runtime.executor.prompts.chat_templates import template_for, template_n
 
 TIMEOUT_S = 600.0
 MAX_IN_FLIGHT = 256
-# The API does not tell the context's size; the server refuses what is too long.
+# The API does not tell the context's size; the server refuses prompts that are too long.
 UNKNOWN_CONTEXT = 2**31 - 1
 _REFUSES = frozenset({"seed", "heal"})
 
@@ -42,8 +42,8 @@ _REFUSES = frozenset({"seed", "heal"})
 class SGLangBackend(Backend):
     """A `Backend` (see `backend.py`) that sends requests to an SGLang server.
 
-    model_info: what the server says of its model, such as `model_path`; empty until it was
-    first asked. chat_template: a name of `chat_templates.py`, None to go by the model's path.
+    model_info: the server's description of its model, such as `model_path`; empty before the first
+    request. chat_template: a name in `chat_templates.py`; None to choose by the model's path.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SGLangBackend(Backend):
 
     @property
     def scope(self) -> str:
-        """Whose replies they are, beside the model's name."""
+        """What replies depend on beside the model's name."""
         return f"sglang {self._http.base}"
 
     # The Backend interface.
@@ -79,7 +79,7 @@ class SGLangBackend(Backend):
             max_in_flight=self._max_in_flight,
             refuses=_REFUSES,
             unconditional=True,
-            # A server that says its model sees none would ignore images without a word.
+            # A server whose model cannot see images would ignore them silently.
             images=info.get("has_image_understanding") is not False,
         )
 
@@ -99,7 +99,7 @@ class SGLangBackend(Backend):
     async def generate_n(
         self, prompt: Prompt, samplings: Sequence[Sampling]
     ) -> tuple[Generated, ...]:
-        """In one request; the server draws each differently."""
+        """Makes one request with `n`; the server draws each reply separately."""
         if not samplings:
             return ()
         return await self._generate(prompt, samplings[0], len(samplings))
@@ -107,7 +107,7 @@ class SGLangBackend(Backend):
     async def score(
         self, prompt: Prompt, choices: tuple[str, ...], unconditional: bool = False
     ) -> Scored:
-        """As SGLang's own front end: the prompt, then all choices, then their tokens alone."""
+        """Scores as SGLang's front end does: the prompt, all choices, then their tokens alone."""
         text = wire.prompt_text(prompt)
         (head,) = await self._ask(wire.prefill_body(prompt), 1)
         body = wire.choices_body(prompt, choices, wire.prompt_tokens_of(head))
@@ -123,7 +123,7 @@ class SGLangBackend(Backend):
         return Scored(tuple(scores), wire.sum_usage([head, *replies, *alone]))
 
     async def commit_prefix(self, prompt: Prompt, heads: tuple[str, ...] = ()) -> Usage:
-        """Computes the prompt; its last token may be another one before a head."""
+        """Computes the prompt; its last token may differ when a head follows."""
         if not prompt:
             return Usage()
         (reply,) = await self._ask(wire.prefill_body(prompt), 1)
@@ -136,11 +136,11 @@ class SGLangBackend(Backend):
     # Beyond the interface.
 
     async def info(self) -> Mapping[str, Any]:
-        """Returns the server's description of its model, which is requested once."""
+        """The server's description of its model, requested once."""
         if not self.model_info:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.create_task(self._ask_info())
-            await asyncio.shield(self._asking)  # others wait for it too
+            await asyncio.shield(self._asking)  # other callers wait for it too
         return self.model_info
 
     async def server_info(self) -> dict[str, Any]:
@@ -170,12 +170,12 @@ class SGLangBackend(Backend):
         info = await self._get_object("get_model_info", "model_info")
         if not isinstance(info.get("model_path"), str):
             raise self._no_sglang()
-        # Where the server has defaults of its own, to leave out a value would not be neutral.
+        # If the server has its own defaults, leaving out a value is not neutral.
         self._sends_all = bool(info.get("preferred_sampling_params"))
         self.model_info = MappingProxyType(info)
 
     async def _get_object(self, *paths: str) -> dict[str, Any]:
-        """The object at the first of the paths that the server knows."""
+        """The object at the first path that the server knows."""
         for path in paths:
             try:
                 found = await self._http.get(path)

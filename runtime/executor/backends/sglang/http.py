@@ -1,8 +1,7 @@
-"""HTTP to one server: a pool of connections, JSON and event streams, retries, typed errors.
+"""An HTTP client for one server: pooled connections, JSON, event streams, retries, typed errors.
 
-What the JSON means is `sglang/wire.py`'s; who asks for what is `sglang/backend.py`'s. The only
-module of the executor that imports aiohttp. An object belongs to the event loop it is first
-used in.
+`sglang/wire.py` knows the JSON's meaning, `sglang/backend.py` the requests. No other module of the
+executor imports aiohttp. An object belongs to the event loop of its first use.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sgc.runtime.executor.backends.sglang.stream import Events, Shown
 from sgc.runtime.executor.backends.sglang.wire import Json, error_of, message_of, parsed
 
 CONNECT_TIMEOUT_S = 5.0
-# Less than servers keep an idle connection (SGLang: 5 s), so that none is used that they close.
+# Shorter than servers keep an idle connection (SGLang: 5 s), so that no closed one is used.
 KEEP_ALIVE_S = 4.0
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 T = TypeVar("T")
@@ -41,7 +40,7 @@ RETRIES = Retries((Overloaded, ConnectionDropped), max_tries=6, first_wait_s=0.1
 
 
 class HttpClient:
-    """Asks one server; at most `max_in_flight` requests at a time, the others wait their turn."""
+    """Sends requests to one server, at most `max_in_flight` at a time; others wait in order."""
 
     def __init__(
         self,
@@ -71,9 +70,9 @@ class HttpClient:
         return await self._exchange("POST", path, body, _read_body)
 
     async def stream(self, path: str, body: bytes, shown: Shown) -> Json:
-        """The last event of the reply; `shown` gets the text so far as it grows, but not the end.
+        """The last event of the reply; `shown` gets the growing text, but not the final one.
 
-        The caller says what the final text is.
+        The caller passes the final text to `shown`.
         """
 
         async def read(response: aiohttp.ClientResponse) -> Json:
@@ -90,8 +89,8 @@ class HttpClient:
     async def _exchange(
         self, method: str, path: str, body: bytes | None, read: Read[T], shown: Shown | None = None
     ) -> T:
-        """One reply. Tried again, unless some of it was shown: a few times where the server has
-        no room, once where it drops the connection."""
+        """One reply. Unless part of it was shown, it retries a few times if the server has no room,
+        and once if it drops the connection."""
         session = self._open_session()
         n_dropped = 0
 
@@ -171,7 +170,7 @@ class HttpClient:
         return headers
 
     def _error_of(self, error: Exception) -> BackendError:
-        """What a failure of the connection means."""
+        """The error for a failure of the connection."""
         if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
             why = str(error) or type(error).__name__
             return EngineUnavailable(
@@ -189,7 +188,7 @@ class HttpClient:
 
 
 def _status_error(status: int, data: bytes, url: str) -> BackendError:
-    """What a reply that is no success means."""
+    """The error for a reply with an error status."""
     try:
         body: Any = json.loads(data)
     except (ValueError, RecursionError):
@@ -209,7 +208,7 @@ def _status_error(status: int, data: bytes, url: str) -> BackendError:
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> bytes:
-    """The whole body, if it is of a size that can be meant."""
+    """The whole body; raises BackendError if it is larger than MAX_REPLY_BYTES."""
     size = response.content_length
     if size is not None and size <= MAX_REPLY_BYTES:
         return await response.read()
@@ -225,8 +224,8 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _finish(response: aiohttp.ClientResponse) -> None:
-    """Waits a moment for the end of a stream that is done, so that its connection can be used
-    again; one that stays open is closed."""
+    """Waits briefly for the end of a finished stream, so that its connection can be reused;
+    otherwise it is closed."""
     if response.content.at_eof():
         return
     try:
@@ -239,7 +238,7 @@ async def _finish(response: aiohttp.ClientResponse) -> None:
 def _trusting(path: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=path)
-    except (OSError, ValueError) as error:  # of it also what is no certificate
+    except (OSError, ValueError) as error:  # includes ssl.SSLError, for an invalid certificate
         raise UsageError(
             f"cannot read certificates from verify={path!r}: {error}", hint="name a PEM file"
         ) from error

@@ -1,4 +1,4 @@
-"""A streamed reply of SGLang's API: server-sent events, out of chunks that end anywhere."""
+"""Reads a streamed reply of SGLang's API: server-sent events in chunks that end anywhere."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sgc.runtime.executor.interface.backend import Delta
 
 
 class Shown:
-    """Passes on the text of a stream as it grows; what was shown is never taken back.
+    """Passes on the text of a stream as it grows; shown text is never taken back.
 
-    So what a server may take back is held until more text or the end decides: the beginning
-    of a stop string, and characters of which only some bytes have come.
+    So text that a server may take back is held until more text or the end decides: the beginning of
+    a stop string, and incomplete characters.
     """
 
     def __init__(self, on_delta: Callable[[str], None], stop: tuple[str, ...] = ()) -> None:
@@ -28,13 +28,13 @@ class Shown:
         return len(self._text)
 
     def update(self, text: str, meta: Json) -> None:
-        """Takes all of the text that came so far."""
+        """Passes on what is new and settled in the whole text so far."""
         settled = self._settled(text)
-        if settled.startswith(self._text):  # else the end says what is wrong
+        if settled.startswith(self._text):  # else `finish` raises the error
             self._show(settled, meta)
 
     def finish(self, text: str, meta: Json) -> None:
-        """Takes the final text; raises BackendError if it is not what was shown."""
+        """Passes on the rest of the final text; raises BackendError if shown text has changed."""
         if not text.startswith(self._text):
             raise BackendError(
                 f"the server took back text that it had streamed: {self._text[-60:]!r} is no more "
@@ -49,13 +49,13 @@ class Shown:
             self._on_delta(Delta(delta, meta))
 
     def _settled(self, text: str) -> str:
-        """The text without a tail that may be taken back."""
+        """The text without a tail that the server may take back."""
         text = text.rstrip("\ufffd")
         return text[: len(text) - n_begun(text, self._stop)]
 
 
 class Events:
-    """Server-sent events out of chunks that end anywhere; each holds all the text so far."""
+    """Parses server-sent events in chunks that end anywhere; each has the whole text so far."""
 
     def __init__(self, shown: Shown, max_bytes: int) -> None:
         self._shown = shown

@@ -1,7 +1,7 @@
-"""The executor's data to and from the JSON of SGLang's native HTTP API; for `sglang/backend.py`.
+"""Translates between the executor's data and the JSON of SGLang's native HTTP API.
 
-Nothing here waits or connects. Whatever a server sends that is not of the API's shape is a
-BackendError that says so.
+It makes no requests; `sglang/backend.py` uses it. A reply that does not have the API's form raises
+a BackendError that says so.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Json = dict[str, Any]
 # [log-probability or null, token id, text or null]
 Row = Sequence[Any]
 
-# Where the API's name of a parameter is another one. A per-request seed exists in newer servers
-# only, what logprobs asks for stands beside the sampling parameters, and it heals no borders; it
-# holds a text to its constraint, so that there are no replies to tell of.
+# Parameters that the API names differently. Not sent as sampling parameters: seeds, which only
+# newer servers accept; logprobs, which are fields of the request; healing, which it lacks; and
+# refused replies, as the server enforces constraints.
 _NAMES = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _ALWAYS = frozenset({"max_tokens", "temperature"})
 _ELSEWHERE = frozenset({"seed", "logprobs", "heal", "is_repeatable", "own_seed", "refused"})
@@ -46,14 +46,14 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=
 
 
 def prompt_text(prompt: Prompt) -> str:
-    """The whole prompt as text: this API takes no token ids beside text."""
+    """The whole prompt as text: this API does not accept token ids together with text."""
     return "".join([run.text for run in prompt])
 
 
 def generate_body(
     prompt: Prompt, sampling: Sampling, n: int = 1, stream: bool = False, sends_all: bool = False
 ) -> Json:
-    """sends_all: neutral values are sent too, for a server that has other defaults."""
+    """sends_all: neutral values are sent too, for a server with other defaults."""
     params = sampling_params(sampling, sends_all)
     if n > 1:
         params["n"] = n
@@ -70,7 +70,7 @@ def generate_body(
         body["stream"] = True
     images = images_of(prompt)
     if len(images) > 1 and n > 1:
-        # The server makes a batch of it, in which a flat list would be an image a text.
+        # The server makes a batch of it, in which a flat list would mean one image per text.
         body["text"], body["image_data"] = [body["text"]], [images]
     elif images:
         body["image_data"] = images if len(images) > 1 else images[0]
@@ -91,14 +91,14 @@ def sampling_params(sampling: Sampling, sends_all: bool = False) -> Json:
 
 
 def prefill_body(prompt: Prompt) -> Json:
-    """Computes and caches the prompt, and tells how many tokens it has."""
+    """The request that computes and caches the prompt, and counts its tokens."""
     return generate_body(prompt, Sampling(max_tokens=0, temperature=0.0))
 
 
 def choices_body(prompt: Prompt, choices: Sequence[str], n_prompt_tokens: int) -> Json:
-    """Log-probabilities of prompts with each choice, from two tokens before the prompt's end on.
+    """The request that scores the choices, from two tokens before the prompt's end on.
 
-    The last token of a prompt can be another one where a choice follows it.
+    The prompt's last token may differ when a choice follows it.
     """
     text, images = prompt_text(prompt), images_of(prompt)
     body: Json = {
@@ -123,7 +123,7 @@ def unconditional_body(scores: Sequence[Sequence[Row]]) -> Json:
 
 
 def images_of(prompt: Prompt) -> list[str]:
-    """Images and videos as this API takes them; a video's frames stand behind a mark."""
+    """Images and videos in this API's form; a video has a prefix."""
     return [
         ("video:" if run.media.n_frames else "") + run.media.base64()
         for run in prompt
@@ -186,14 +186,14 @@ def _finish_of(given: Any, stop: tuple[str, ...]) -> tuple[FinishReason, str | i
 
 
 def usage_of(meta: Json, is_prefill: bool = False) -> Usage:
-    """is_prefill: what the server sampled at the end is no completion."""
+    """is_prefill: the token that the server sampled at the end is not counted."""
     prompt, cached = _count(meta, "prompt_tokens"), _count(meta, "cached_tokens")
     completion = 0 if is_prefill else _count(meta, "completion_tokens")
     return Usage(prompt, cached, max(prompt - cached, 0), completion)
 
 
 def sum_usage(replies: Iterable[Json]) -> Usage:
-    """What several prefills came to."""
+    """The total usage of several prefills."""
     each = (usage_of(reply["meta_info"], is_prefill=True) for reply in replies)
     return reduce(Usage.with_more, each, Usage())
 
@@ -214,10 +214,10 @@ def prompt_tokens_of(reply: Json) -> int:
 
 
 def choice_rows(reply: Json, text: str) -> list[Row]:
-    """The rows that score a choice after the prompt's `text`, the first of them as SGLang has it.
+    """The rows that score a choice after the prompt's `text`, with the same first row as in SGLang.
 
-    The server's first row has no log-probability; a server that gives one tells of a token of
-    the prompt, which counts only where it grew together with the choice.
+    The server's first row usually has no log-probability. If it has one, it is of a token of the
+    prompt, which counts only if that token merged with the choice.
     """
     rows = _rows_of(reply)
     kept = [row for row in rows if row[0] is not None]
@@ -233,13 +233,13 @@ def choice_rows(reply: Json, text: str) -> list[Row]:
 
 
 def choice_score(reply: Json, rows: Sequence[Row], alone: Json | None) -> ChoiceScore:
-    """alone: the reply for the rows' tokens without the prompt, where that was asked."""
+    """alone: the reply for the rows' tokens without the prompt, if requested."""
     told, unconditional = _rows_of(reply), tuple[float | None, ...]()
     left_out = told[: len(told) - len(rows)]
     if alone is not None:
         unconditional = tuple(row[0] for row in _rows_of(alone))
         if len(unconditional) == len(rows) - 1:
-            unconditional = (None, *unconditional)  # some leave the first out, which has none
+            unconditional = (None, *unconditional)  # some servers omit the first, which has none
         if len(unconditional) != len(rows):
             raise BackendError(
                 f"the server scored {len(unconditional)} of a choice's {len(rows)} tokens alone"
@@ -255,7 +255,7 @@ def choice_score(reply: Json, rows: Sequence[Row], alone: Json | None) -> Choice
 
 
 def _rows_of(reply: Json, side: str = "input") -> list[Row]:
-    """A server that was to generate nothing may leave out the output's."""
+    """The rows of one side; a server that generated nothing may leave out the output's."""
     name = f"{side}_token_logprobs"
     rows = reply["meta_info"].get(name, [] if side == "output" else None)
     if not isinstance(rows, list) or not all(map(_is_row, rows)):
@@ -279,7 +279,7 @@ def error_of(body: Any, what: str) -> BackendError:
 
 
 def message_of(body: Any) -> str:
-    """The server's own words, of {"error": {"message": …}} and its like; 500 characters at most."""
+    """The server's message, from {"error": {"message": …}} and the like; at most 500 characters."""
     while isinstance(body, Mapping):
         inner = next((body[key] for key in ("error", "message", "detail") if body.get(key)), None)
         if inner is None:

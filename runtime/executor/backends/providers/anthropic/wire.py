@@ -1,4 +1,4 @@
-"""Anthropic's messages as plain data: requests out, replies and stream events in. Pure."""
+"""Anthropic's messages as plain data: requests out, replies and events in. Pure functions."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ def body_of(lowered: Lowered, facts: Facts, is_streamed: bool) -> Json:
 
 
 def _ttls(messages: Sequence[Message], facts: Facts) -> dict[Spot, str]:
-    """Marks that get a breakpoint, the last ones, as many as there may be, and for how long.
+    """The last marks, up to the number of allowed breakpoints, with their lifetimes.
 
-    A prompt kept for longer must come first, so what comes before it is kept as long.
+    A prefix with a longer lifetime must come first, so each mark lives at least as long as those
+    after it.
     """
     caching = facts.caching
     if caching is None or not caching.explicit or facts.cache != "plan":
@@ -83,7 +84,7 @@ def _cache_control(ttl: str) -> Json:
 
 
 def _content(message: Message, ttls: Mapping[int, str], facts: Facts) -> str | list[Json]:
-    """Text by itself as a text. What a mark has cut stays so: kept prompts are found by blocks."""
+    """Text without marks as one string. Marked text stays split: the cache matches by blocks."""
     if not message.is_one_text or ttls:
         return _blocks(message, ttls, facts)
     if not message.text.strip():
@@ -97,7 +98,7 @@ def _blocks(message: Message, ttls: Mapping[int, str], facts: Facts) -> list[Jso
         if isinstance(part, Media):
             found += [_image(frame, facts) for frame in frames_of(part)]
         elif isinstance(part, Text) and part.text.strip():
-            # The API refuses a block of white space; beside images it says nothing.
+            # The API refuses a block of white space; beside images such a block has no meaning.
             found.append({"type": "text", "text": part.text})
         elif number in ttls and found:
             found[-1]["cache_control"] = _cache_control(ttls[number])
@@ -142,7 +143,7 @@ def reply_with(text: str, end: Mapping[str, Any]) -> Reply:
 
 
 def spent_of(usage: Mapping[str, Any] | None) -> Spent:
-    """`input_tokens` are those that are neither read from the cache nor written to it."""
+    """The reply's usage. `input_tokens` excludes tokens read from the cache or written to it."""
     if not usage or not isinstance(usage, Mapping):
         return Spent(is_known=False)
     cached = count(usage, "cache_read_input_tokens")
@@ -159,7 +160,7 @@ def spent_of(usage: Mapping[str, Any] | None) -> Spent:
 
 
 class Stream:
-    """A streamed reply, event by event; raises MalformedReply for what is none."""
+    """Reads a streamed reply, event by event; raises MalformedReply for an invalid stream."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -170,7 +171,7 @@ class Stream:
         self._has_begun = self._is_over = False
 
     def add(self, event: Mapping[str, Any]) -> str:
-        """What the event adds to the text."""
+        """Adds an event; returns the text that it adds."""
         kind = event.get("type")
         if self._is_over or (kind == "message_start") == self._has_begun:
             raise MalformedReply(f"an event out of order: {str(kind)[:40]!r}")
@@ -215,6 +216,6 @@ class Stream:
 
 
 def _given(usage: Any) -> Json:
-    """Counts are cumulative: what a later event leaves out is as before."""
+    """The counts in an event. They are cumulative, and missing ones keep their value."""
     fields = usage if isinstance(usage, Mapping) else {}
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,9 +1,9 @@
-"""Leader first: of requests that would write the same prompt to a provider's cache, one goes ahead.
+"""Leaders: of several requests that would write the same cache entry at a provider, one goes first.
 
-What a request writes can be read only once its reply has begun. Ten at once would each pay for the
-writing; after the first they read. Forks, mapped calls and rows meet here, since all of an
-endpoint's requests do. Knows hashes of prompts only; nobody waits for ever, and a leader that fails
-or is cancelled leaves its place to the next.
+A cache entry can be read only once the writer's reply has begun. Ten requests at once would each
+pay for the write; after a leader they read. This covers forks, mapped calls and rows, since all of
+an endpoint's requests pass here. It knows only hashes of prompts. Waits are bounded, and if a
+leader fails or is cancelled, the next request leads.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from sgc.runtime.executor.backends.providers.models.models import Caching
 from sgc.runtime.executor.backends.providers.wire.limits import Clock
 from sgc.runtime.executor.backends.providers.wire.messages import Prefix
 
-MAX_WAIT_S = 60.0  # for a leader; then a request goes by itself
-MAX_KNOWN = 4096  # prefixes whose end is remembered; an older one is written anew
+MAX_WAIT_S = 60.0  # for a leader; after it a request proceeds alone
+MAX_KNOWN = 4096  # prefixes with a known expiry; the oldest is forgotten
 _UNIT_S = {"m": 60.0, "h": 3600.0}
 
 
 class Leaders:
-    """Of one endpoint; lives on its loop. n_waited: requests that waited for another."""
+    """The leaders of one endpoint, on its loop. n_waited: requests that waited for another."""
 
     def __init__(self, caching: Caching | None, clock: Clock) -> None:
         self._is_needed = caching is not None and caching.readable_after == "first reply"
         self._ttl_s = seconds(caching.ttl[0]) if caching is not None and caching.ttl else 0.0
         self._clock = clock
-        self._until: OrderedDict[str, float] = OrderedDict()  # entries that can be read
+        self._until: OrderedDict[str, float] = OrderedDict()  # expiry of readable entries
         self._leading: dict[str, asyncio.Event] = {}
         self.n_waited = 0
 
     @asynccontextmanager
     async def turn(self, prefixes: Sequence[Prefix]) -> AsyncIterator[Callable[[], None] | None]:
-        """Waits for the request that writes one of the prefixes; yields what a leader calls at its
-        first text, None for a request that leads no other. prefixes: from the shortest.
+        """Waits while another request writes one of the prefixes. Yields the function that a leader
+        calls at its first text; None for a request that is no leader. prefixes: shortest first.
         """
         if not prefixes or not self._is_needed:
             yield None
@@ -62,7 +62,7 @@ class Leaders:
         return self._until.get(digest, 0.0) > self._clock.now()
 
     async def _wait(self, prefixes: Sequence[Prefix]) -> None:
-        """Waits until the longest that is being written can be read, or is not written any more."""
+        """Waits until the longest prefix being written can be read, or its leader has failed."""
         has_waited = False
         until = self._clock.now() + MAX_WAIT_S
         while (leader := self._leader_of(prefixes)) is not None and self._clock.now() < until:
@@ -74,13 +74,13 @@ class Leaders:
     def _leader_of(self, prefixes: Sequence[Prefix]) -> asyncio.Event | None:
         for prefix in reversed(prefixes):
             if self._is_known(prefix.digest):
-                return None  # nothing shorter is worth waiting for
+                return None  # a shorter prefix is not worth waiting for
             if prefix.digest in self._leading:
                 return self._leading[prefix.digest]
         return None
 
     async def _within(self, over: asyncio.Event, seconds: float) -> bool:
-        """Whether it was over in time; a leader that hangs must not hold up the others."""
+        """Waits for a leader up to `seconds`; returns whether it finished."""
         waiting = asyncio.ensure_future(over.wait())
         timer = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
@@ -91,7 +91,7 @@ class Leaders:
             timer.cancel()
 
     def _know(self, prefixes: Sequence[Prefix]) -> None:
-        """Notes that they were written or read now, which restarts their time."""
+        """Records that the prefixes were written or read now, which restarts their lifetime."""
         for prefix in prefixes:
             self._until[prefix.digest] = self._clock.now() + self._ttl_s
             self._until.move_to_end(prefix.digest)
@@ -106,5 +106,5 @@ class Leaders:
 
 
 def seconds(ttl: str) -> float:
-    """`5m`, `1h`."""
+    """The seconds of a lifetime such as `5m` or `1h`."""
     return float(ttl[:-1]) * _UNIT_S[ttl[-1]]

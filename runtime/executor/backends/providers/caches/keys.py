@@ -1,9 +1,9 @@
-"""`prompt_cache_key`s: which requests a provider should send to the same machine.
+"""Chooses `prompt_cache_key`s, by which a provider routes requests to the same machine.
 
-A provider that keeps prompts by itself sends requests that begin alike, with one key, to a machine
-that has seen the beginning, but only so many a minute; what is beyond goes to one that has not. So
-a key is used so often a minute and no more, and a request gets the key of the longest prefix that
-has one: a conversation stays where it is. The first key of a program is the same in every run.
+A provider with automatic caching routes requests with the same prefix and key to a machine that has
+cached the prefix, but only a limited number per minute; more go to other machines. So each key has
+a limit per minute, and a request gets the key of its longest prefix that has one: a conversation
+stays on its machine. The first key of a program is the same in every run.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from sgc.runtime.executor.backends.providers.models.models import Caching
 from sgc.runtime.executor.backends.providers.wire.limits import MINUTE_S, Clock
 from sgc.runtime.executor.backends.providers.wire.messages import Prefix
 
-MAX_KNOWN = 4096  # prefixes and keys that are remembered, each
+MAX_KNOWN = 4096  # known prefixes, and known keys
 
 
 class CacheKeys:
-    """Of one endpoint."""
+    """The keys of one endpoint."""
 
     def __init__(self, caching: Caching | None, clock: Clock) -> None:
         self._per_minute = 0 if caching is None else caching.key_rpm
         self._clock = clock
         self._key_of: OrderedDict[str, str] = OrderedDict()  # by a prefix
-        self._times: OrderedDict[str, deque[float]] = OrderedDict()  # of a key's last minute
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()  # in the last minute
 
     def key_for(self, prefixes: Sequence[Prefix]) -> str:
-        """The key of a request with these marked prefixes, from the shortest; "" for none."""
+        """The key for a request with these marked prefixes, shortest first; "" for none."""
         if not prefixes or not self._per_minute:
             return ""
         given = (self._key_of.get(prefix.digest) for prefix in reversed(prefixes))

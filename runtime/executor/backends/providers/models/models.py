@@ -1,8 +1,8 @@
-"""What is known of providers' models: a dated table, `models.json`, and how an entry is found.
+"""Facts about providers' models: a dated table, `models.json`, and the lookup in it.
 
-Data only. What a model refuses is known of models of the table at their vendor's, and is refused
-here, with the program's line, before anything is asked. A model or a server that nobody knows gets
-what the program says (`open` in the table). Nothing here asks anybody.
+For models in the table at their own vendor, unsupported parameters are known, and are refused
+before any request, with the program's line. An unknown model or server gets all that the program
+says (`open` in the table). This module makes no requests.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SELECTS = ("choice", "regex", "structured", "logit_bias", "echo", "check")
 
 @dataclass(frozen=True, slots=True)
 class Caching:
-    """A provider's prompt cache, in its own tokens; what it costs is in the prices.
+    """The rules of a provider's prompt cache, in its own tokens; its prices are in `Prices`.
 
-    kind: automatic (nothing can be marked), marks (only what is marked) or both (marked, else a
-    mark that the provider puts near the prompt's end). min_tokens: of the shortest prefix kept;
-    step: of automatic ones. breakpoints: written by a request; look_back: how far behind a mark an
-    entry is found, in blocks where only marks are kept, else in marks. ttl: for how long, the first
-    by default. readable_after: when others can read what a request writes. key_rpm: requests a
-    minute with one key and beginning before they go to a machine that has not seen it; 0: unknown.
+    kind: automatic (nothing can be marked), marks (only marked prefixes are cached) or both (marked
+    ones, else the provider itself marks near the prompt's end). min_tokens: of the shortest cached
+    prefix; step: of automatic ones. breakpoints: the most that a request writes; look_back: how far
+    before a mark an entry is found, in blocks for kind marks, else in marks. ttl: the lifetimes,
+    the first by default. readable_after: when other requests can read an entry. key_rpm: requests
+    per minute with one key and prefix before others go to another machine; 0: unknown.
     """
 
     kind: str = "automatic"
@@ -46,27 +46,28 @@ class Caching:
 
     @property
     def explicit(self) -> bool:
-        """Whether a request can say what is to be kept."""
+        """Whether a request can mark what to cache."""
         return self.kind != "automatic"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a model takes and does.
+    """What a model accepts and does.
 
-    api: chat, completions or messages; limit_name: the API's name of max_tokens; params: our names
-    of sampling parameters to the API's, for those it takes; ranges: of their values; sends_neutral:
-    those sent even where neutral, since a server may have other defaults; one_of: those of which
-    only one is taken. max_stops: None for any number; blank_stops: white space alone is taken;
-    tells_stop: it says which one ended a text. seed: it takes seeds; own_seed: at least those that
-    a program gives itself. is_known: what it does is known; else what comes back is looked at, and
-    nothing is asked for that a program does not say. structured: replies that keep to a schema, of
-    schema_words (None: of all), with patterns or without, with every property required or not.
-    regex, choice, ebnf: where a request has these, a path. prefill: how a begun assistant message
-    is gone on with. select: how a choice is asked for, the first way that fits; max_tokens of a
-    model that reasons include its reasoning. cache: who says what is kept of prompts, the
-    program's plan, the vendor's own rule, or nobody; cache_ttl: for how long, "" the default.
-    bytes_per_token, tokens_a_message: of English text and around it, as far as anybody can guess.
+    api: chat, completions or messages; limit_name: the API's name of max_tokens; params: maps our
+    names of the accepted sampling parameters to the API's; ranges: of their values; sends_neutral:
+    parameters sent even if neutral, since a server may have other defaults; one_of: parameters of
+    which only one is accepted. max_stops: None for any number; blank_stops: whether stop strings of
+    white space are accepted; tells_stop: whether the reply says which stop string ended it. seed:
+    whether seeds are accepted; own_seed: whether at least a program's own are. is_known: whether
+    the model's behaviour is known; if not, replies are checked, and only what the program says is
+    sent. structured: whether replies can follow a schema, with the keywords schema_words (None:
+    all), with or without patterns, with or without all properties required. regex, choice, ebnf:
+    paths of these fields in a request. prefill: how a begun assistant message is continued. select:
+    the ways to take a choice, best first. reasoning: max_tokens include the model's reasoning.
+    cache: who decides what is cached: the program's plan, the vendor's own rule, or nobody;
+    cache_ttl: the lifetime, "" for the default. bytes_per_token, tokens_a_message: estimates for
+    English text, and for what surrounds a message.
     """
 
     provider: str
@@ -116,9 +117,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a user says of a model, instead of the table; None leaves it to the table.
+    """A user's options for a model, which override the table; None leaves it to the table.
 
-    like: another model whose entry counts; server: of a compatible server, its kind.
+    like: another model whose entry is used; server: the kind of a compatible server.
     """
 
     api: str | None = None
@@ -133,7 +134,7 @@ class Choices:
 
 
 def parse_choices(given: Mapping[str, str]) -> Choices:
-    """Raises UsageError for a name or a value that there is not."""
+    """Parses options of a model; raises UsageError for an unknown name or value."""
     known = {row.name for row in fields(Choices)}
     for name in given:
         if name not in known:
@@ -156,11 +157,10 @@ def parse_choices(given: Mapping[str, str]) -> Choices:
 def facts_for(
     provider: str, model: str, choices: Choices, owned_by: str = "", is_vendor: bool = True
 ) -> Facts:
-    """What is known of a model of `openai`, `anthropic` or a `compatible` server.
+    """The facts about a model of `openai`, `anthropic` or a `compatible` server.
 
-    owned_by: who serves it, as a compatible server says. is_vendor: the provider itself is asked,
-    and not a server that stands in for it. Raises UsageError where the user's choices do not fit
-    the model.
+    owned_by: as a compatible server reports it. is_vendor: requests go to the provider itself, not
+    to another server with its API. Raises UsageError if the user's options do not fit the model.
     """
     rows = _rows(provider, model, choices, owned_by, is_vendor and provider != "compatible")
     facts = _facts(provider, model, rows)
@@ -199,9 +199,9 @@ def _table() -> Mapping[str, Any]:
 def _rows(
     provider: str, model: str, choices: Choices, owned_by: str, is_vendor: bool
 ) -> dict[str, Any]:
-    """The table's fields for a model, and what lies `open`: see `_facts`.
+    """The table's fields for a model, with its `open` ones: see `_facts`.
 
-    What a server that is known can do counts more than what a model is called.
+    The entry of a known kind of server takes precedence over the model's name.
     """
     servers = _table()["compatible"]["servers"]
     kind = choices.server
@@ -230,13 +230,13 @@ def _rows(
 
 
 def _entry(table: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
-    """A model's; of a tuned one that of its base."""
+    """A model's entry; for a fine-tuned model that of its base."""
     name = model.removeprefix("ft:").partition(":")[0] if model.startswith("ft:") else model
     return next((row for row in table["models"] if fnmatchcase(name, row["match"])), None)
 
 
 def _merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the later layers count; of caching, each by itself."""
+    """Merges layers; later ones override fields, and the fields of caching one by one."""
     found = {name: value for layer in layers for name, value in layer.items()}
     caching = {name: v for layer in layers for name, v in layer.get("caching", {}).items()}
     return {**found, "caching": caching} if caching else found
@@ -246,7 +246,7 @@ _TABLE_ONLY = {"match", "is", "owned_by", "without_reasoning", "completions_sele
 
 
 def _facts(provider: str, model: str, rows: Mapping[str, Any]) -> Facts:
-    """What lies open of the rows is laid over them."""
+    """The facts from a table's fields; those under `open` override the others."""
     rows = {**rows, **rows.get("open", {})}
     given = {name: _frozen(value) for name, value in rows.items() if name not in _TABLE_ONLY}
     if isinstance(rows.get("caching"), Mapping):

@@ -1,4 +1,4 @@
-"""What tokens cost: prices a million tokens in US dollars, and what a request comes to."""
+"""Prices of tokens, in US dollars per million, and the cost of a request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REQUIRED, _WRITES = ("input", "output"), ("cache_write_5m", "cache_write_1h")
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Of a million tokens. above: prompts of more tokens than that have the prices of `long`."""
+    """Prices per million tokens. above: prompts with more tokens have the prices of `long`."""
 
     input: float
     output: float
@@ -36,7 +36,7 @@ class Prices:
     def cost(
         self, prompt: int, cached: int, written_5m: int, written_1h: int, output: int
     ) -> float:
-        """Dollars. prompt: all prompt tokens, the cached and the written ones among them."""
+        """The cost in dollars. prompt: all prompt tokens, including cached and written ones."""
         rate = self.at(prompt)
         plain = max(prompt - cached - written_5m - written_1h, 0)
         parts = (
@@ -49,16 +49,16 @@ class Prices:
         return math.fsum(parts) / MILLION
 
     def ceiling(self, prompt: int, output: int) -> float:
-        """The most that a request of at most so many tokens can cost."""
+        """The most that a request with at most these tokens can cost."""
         rate = self.at(prompt)
         dearest = max(rate.input, rate.cache_write_5m, rate.cache_write_1h)
         return (prompt * dearest + output * rate.output) / MILLION
 
 
 def prices_of(given: Any, what: str) -> Prices:
-    """Prices from an object of the table or a user's file; raises UsageError for anything else.
+    """Reads prices from an object of the table or a user's file; raises UsageError if invalid.
 
-    What is not given of cached tokens and writes costs as much as other input.
+    Missing prices of cached tokens and cache writes equal the input price.
     """
     if not isinstance(given, Mapping):
         raise UsageError(f"{what} must be an object of prices, found {given!r}")
@@ -92,7 +92,7 @@ def _number(given: Mapping[str, Any], name: str, what: str) -> float:
 def read_prices(path: Path, model: str) -> Prices | None:
     """A user's prices of a model: a JSON object from names, which may be globs, to prices.
 
-    None where the file has none of that model. Raises UsageError for a file that is no such thing.
+    None if the file has none for the model. Raises UsageError for an invalid file.
     """
     try:
         given = json.loads(path.read_text(encoding="utf-8"))

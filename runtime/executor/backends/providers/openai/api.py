@@ -14,7 +14,7 @@ from sgc.runtime.executor.backends.providers.wire.settings import SdkSettings
 
 
 class OpenAIApi(SdkApi):
-    """Sends requests to `base_url`. is_own: OpenAI's account headers of the environment count."""
+    """Sends requests to `base_url`. is_own: whether to send the environment's account headers."""
 
     package, client, failure, wire = openai, openai.AsyncOpenAI, openai.OpenAIError, wire
 
@@ -28,7 +28,7 @@ class OpenAIApi(SdkApi):
         sdk: SdkSettings,
     ) -> None:
         super().__init__(base_url, key, timeout_s, max_in_flight, sdk)
-        if not is_own:  # what the environment names as organization is nobody else's business
+        if not is_own:  # the environment's organization is sent only to OpenAI
             self._client.organization = sdk.client.get("organization")
             self._client.project = sdk.client.get("project")
 

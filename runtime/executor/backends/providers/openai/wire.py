@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and completions as plain data: requests out, replies in. Pure."""
+"""OpenAI's two completion APIs as plain data: requests out, replies in. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sgc.runtime.executor.interface.backend import FinishReason, Logprob, Logpro
 from sgc.runtime.executor.interface.media import Media
 
 Json = dict[str, Any]
-# OpenAI says stop and length; servers like it have other words too.
+# OpenAI sends stop and length; compatible servers also send other words.
 _ENDS = {
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn"), FinishReason.STOP),
     **dict.fromkeys(("length", "max_tokens", "model_length"), FinishReason.LENGTH),
 }
-NO_TOKEN = -1  # this API tells tokens' texts, not their ids
+NO_TOKEN = -1  # this API returns tokens' texts, not their ids
 
 
 def body_of(lowered: Lowered, facts: Facts, is_streamed: bool) -> Json:
@@ -79,21 +79,21 @@ def messages_of(conversation: Conversation, facts: Facts) -> list[Json]:
 
 
 def _has_vendors_mark(conversation: Conversation, facts: Facts) -> bool:
-    """Whether the provider may keep the prompt near its end, and charge for writing it."""
+    """Whether the provider may mark the prompt near its end, and bill the cache write."""
     if facts.caching is None or facts.caching.kind != "both":
         return True
     return facts.cache == "vendor" or (facts.cache == "plan" and not conversation.is_planned)
 
 
 def _breakpoints(messages: Sequence[Message], facts: Facts) -> set[Spot]:
-    """The last marks, as many as are looked at; of them the API writes the very last."""
+    """The last marks, as many as the API looks at; it writes only the very last."""
     if facts.caching is None or not facts.caching.explicit or facts.cache != "plan":
         return set()
     return {spot for spot, _ in marks_of(messages)[-facts.caching.look_back :]}
 
 
 def _message(message: Message, breakpoints: set[int]) -> Json:
-    """Text by itself as a text, whatever a mark has cut that is not sent."""
+    """Content without media and sent marks as one text."""
     if not message.media and not breakpoints:
         return {"role": message.role, "content": message.text}
     parts: list[Json] = []
@@ -108,7 +108,7 @@ def _message(message: Message, breakpoints: set[int]) -> Json:
     return {"role": message.role, "content": parts}
 
 
-# Replies: `model_dump`s of the SDK's objects, so that what a server adds is there too.
+# Replies: `model_dump`s of the SDK's objects, which include fields that a server adds.
 
 
 def replies_of(found: Mapping[str, Any], n: int) -> Replies:
@@ -190,7 +190,7 @@ def _text_logprobs(given: Mapping[str, Any]) -> Logprobs:
 
 
 class Stream:
-    """A streamed reply of either API, chunk by chunk; raises MalformedReply for what is none."""
+    """Reads a streamed reply of either API, chunk by chunk; raises MalformedReply if invalid."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -201,7 +201,7 @@ class Stream:
         self._id: Any = None
 
     def add(self, chunk: Mapping[str, Any]) -> str:
-        """What the chunk adds to the text."""
+        """Adds a chunk; returns the text that it adds."""
         if self._id is not None and chunk.get("id") not in (None, "", self._id):
             raise MalformedReply("two replies came in one stream")
         self._id = chunk.get("id") or self._id
@@ -249,7 +249,7 @@ def check_choices(choices: Any, n: int) -> list[Mapping[str, Any]]:
 
 
 def model_of(models: Any, wanted: str) -> tuple[str, str]:
-    """A compatible server's model and who owns it, of its list; raises BackendError."""
+    """A compatible server's model and its owner, from its list; raises BackendError."""
     rows = [row for row in models if isinstance(row, Mapping) and isinstance(row.get("id"), str)]
     by_name = {row["id"]: str(row.get("owned_by") or "") for row in rows}
     if wanted:

@@ -1,6 +1,6 @@
-"""Whose server an address is: what a key is for, and where a provider's models are known.
+"""Decides whose server an address is, and so which servers may get a key.
 
-An address is the caller's, else the environment's, else the provider's own. Asks nobody.
+An address is the caller's, else the environment's, else the provider's own. It makes no requests.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ SCHEMES = (*VENDORS, *COMPATIBLE)
 
 
 def address_of(provider: str, base_url: str | None) -> str:
-    """Where requests go."""
+    """The address that requests go to."""
     return base_url or os.environ.get(f"{provider.upper()}_BASE_URL") or OWN[provider]
 
 
 def is_vendors(provider: str, address: str) -> bool:
-    """Whether an address is the provider's own, over TLS, whoever named it."""
+    """Whether an address is the provider's own, over TLS, wherever it comes from."""
     at = urlsplit(address)
     host = at.hostname or ""
     own = (urlsplit(OWN[provider]).hostname or "").removeprefix("api.")
@@ -30,7 +30,7 @@ def is_vendors(provider: str, address: str) -> bool:
 
 
 def is_trusted(provider: str, base_url: str | None) -> bool:
-    """Whether a server may have the provider's key: its own, or the one the environment names."""
+    """Whether a server may get the provider's key: the provider's own, or the environment's."""
     if base_url is None:
         return True
     named = os.environ.get(f"{provider.upper()}_BASE_URL", "")
@@ -41,11 +41,11 @@ def is_trusted(provider: str, base_url: str | None) -> bool:
 
 
 def checked_address(address: str, wrong: str) -> str:
-    """Raises UsageError, saying what is `wrong`, for what is no server's URL or has a password."""
+    """The address; raises UsageError with the message `wrong` if it is not a server's URL."""
     try:
         parts = urlsplit(address)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (TypeError, ValueError, AttributeError):  # no text, no port, an open bracket
+    except (TypeError, ValueError, AttributeError):  # not a text, a bad port, an open bracket
         is_whole = False
     if not is_whole or parts.query or parts.fragment:
         raise UsageError(wrong, hint="such as http://127.0.0.1:8000/v1")

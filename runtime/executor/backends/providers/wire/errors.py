@@ -1,4 +1,4 @@
-"""What went wrong at a provider, as typed errors without secrets, and whether to try again."""
+"""A provider's failures as typed errors without secrets, and when to retry."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CONTEXT_WORDS = (
 _SECRET = re.compile(r"\bsk-[\w*.-]{6,}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LATER = frozenset({408, 409, 425, 429})
-# What OpenAI and Anthropic say of when there is room again, where there is no retry-after.
+# The headers of OpenAI and Anthropic that say when limits reset, used without a retry-after.
 _RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
 _RESET_TIMES = ("requests", "tokens", "input-tokens", "output-tokens")
 
 
 class RateLimited(Overloaded):
-    """The provider has no room now. retry_after_s: when it will have, None if it does not say."""
+    """The provider has no room now. retry_after_s: when to retry, None if it does not say."""
 
     retry_after_s: float | None = None
 
@@ -34,7 +34,7 @@ class ProviderUnavailable(EngineUnavailable):
 
 
 class MalformedReply(BackendError):
-    """A reply, or a stream of one, is not what the API promises, or ends too early."""
+    """A reply or stream is not as the API specifies, or ends too early."""
 
     retryable = True
     retry_after_s: float | None = None
@@ -56,13 +56,13 @@ def status_error(
     secrets: Iterable[str],
     model: str,
 ) -> BackendError:
-    """What an HTTP status means, with the provider's own words."""
+    """The error for an HTTP status, with the provider's own message."""
     message = message_of(body)
     error = _status_error(status, body, message, provider, model)
     error.message = redacted(error.message, secrets)
     error.args = (error.message,)
     if isinstance(error, (RateLimited, ProviderUnavailable)):
-        # Limits stand in the headers of all replies; only a 429 is about them.
+        # All replies have rate-limit headers; only a 429 is about them.
         error.retry_after_s = retry_after_s(headers, with_limits=status == 429)
     return error
 
@@ -86,7 +86,7 @@ def _status_error(status: int, body: Any, message: str, provider: str, model: st
 
 
 def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendError:
-    """Returns the error of an event of a stream, by its type: the status was good."""
+    """The error for an event of a stream, by its type, as the HTTP status was 200."""
     message = redacted(f"{provider} ended the stream: {message_of(body)}", secrets)
     kind = _told(body, "type")
     if kind in ("rate_limit_error", "rate_limit_exceeded"):
@@ -97,7 +97,7 @@ def stream_error(body: Any, provider: str, secrets: Iterable[str]) -> BackendErr
 
 
 def message_of(body: Any) -> str:
-    """The provider's words, of {"error": {"message": …}} and its like; 500 characters at most."""
+    """The provider's message, from {"error": {"message": …}} or the like, up to 500 characters."""
     while isinstance(body, Mapping):
         inner = next((body[k] for k in ("error", "message", "detail") if body.get(k)), None)
         if inner is None:
@@ -107,14 +107,14 @@ def message_of(body: Any) -> str:
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """Without the secrets, and without what looks like a key."""
+    """The text without the secrets and anything that looks like a key."""
     for secret in secrets:
         text = text.replace(secret, "***")
     return _SECRET.sub("***", text)
 
 
 def _told(body: Any, name: str) -> str:
-    """A field of an error."""
+    """A field of an error body."""
     inner = body.get("error", body) if isinstance(body, Mapping) else {}
     return str(inner.get(name)) if isinstance(inner, Mapping) else ""
 
@@ -125,9 +125,9 @@ def _is_context(body: Any, message: str) -> bool:
 
 
 def retry_after_s(headers: Mapping[str, str], with_limits: bool = True) -> float | None:
-    """Seconds to wait as the headers say, the plain ones first; None where they say nothing.
+    """The seconds to wait according to the headers, retry-after first; None if they do not say.
 
-    with_limits: where no wait is said, until the first of the rate limits is over.
+    with_limits: without a retry-after, wait until the first rate limit resets.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -141,7 +141,7 @@ def retry_after_s(headers: Mapping[str, str], with_limits: bool = True) -> float
     spans = [_span(headers.get(name)) for name in _RESETS]
     times = [_until(headers.get(f"anthropic-ratelimit-{name}-reset")) for name in _RESET_TIMES]
     known = [seconds for seconds in (*spans, *times) if seconds is not None]
-    # Which of the limits it was is not said: with the shortest nothing is waited for in vain.
+    # The headers do not tell which limit was hit: the shortest wait never waits too long.
     return min(known, default=None)
 
 
@@ -162,7 +162,7 @@ def _until_date(text: str, now: str | None) -> float | None:
 
 
 def _date(text: str) -> datetime | None:
-    """Any of HTTP's three forms, of which one names no zone; all are in UTC."""
+    """Parses any of HTTP's three date forms, one of which has no time zone; all are in UTC."""
     try:
         when = email.utils.parsedate_to_datetime(text)
     except ValueError:

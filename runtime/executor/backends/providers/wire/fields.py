@@ -1,4 +1,4 @@
-"""Fields of JSON objects, as they go to a provider and come from one."""
+"""Writes and reads fields of providers' JSON objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sgc.runtime.executor.backends.providers.wire.errors import MalformedReply
 
 
 def put(body: dict[str, Any], path: str, value: Any) -> None:
-    """Sets a field; a dot in its path is one inside another."""
+    """Sets a field; dots in the path separate nested objects."""
     *outer, name = path.split(".")
     for each in outer:
         body = body.setdefault(each, {})

@@ -15,14 +15,14 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 def client_settings(max_in_flight: int, timeout_s: float) -> dict[str, Any]:
-    """For the SDKs' own `DefaultAsyncHttpxClient`."""
+    """The settings for the SDKs' `DefaultAsyncHttpxClient`."""
     return {
-        "follow_redirects": False,  # a prompt and a key go where they are sent
+        "follow_redirects": False,  # so that prompts and keys go nowhere else
         "limits": httpx2.Limits(
             max_connections=max_in_flight, max_keepalive_connections=max_in_flight
         ),
         "timeout": httpx2.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
-        # Unpacked, a small reply may be a large one.
+        # A small compressed reply may be large when unpacked.
         "headers": {"Accept-Encoding": "identity"},
         "event_hooks": {"response": [_bound]},
     }
@@ -30,7 +30,7 @@ def client_settings(max_in_flight: int, timeout_s: float) -> dict[str, Any]:
 
 @contextmanager
 def constructing(package: str) -> Iterator[None]:
-    """Raises UsageError where an SDK's client refuses the caller's settings."""
+    """Raises UsageError if an SDK's client refuses the caller's settings."""
     try:
         yield
     except (TypeError, ValueError, AttributeError) as error:
@@ -38,7 +38,7 @@ def constructing(package: str) -> Iterator[None]:
 
 
 def where(url: httpx2.URL) -> str:
-    """A server's address as errors show it: without whatever else a URL may hold."""
+    """A server's address for error messages: only scheme, host and port."""
     return f"{url.scheme}://{url.netloc.decode()}"
 
 
@@ -49,7 +49,7 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A reply's bytes; one that does not end is cut off."""
+    """A reply's bytes, limited to MAX_REPLY_BYTES."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner

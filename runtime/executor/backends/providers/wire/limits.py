@@ -1,4 +1,4 @@
-"""What holds requests back: how many at once, how many a minute, and how much money.
+"""Limits on requests: how many at once, how many per minute, and how much money.
 
 All of an endpoint's requests share one `Limits`. Time comes from a `Clock`, so that tests need
 not wait. Nothing here knows of providers.
@@ -15,10 +15,10 @@ from typing import Protocol
 from sgc.errors import BudgetExceeded
 
 MINUTE_S = 60.0
-# A bucket holds a tenth of a minute's worth and is filled with the rest over a minute, so that no
-# minute, wherever it begins, has more than its limit.
+# A bucket holds a tenth of a minute's limit, and the rest flows in over a minute, so that no period
+# of a minute exceeds the limit.
 BURST = 0.1
-MAX_HOLD_S = 3600.0  # whatever a provider says; then it is asked again
+MAX_HOLD_S = 3600.0  # the longest wait that a provider can impose
 
 
 class Clock(Protocol):
@@ -38,7 +38,7 @@ class RealClock:
 
 
 class Bucket:
-    """A token bucket: what is taken beyond what is there is waited for, in order of coming."""
+    """A token bucket: takers wait, in order, for what it lacks."""
 
     def __init__(self, per_minute: float, clock: Clock) -> None:
         self._capacity = BURST * per_minute
@@ -48,22 +48,22 @@ class Bucket:
         self._at = clock.now()
 
     def take(self, amount: float) -> float:
-        """Seconds to wait before what is taken may be used."""
+        """Takes an amount; returns the seconds to wait before using it."""
         now = self._clock.now()
         self._level = min(self._capacity, self._level + (now - self._at) * self._per_s)
         self._at = now
-        # A single request larger than the bucket waits until that is full, not for ever.
+        # A request larger than the bucket waits until the bucket is full, not forever.
         short = min(amount, self._capacity) - self._level
         self._level -= amount
         return max(short, 0.0) / self._per_s
 
     def correct(self, taken: float, used: float) -> None:
-        """What was taken turned out to be another amount; later ones wait for less, or more."""
+        """Corrects an amount taken to what was used; later takers wait less, or more."""
         self._level += taken - used
 
 
 class Budget:
-    """Dollars: what was spent, and the most that what is under way can come to."""
+    """Dollars spent, and the most that running requests can cost."""
 
     def __init__(self, cap: float | None) -> None:
         self.cap = cap
@@ -73,7 +73,7 @@ class Budget:
         self._changed = asyncio.Event()
 
     async def hold(self, ceiling: float) -> None:
-        """Waits while others under way might still leave room; raises BudgetExceeded if none do."""
+        """Reserves dollars, waiting while running requests may free some; raises BudgetExceeded."""
         while self.cap is not None and self.spent + self._held + ceiling > self.cap:
             if not self._n_held:
                 raise BudgetExceeded(
@@ -87,7 +87,7 @@ class Budget:
         self._n_held += 1
 
     def settle(self, ceiling: float, cost: float) -> None:
-        """A request is over and has cost so much."""
+        """Ends a reservation with the request's actual cost."""
         self._held -= ceiling
         self._n_held -= 1
         self.spent += cost
@@ -96,9 +96,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """What a user allows; None bounds nothing.
+    """A user's limits; None means no limit.
 
-    max_cost: US dollars of all requests of the endpoint. request_timeout_s: of one try.
+    max_cost: US dollars, for all requests of the endpoint. request_timeout_s: for one try.
     """
 
     max_concurrency: int | None = None
@@ -109,7 +109,7 @@ class LimitSettings:
 
 
 class Limits:
-    """The buckets, the budget and the room of one endpoint."""
+    """The buckets, the budget and the semaphore of one endpoint."""
 
     def __init__(self, settings: LimitSettings, max_in_flight: int, clock: Clock) -> None:
         self.settings = settings
@@ -121,7 +121,7 @@ class Limits:
         self._held_until = -math.inf
 
     async def pace(self, n_tokens: int) -> None:
-        """Waits until a request of about so many tokens may go."""
+        """Waits until a request of about `n_tokens` tokens may be sent."""
         waits = [0.0]
         if self._requests is not None:
             waits.append(self._requests.take(1))
@@ -131,16 +131,16 @@ class Limits:
             await self.clock.sleep(max(waits))
 
     def hold(self, seconds: float) -> None:
-        """The provider wants no requests for so long, whoever's they are."""
+        """Holds all requests for some seconds, because the provider asks for it."""
         until = self.clock.now() + min(seconds, MAX_HOLD_S)
         self._held_until = max(self._held_until, until)
 
     @property
     def held_s(self) -> float:
-        """Seconds until it takes requests again."""
+        """Seconds until requests may be sent again."""
         return max(self._held_until - self.clock.now(), 0.0)
 
     def correct(self, guessed: int, used: int) -> None:
-        """Corrects a guess by the tokens that the reply used."""
+        """Corrects an estimate to the tokens that the reply used."""
         if self._tokens is not None:
             self._tokens.correct(guessed, used)

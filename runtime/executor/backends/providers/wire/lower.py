@@ -1,7 +1,7 @@
-"""A generation for a model that can do some things: what is sent, what is done here, or a refusal.
+"""Lowers a generation to a model's abilities: what is sent, what is done here, or a refusal.
 
-Pure: nothing is asked. A refusal is an UnsupportedParameter, which the run places at the node's
-line; no parameter is dropped. `seed` alone may be: it changes what is drawn, not what is asked.
+It makes no requests. A refusal is an UnsupportedParameter, to which the run adds the node's line.
+No parameter is dropped, except `seed`, which changes only the draw.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sgc.runtime.executor.backends.providers.wire.messages import (
 from sgc.runtime.executor.backends.providers.wire.schema import Shape, of_regex, of_schema
 from sgc.runtime.executor.interface.backend import OPTIONAL_SAMPLING, Prompt, Sampling
 
-# Longer generations are streamed, so that no connection is silent for minutes.
+# Longer generations are streamed, so that no connection is idle for minutes.
 STREAMED_ABOVE = 8192
 ROOM_FOR_JSON = 24
 SEEDS = 2**63
@@ -37,11 +37,11 @@ _NEUTRAL = {name: getattr(Sampling(max_tokens=1), name) for name in _TUNED}
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A request. asked: the conversation, or the text that is to be completed.
+    """A request. asked: the conversation, or the text to complete.
 
-    params: fields of the request, in the API's names, at its top level; a path where they are
-    inside others. sent_stop: by the API; local_stop: looked for here. shape: of structured output.
-    cut: white space at the end of the prompt that was not sent, and may come with the reply.
+    params: fields of the request, by the API's names; a path with dots for nested ones. sent_stop:
+    stop strings for the API; local_stop: those searched here. shape: of structured output. cut:
+    white space at the prompt's end that was not sent, and that the reply may begin with.
     """
 
     asked: Conversation | str
@@ -71,7 +71,7 @@ def refused_fields(facts: Facts) -> frozenset[str]:
 
 
 def lower(prompt: Prompt, sampling: Sampling, facts: Facts, n: int = 1) -> Lowered:
-    """How to ask the model for a generation; raises UnsupportedParameter."""
+    """The request for a generation; raises UnsupportedParameter."""
     found = Lowered(asked_of(prompt, facts), sampling.max_tokens, n=n)
     is_begun = isinstance(found.asked, Conversation) and bool(found.asked.prefill.strip())
     found = _with_constraint(found, sampling, facts)
@@ -108,7 +108,7 @@ def _check_roles(conversation: Conversation, facts: Facts) -> None:
 
 
 def _with_constraint(found: Lowered, sampling: Sampling, facts: Facts) -> Lowered:
-    """A constraint that the API knows is sent; all are checked, by the executor."""
+    """Sends a constraint that the API supports; the executor checks all of them."""
     if sampling.ebnf is not None:
         return replace(found, params={facts.ebnf: sampling.ebnf})
     if sampling.regex is not None and facts.regex:
@@ -124,12 +124,12 @@ def _with_constraint(found: Lowered, sampling: Sampling, facts: Facts) -> Lowere
 
 
 def _with_prefill(found: Lowered, facts: Facts) -> Lowered:
-    """Continues an assistant's message that has begun as the API can, or refuses it."""
+    """Continues a begun assistant message in the way that the API supports, or refuses it."""
     if isinstance(found.asked, str) or not found.asked.prefill:
         return found
     asked, begun = found.asked, found.asked.prefill
     if not begun.strip():
-        # Nothing is said yet: the reply may begin with this white space or not.
+        # Only white space: the reply may repeat it or not.
         return replace(found, asked=replace(asked, prefill=""), cut=begun)
     if facts.prefill == "none":
         raise refusal(
@@ -146,15 +146,15 @@ def _with_prefill(found: Lowered, facts: Facts) -> Lowered:
         return replace(found, params={**found.params, **more})
     if facts.provider != "anthropic":
         return found
-    # This API refuses a last message that ends with white space, and takes a structured output or
-    # a message that has begun, not both: without the output replies are checked all the same.
+    # This API refuses a last message that ends with white space, and accepts either structured
+    # output or a begun message: structured output is dropped, as replies are checked anyway.
     kept = begun.rstrip()
     return replace(found, asked=replace(asked, prefill=kept), cut=begun[len(kept) :], shape=None)
 
 
 def _with_note(found: Lowered, sampling: Sampling, facts: Facts, is_begun: bool) -> Lowered:
-    """Tells the model of a constraint that its API holds it to not at all, or in part; and in
-    further tries what it said. A text that is completed is left alone as long as that may do.
+    """Adds a note about a constraint that the API does not enforce fully, and in further tries the
+    last reply. A completions prompt gets no note on the first try.
     """
     shape, is_text = found.shape, isinstance(found.asked, str)
     is_held = shape.is_whole if shape is not None else facts.regex in found.params
@@ -167,9 +167,9 @@ def _with_note(found: Lowered, sampling: Sampling, facts: Facts, is_begun: bool)
 
 
 def _with_stops(found: Lowered, stop: tuple[str, ...], facts: Facts) -> Lowered:
-    """Stops that an API does not take, or may not heed, are looked for here, in the whole reply."""
+    """Stop strings that an API refuses or may ignore are searched here, in the whole reply."""
     if found.shape is not None and found.shape.unwrap is not None:
-        return replace(found, local_stop=stop)  # what comes is JSON, not the text
+        return replace(found, local_stop=stop)  # the reply is JSON, not the text
     sent = [each for each in stop if facts.blank_stops or each.strip()]
     sent = sent if facts.max_stops is None else sent[: facts.max_stops]
     local = stop if len(sent) < len(stop) or not facts.is_known else ()
@@ -204,7 +204,7 @@ def _params(sampling: Sampling, facts: Facts) -> dict[str, Any]:
 
 
 def _seed(sampling: Sampling, facts: Facts) -> int | None:
-    """The program's own as it is; one that was derived only where seeds are known to be taken."""
+    """The program's own seed; a derived one only if the model is known to accept seeds."""
     own = sampling.own_seed
     if own is not None and (facts.seed or facts.own_seed):
         if not -SEEDS <= own < SEEDS:
@@ -221,7 +221,7 @@ def _check_range(name: str, value: Any, facts: Facts) -> None:
 
 
 def _max_tokens(wanted: int, found: Lowered, facts: Facts) -> int:
-    """What is around a wrapped text is no part of it, and has room of its own."""
+    """max_tokens, with extra room for the JSON around a wrapped text."""
     if wanted > facts.max_output:
         raise refusal(facts, f"generates at most {facts.max_output} tokens, max_tokens={wanted}")
     is_wrapped = found.shape is not None and found.shape.unwrap is not None

@@ -1,6 +1,6 @@
-"""A prompt as the messages of a chat: roles, texts and media, and where it is continued.
+"""Turns a prompt into chat messages: roles, texts, media, and the begun assistant message.
 
-A program without roles is one user message. Pure; what an API makes of it is in the wire modules.
+A program without roles is one user message. Pure functions; the wire modules write an API's form.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ HINT_ROLES = "put it into a role, e.g. s += sgc.user(...), or use no roles at al
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Some of a message's text."""
+    """A part of a message's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The prompt is worth keeping up to the part before; ttl: for how long, "" the default."""
+    """A cache mark after the part before it. ttl: the lifetime, "" for the default."""
 
     ttl: str = ""
 
@@ -50,16 +50,16 @@ class Message:
 
     @property
     def is_one_text(self) -> bool:
-        """Whether it is a text that no mark cuts; one at its end cuts nothing."""
+        """Whether it is only text, without a mark inside; a mark at its end is allowed."""
         inner = self.parts[:-1] if self.parts and isinstance(self.parts[-1], Mark) else self.parts
         return all(isinstance(part, Text) for part in inner)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages that have ended, and the assistant's text that a generation continues.
+    """Complete messages, and the begun assistant text that a generation continues.
 
-    is_planned: what is worth keeping of it is marked, and nothing else is.
+    is_planned: cache marks were placed by a plan, so nothing else is to be cached.
     """
 
     messages: tuple[Message, ...]
@@ -67,7 +67,7 @@ class Conversation:
     is_planned: bool = False
 
     def with_instruction(self, text: str) -> Conversation:
-        """The same with a last word to the model, in the last user message or one of its own."""
+        """Adds an instruction at the end, in the last user message or in a new one."""
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == "user":
             parts = (*last.parts, Text("\n\n" + text))
@@ -76,7 +76,7 @@ class Conversation:
 
 
 def conversation_of(prompt: Prompt, model: str) -> Conversation:
-    """Raises UnsupportedParameter for a prompt that no list of messages can say."""
+    """The conversation of a prompt; raises UnsupportedParameter if messages cannot express it."""
     reader = _Reader(model)
     for run in prompt:
         if isinstance(run, MediaRun):
@@ -111,7 +111,7 @@ def _read_run(reader: _Reader, run: TextRun) -> None:
 
 
 def _read_text(reader: _Reader, text: str, marks: deque[CacheMark], start: int, end: int) -> None:
-    """Text between two role marks. A cache mark in a template's own text stands after it."""
+    """Reads the text between two role marks; a cache mark in a template's text moves after it."""
     while marks and marks[0].at <= end:
         mark = marks.popleft()
         cut = max(mark.at, start)
@@ -122,7 +122,7 @@ def _read_text(reader: _Reader, text: str, marks: deque[CacheMark], start: int, 
 
 
 class _Reader:
-    """Messages as the prompt is read from its beginning to its end."""
+    """Collects messages while the prompt is read from start to end."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -137,7 +137,7 @@ class _Reader:
             (self._outside if self._role is None else self._parts).append(part)
 
     def mark(self, mark: Mark) -> None:
-        """Counts for the content before it, in the message before where this one has none yet."""
+        """Marks the content so far, or the message before if this one is still empty."""
         self._is_planned = True
         parts = self._outside if self._role is None else self._parts
         if _says_something(parts):
@@ -199,10 +199,10 @@ def _says_something(parts: list[Part]) -> bool:
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:
-    """Neighbouring texts as one, but for where a mark is between them.
+    """Joins adjacent texts, except across a mark.
 
-    A mark is left out that has nothing to keep, or would leave a text of white space by itself,
-    which APIs refuse.
+    Drops a mark without content before it, or that would leave a text of only white space, which
+    APIs refuse.
     """
     found: list[Part] = []
     for part in parts:
@@ -228,7 +228,7 @@ def _add_text(found: list[Part], text: Text) -> None:
 
 
 def _join_blank(found: list[Part]) -> None:
-    """White space after a mark joins the text before it."""
+    """Joins white space after a mark to the text before it, and drops the mark."""
     if len(found) < 3 or not _is_blank(found[-1]) or not isinstance(found[-2], Mark):
         return
     if isinstance(found[-3], Text):
@@ -242,7 +242,7 @@ def _is_blank(part: Part) -> bool:
     return isinstance(part, Text) and not part.text.strip()
 
 
-# Where a mark stands: message by number, part by number.
+# The position of a mark: the message's and the part's index.
 Spot = tuple[int, int]
 
 
@@ -257,14 +257,14 @@ def marks_of(messages: Sequence[Message]) -> list[tuple[Spot, Mark]]:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A prompt up to a mark, known by its hash. n_bytes: of its texts and media."""
+    """A prompt up to a mark, as its hash. n_bytes: of its texts and media digests."""
 
     digest: str
     n_bytes: int
 
 
 def marked_prefixes(messages: Sequence[Message], also: str = "") -> tuple[Prefix, ...]:
-    """What each mark keeps, from the shortest. also: what else must be equal, such as a schema."""
+    """The prefix of each mark, shortest first. also: what else must be equal, such as a schema."""
     running, n_bytes = hashlib.sha256(also.encode()), 0
     found = []
     for message in messages:
@@ -292,7 +292,7 @@ def frames_of(media: Media) -> list[Media]:
 
 
 def _end_of_png(data: bytes, start: int) -> int:
-    """A PNG is a signature of 8 bytes, then chunks: length, name, content, checksum."""
+    """The end of a PNG: a signature of 8 bytes, then chunks of length, name, content, checksum."""
     at = start + 8
     while at + 12 <= len(data):
         length, name = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]

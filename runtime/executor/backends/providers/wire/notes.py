@@ -1,5 +1,5 @@
-"""Notes to a model on a constraint that its API does not enforce, and on replies that did not
-meet it. Pure; the words are in the request only, never in the program's text.
+"""Notes that tell a model about a constraint that its API does not enforce, and about replies that
+violated it. They are only in the request, never in the program's text. Pure functions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sgc.runtime.executor.interface.backend import Sampling
 from sgc.runtime.executor.patterns.checked_constraints import EXCERPT, MAX_TRIES
 from sgc.runtime.executor.run.options import DTYPES, REGEX_BOOL, REGEX_FLOAT, REGEX_INT
 
-# What a constraint is of.
+# Subjects of a constraint.
 REPLY = "Your reply"
 ADDED = "What you add to your last message"
 VALUE = 'The "value" of your reply'
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def of_constraint(sampling: Sampling, subject: str = REPLY) -> str:
-    """Returns what a generation must be; "" without a constraint."""
+    """A sentence on what a generation must be; "" without a constraint."""
     if sampling.regex is not None:
         kind = _KINDS.get(sampling.regex) or _words(sampling.regex) or "a text of the form below"
         form = f"As a whole it must match this regular expression:\n{sampling.regex}"
@@ -47,7 +47,7 @@ def of_choices(choices: Sequence[str], subject: str, refused: Sequence[str] = ()
 
 
 def of_refused(refused: Sequence[str]) -> str:
-    """Returns the last reply and the number of the try: no two requests are equal."""
+    """A sentence with the last reply and the number of the try: no two requests are equal."""
     if not refused:
         return ""
     said = json.dumps(refused[-1], ensure_ascii=False)
@@ -55,18 +55,18 @@ def of_refused(refused: Sequence[str]) -> str:
 
 
 def with_note(asked: Conversation | str, note: str) -> Conversation | str:
-    """Ends a chat with a note, or begins a text with it, so that the text still ends as it did."""
+    """Adds a note at the end of a chat, or at the start of a text, whose end must not change."""
     if isinstance(asked, str):
         return f"({note})\n\n{asked}"
     return asked.with_instruction(note)
 
 
-# At most; JSON writes a character with six bytes, or in UTF-8 with four.
+# An upper bound; JSON writes a character with six bytes, or in UTF-8 with four.
 LONGEST_REFUSED = len(of_refused([""] * (MAX_TRIES - 1))) + 6 * (EXCERPT + 1)
 
 
 def longest_note(sampling: Sampling) -> int:
-    """Bytes that a try of a generation under a constraint has more than its prompt, at most."""
+    """The most bytes that notes add to the prompt of a generation under a constraint."""
     said = max(len(of_constraint(sampling, each).encode()) for each in (REPLY, ADDED, VALUE, AFTER))
     return said + LONGEST_REFUSED + len(str(with_note("", "")))
 

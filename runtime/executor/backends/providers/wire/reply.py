@@ -1,4 +1,4 @@
-"""A provider's reply as it came, and the generation it stands for."""
+"""A provider's reply, and its conversion to a generation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sgc.runtime.executor.interface.backend import FinishReason, Generated, Logp
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens as a provider counts them. prompt: with the cached and the written ones.
+    """Tokens as a provider counts them. prompt: includes cached and written ones.
 
-    output: with the reasoning; is_known is False where the reply did not tell.
+    output: includes reasoning; is_known: whether the reply had the counts.
     """
 
     prompt: int = 0
@@ -49,14 +49,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """The completions of one request, and what they used together."""
+    """The completions of one request, and their total usage."""
 
     replies: tuple[Reply, ...]
     spent: Spent
 
 
 def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
-    """Returns a reply's generation: unwrapped, cut at its stop, without what the prompt has."""
+    """A reply's generation: unwrapped, cut at its stop, without the prompt's white space."""
     text = reply.text
     if not text and reply.finish_reason is FinishReason.LENGTH and usage.reasoning_tokens:
         raise BackendError(
@@ -69,7 +69,7 @@ def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
         try:
             text = lowered.shape.text_of(reply.text)
         except ValueError:
-            stop = ()  # cut off, or the API did not hold it to its shape: the check will say so
+            stop = ()  # cut off or not of the shape: the later check reports it
     text = without_cut(text, lowered.cut)
     matched, finish_reason = reply.matched, reply.finish_reason
     found = first_stop(text, stop)
@@ -80,6 +80,6 @@ def generated(reply: Reply, lowered: Lowered, usage: Usage) -> Generated:
 
 
 def without_cut(text: str, cut: str) -> str:
-    """The text without as much of `cut` as it repeats at its beginning."""
+    """The text without the part of `cut` that it repeats at its beginning."""
     n = next((n for n in range(len(cut), 0, -1) if text.startswith(cut[len(cut) - n :])), 0)
     return text[n:]

@@ -1,4 +1,4 @@
-"""One request until it has a reply: paced, within the budget, and tried again where that helps."""
+"""Sends a request until it has a reply: paced, within the budget, and retried if that may help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sgc.runtime.executor.backends.retrying import Retries, retrying
 from sgc.runtime.executor.interface.seeds import draw_seed
 
 MAX_WAITING_S = 600.0
-# Nothing was made, so nothing is paid.
+# After these errors nothing was generated, so nothing is billed.
 REFUSED = (RateLimited, KeyRefused, ContextExceeded)
 RETRIES = Retries(
     errors=(RateLimited, ProviderUnavailable, MalformedReply),
@@ -32,26 +32,26 @@ RETRIES = Retries(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a request may use: tokens as guessed, and the most dollars it can cost."""
+    """What a request may use: estimated tokens, and the most dollars it can cost."""
 
     tokens: int
     ceiling_usd: float = 0.0
 
 
 class _Patience:
-    """How long one request may yet wait, for its own faults and for what holds all back."""
+    """How long one request may still wait, for its own retries and while all requests are held."""
 
     def __init__(self) -> None:
         self._left_s = MAX_WAITING_S
 
     def allows(self, wait_s: float) -> bool:
-        """Takes the wait from what is left, if there is so much."""
+        """Subtracts a wait; returns whether it was still allowed."""
         self._left_s -= wait_s
         return self._left_s >= 0
 
 
 class Attempts:
-    """Sends requests of one endpoint. n_retries: tries that failed and were made again."""
+    """Sends requests of one endpoint. n_retries: how many tries were retries."""
 
     def __init__(self, limits: Limits, cost_of: Callable[[Replies], float]) -> None:
         self._limits = limits
@@ -95,7 +95,7 @@ class Attempts:
     async def _try(
         self, once: Callable[[], Awaitable[Replies]], estimate: Estimate, patience: _Patience
     ) -> Replies:
-        """One try. What one costs that failed midway is not known: its ceiling counts as spent."""
+        """One try. If it fails midway, its cost is unknown, and the upper bound counts as spent."""
         limits = self._limits
         async with limits.room:
             await limits.budget.hold(estimate.ceiling_usd)
@@ -117,9 +117,9 @@ class Attempts:
                 limits.budget.settle(estimate.ceiling_usd, cost)
 
     async def _while_held(self, patience: _Patience) -> None:
-        """Waits as long as the provider wants no requests; raises RateLimited where that is long.
+        """Waits while the provider accepts no requests; raises RateLimited if that takes too long.
 
-        While one waits, others under way may be told to wait longer.
+        The wait may grow meanwhile, as other requests are told to wait longer.
         """
         while (held_s := self._limits.held_s) > 0:
             if not patience.allows(held_s):
@@ -138,5 +138,5 @@ class Attempts:
 
 
 def _drawn(seed: int, number: int, n_failed: int) -> float:
-    """A function of the generation's seed and the request."""
+    """A random number that depends only on the generation's seed and the request."""
     return Random(draw_seed(seed, "", f"backoff/{n_failed - 1}", number % 2**32)).random()

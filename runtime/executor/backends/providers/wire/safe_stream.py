@@ -1,4 +1,4 @@
-"""A streamed text as a program may see it: without what may yet be taken back."""
+"""Streams the part of a text that can no longer be taken back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sgc.runtime.executor.backends.stops import first_stop, n_begun
 
 
 class Shown:
-    """Passes on text as it comes, and holds back what may be the beginning of a stop, or white
-    space that the prompt has already. What was shown is never taken back.
+    """Passes on text as it arrives, and holds back what may begin a stop string, or repeat white
+    space of the prompt. Shown text is never taken back.
     """
 
     def __init__(self, on_delta: Callable[[str], None], lowered: Lowered) -> None:
@@ -27,7 +27,7 @@ class Shown:
     def add(self, piece: str) -> None:
         self._raw += piece
         if self._lowered.cut.startswith(self._raw):
-            return  # it may still repeat all of the cut
+            return  # it may still repeat the whole cut
         text = without_cut(self._raw, self._lowered.cut)
         stop = self._lowered.local_stop
         found = first_stop(text, stop)
@@ -38,7 +38,7 @@ class Shown:
         self._show(text)
 
     def begin_anew(self) -> None:
-        """The request is sent again; nothing was shown of it."""
+        """Restarts for a retry; nothing was shown yet."""
         assert not self._shown
         self._raw = ""
 

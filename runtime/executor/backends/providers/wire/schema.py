@@ -1,8 +1,8 @@
-"""Constraints as structured output: what of a JSON schema an API can hold to, and what is left.
+"""Turns constraints into structured output: the part of a JSON schema that an API can enforce.
 
-What it cannot hold to and only narrows is left out, so that the API allows more than was asked;
-every reply is checked against the whole constraint afterwards. Where the rest would be another
-schema there is none, and the reply is only checked. Pure.
+Keywords that an API does not know and that only narrow a schema are dropped, so that the API allows
+more than the constraint; every reply is checked against the whole constraint afterwards. If other
+keywords are unknown, there is no structured output, and the reply is only checked. Pure functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sgc.runtime.executor.run.options import DTYPES, REGEX_BOOL, REGEX_FLOAT, RE
 
 Json = dict[str, Any]
 
-# Words that only make fewer values right: without one of them a schema allows more.
+# Keywords that only narrow a schema: without one of them it allows more values.
 _NARROWING = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"}
     | {"maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "contains"}
@@ -34,16 +34,15 @@ _SUBSCHEMAS = ("items", "additionalProperties")
 _LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
 _MAPS = ("properties", "$defs", "definitions", "patternProperties")
 KEY = "value"
-# Look-around and the like, escapes that not every dialect has, anchors, lazy repeats.
+# Look-around and similar groups, escapes missing in some dialects, anchors, lazy repeats.
 _ODD = re.compile(r"\(\?(?!:)|\\[^dwsDWSnrt.()\[\]{}*+?|^$/\\-]|\^|\$|[*+?}][?+]")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A structured output. unwrap: the text that a reply stands for; None: the reply itself.
+    """A structured output. unwrap: turns a reply's value into text; None: the reply is the text.
 
-    is_strict: the API holds to the schema, and does not only try. is_whole: the schema says all
-    that was asked.
+    is_strict: the API guarantees the schema. is_whole: the schema expresses the whole constraint.
     """
 
     schema: Json
@@ -52,7 +51,7 @@ class Shape:
     is_whole: bool = True
 
     def text_of(self, reply: str) -> str:
-        """Raises ValueError for a reply that is not of the shape."""
+        """The text of a reply; raises ValueError if it is not of the shape."""
         if self.unwrap is None:
             return reply
         found = json.loads(reply)
@@ -62,16 +61,16 @@ class Shape:
 
 
 class _Unsupported(Exception):
-    """A schema that an API's structured output cannot say."""
+    """A schema that an API's structured output cannot express."""
 
 
 def of_choices(choices: tuple[str, ...]) -> Shape:
-    """One of some texts."""
+    """The shape for one of some texts."""
     return Shape(_wrapped({"type": "string", "enum": list(choices)}), _text)
 
 
 def of_regex(pattern: str, facts: Facts) -> Shape | None:
-    """The patterns of `dtype`, and where the API knows patterns, plain ones."""
+    """The shape for a pattern of `dtype`, a list of words, or a plain one if the API has them."""
     if pattern == REGEX_INT:
         return Shape(_wrapped({"type": "integer"}), _integer_text)
     if pattern == REGEX_FLOAT:
@@ -79,7 +78,7 @@ def of_regex(pattern: str, facts: Facts) -> Shape | None:
     if pattern == REGEX_BOOL:
         return Shape(_wrapped({"type": "boolean"}), _bool_text)
     if pattern == DTYPES["str"][0]:
-        return None  # quotes and all, which JSON would escape
+        return None  # it includes the quotes, which JSON would escape
     words = alternatives(pattern)
     if words is not None:
         return of_choices(words)
@@ -89,7 +88,7 @@ def of_regex(pattern: str, facts: Facts) -> Shape | None:
 
 
 def of_schema(schema: str, facts: Facts) -> Shape | None:
-    """None where the API's structured output cannot say the schema, not even a wider one."""
+    """The shape for a schema; None if the API cannot express it, or a wider schema."""
     given = json.loads(schema)
     if not isinstance(given, dict):
         return None
@@ -105,14 +104,12 @@ def of_schema(schema: str, facts: Facts) -> Shape | None:
     if found.get("type") == "object":
         return Shape(found, is_whole=is_whole)
     if "$ref" in json.dumps(found):
-        return None  # inside another object the references would point elsewhere
+        return None  # wrapping would break the references
     return Shape(_wrapped(found), _json_text, is_whole=is_whole)
 
 
 def _relaxed(schema: Any, facts: Facts, left_out: set[str]) -> Any:
-    """The schema without words that the API does not know and that only narrow; left_out: gets
-    those of them that it means.
-    """
+    """The schema without unknown keywords that only narrow it. left_out: gets those dropped."""
     if isinstance(schema, bool):
         raise _Unsupported
     assert facts.schema_words is not None
@@ -140,7 +137,7 @@ def _inner(word: str, value: Any, facts: Facts, left_out: set[str]) -> Any:
 
 
 def _close(schema: Json, facts: Facts) -> None:
-    """Objects hold what they list, as everywhere in sgc; APIs ask that this is said."""
+    """Closes an object: in sgc it has only listed properties, and APIs want that stated."""
     schema["type"] = "object"
     if schema.get("additionalProperties", False) is not False:
         raise _Unsupported
@@ -173,7 +170,7 @@ def _integer_text(value: Any) -> str:
 
 
 def _number_text(value: Any) -> str:
-    """Written out: the pattern of floats knows no exponents."""
+    """Written without an exponent, which the pattern of floats does not allow."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"no number but {value!r}")
     return format(Decimal(repr(value)), "f")
@@ -200,5 +197,5 @@ def alternatives(pattern: str) -> tuple[str, ...] | None:
 
 
 def _is_plain(pattern: str) -> bool:
-    """Whether other dialects read it as Python does, as far as one can see."""
+    """Whether other regex dialects probably read the pattern as Python does."""
     return _ODD.search(pattern) is None

@@ -1,6 +1,6 @@
-"""One try of one request through a provider's own SDK; OpenAI's and Anthropic's are built alike.
+"""Makes one try of a request through a provider's SDK; OpenAI's and Anthropic's are alike.
 
-The SDK's retries are off, ours are in `retry.py`.
+The SDK's retries are off; ours are in `retry.py`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ NAME = "the provider"
 
 
 class SdkApi(ABC):
-    """Sends requests to `base_url`. A subclass names its SDK, the class of the SDK's client, the
-    class of all its errors, and the module that has the API's form: `body_of`, `replies_of` and
-    `Stream`.
+    """Sends requests to `base_url`. A subclass names its SDK, the SDK's client class and base error
+    class, and the module for the API's form: `body_of`, `replies_of` and `Stream`.
     """
 
     package: Any
@@ -65,7 +64,7 @@ class SdkApi(ABC):
         await self._client.close()
 
     async def send(self, lowered: Lowered, facts: Facts, on_text: OnDelta | None) -> Replies:
-        """One try; `on_text` gets a streamed text as it comes. Raises typed errors."""
+        """Makes one try; `on_text` gets streamed text as it arrives. Raises typed errors."""
         is_streamed = lowered.is_streamed or on_text is not None
         body = self._sdk.with_body(self.wire.body_of(lowered, facts, is_streamed), facts)
         with self._typed_errors(facts.model):
@@ -78,7 +77,7 @@ class SdkApi(ABC):
 
     @abstractmethod
     async def _create(self, body: dict[str, Any], facts: Facts) -> Any:
-        """Sends a body: what the SDK names is given by name, all else as it is."""
+        """Sends a body: fields that the SDK knows as arguments, all others in extra_body."""
 
     async def _read(self, stream: Any, on_text: OnDelta | None) -> Replies:
         found = self.wire.Stream()
@@ -96,7 +95,7 @@ class SdkApi(ABC):
             yield
         except self.failure as error:
             raise self._error(error, model) from None
-        except httpx2.HTTPError as error:  # Anthropic's SDK does not wrap what cuts a stream
+        except httpx2.HTTPError as error:  # Anthropic's SDK does not wrap errors within a stream
             raise ProviderUnavailable(f"the stream was cut ({type(error).__name__})") from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise MalformedReply(f"the server's reply is no JSON ({error})") from None

@@ -1,6 +1,6 @@
-"""The settings of an endpoint by name: limits, which are sgc's, and those of the SDK.
+"""Sorts the settings of an endpoint: sgc's limits, and settings of the SDK.
 
-Everything that is given counts, or is an error that names it. Nothing here is sent or logged.
+Every given setting is used, or an error names it. Nothing is sent or logged here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INSTEAD = {
     "data_residency": "give the address, such as base_url='https://eu.api.openai.com/v1'",
     "auth_token": "give api_key=",
 }
-# What sgc writes into each request, or reads replies by.
+# Fields that sgc writes itself, or that it needs to read replies.
 _RESERVED = frozenset(
     {"model", "messages", "prompt", "system", "n", "best_of", "echo", "stream", "stream_options"}
     | {"max_tokens", "max_completion_tokens", "tools", "functions"}
@@ -42,19 +42,19 @@ _SECRET_WORDS = ("auth", "key", "token", "secret", "cookie")
 
 @dataclass(frozen=True, slots=True)
 class SdkSettings:
-    """client: for the SDK's client; request: for each of its requests. Either may hold secrets."""
+    """client: for the SDK's client; request: for each of its requests. Both may hold secrets."""
 
     client: Mapping[str, Any] = field(default_factory=dict, repr=False)
     request: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values of headers that are keys or the like, by their names."""
+        """The values of headers whose names suggest a key or secret."""
         return tuple(value for name, value in self._headers() if _is_secret(name) and value)
 
     @property
     def scope(self) -> str:
-        """A hash of the settings that change requests, and so replies."""
+        """A hash of the settings that change requests and so replies; "" if there are none."""
         headers = sorted(each for each in self._headers() if not _is_secret(each[0]))
         body = self.request.get("extra_body", {})
         query = [self.client.get("default_query", {}), self.request.get("extra_query", {})]
@@ -71,7 +71,7 @@ class SdkSettings:
             yield from given.items()
 
     def with_body(self, body: dict[str, Any], facts: Facts) -> dict[str, Any]:
-        """A request's body with what is given for each; raises UnsupportedParameter for twice."""
+        """A request's body with extra_body; raises UnsupportedParameter for a field in both."""
         extra = self.request.get("extra_body", {})
         if twice := sorted(set(body) & set(extra)):
             raise refusal(
@@ -81,7 +81,7 @@ class SdkSettings:
 
     @property
     def beside_body(self) -> dict[str, Any]:
-        """Keywords of each call."""
+        """The other keyword arguments of each call."""
         return {name: value for name, value in self.request.items() if name != "extra_body"}
 
 
@@ -90,7 +90,7 @@ def _is_secret(header: str) -> bool:
 
 
 def sort_settings(provider: str, given: Mapping[str, Any]) -> tuple[LimitSettings, SdkSettings]:
-    """Raises UsageError for unknown names and impossible values."""
+    """Sorts settings by name; raises UsageError for unknown names and invalid values."""
     given = {name: value for name, value in given.items() if value is not None}
     client = _CLIENT["anthropic" if provider == "anthropic" else "openai"]
     known = (*LIMITS, "timeout", *client, *_REQUEST)
@@ -108,7 +108,7 @@ def sort_settings(provider: str, given: Mapping[str, Any]) -> tuple[LimitSetting
 
 
 def _sort_timeout(given: Mapping[str, Any], limits: dict[str, Any], sdk: dict[str, Any]) -> None:
-    """A number of seconds is that of a try; what else the SDKs take is theirs."""
+    """A number of seconds is the timeout of a try; other kinds of timeout go to the SDK."""
     timeout = given.get("timeout")
     if timeout is None:
         return
@@ -153,7 +153,7 @@ def _check_mapping(name: str, value: Any) -> None:
 
 
 def check_settings(settings: LimitSettings) -> None:
-    """Raises UsageError for limits that are none, or let nothing through."""
+    """Raises UsageError for limits that are not positive numbers."""
     for name in LIMITS:
         value = getattr(settings, name)
         if value is None:
