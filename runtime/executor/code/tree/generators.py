@@ -19,9 +19,15 @@ from sgc.runtime.executor.code.tree.compiling import (
     head_weight,
     weight_of,
 )
-from sgc.runtime.executor.code.tree.handling import UNCATCHABLE, compile_handlers, handler_of
+from sgc.runtime.executor.code.tree.handling import (
+    UNCATCHABLE,
+    Handler,
+    begin_handling,
+    compile_handlers,
+    end_handling,
+)
 from sgc.runtime.executor.code.tree.matching import compile_match
-from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
+from sgc.runtime.executor.code.tree.scopes import Frame
 from sgc.runtime.executor.code.tree.targets import compile_store, compile_stores
 
 Steps = Generator[Any, Any, Any]
@@ -159,32 +165,21 @@ def _try(node: ast.Try, at: Context) -> Lazy:
     return _finally(handling, compile_lazy_block(node.finalbody, at))
 
 
-def _handling(body: Lazy, handlers: list[Any], orelse: Lazy) -> Lazy:
+def _handling(body: Lazy, handlers: list[Handler], orelse: Lazy) -> Lazy:
     def do(f: Frame) -> Steps:
         try:
             result = yield from body(f)
         except Exception as error:
-            handler = handler_of(handlers, error, f)
+            handler = begin_handling(handlers, error, f)
             if handler is None:
                 raise
-            return (yield from _handle(handler, error, f))
+            try:
+                return (yield from handler.body(f))
+            finally:
+                end_handling(handler, error, f)
         return (yield from orelse(f)) if result is None else result
 
     return do
-
-
-def _handle(handler: Any, error: Exception, f: Frame) -> Steps:
-    _, store, body = handler
-    error.__traceback__ = None  # it holds on to many frames
-    f[0].handled.append(error)
-    if store is not None:
-        store(f, error)
-    try:
-        return (yield from body(f))
-    finally:
-        f[0].handled.remove(error)
-        if store is not None:
-            store(f, UNSET)
 
 
 def _finally(body: Lazy, last: Lazy) -> Lazy:

@@ -10,10 +10,11 @@ from sgc.runtime.executor.code.tree.compiling import Context, Do, compile_expres
 from sgc.runtime.executor.code.tree.handling import (
     UNCATCHABLE,
     Handler,
+    begin_handling,
     compile_handlers,
-    handler_of,
+    end_handling,
 )
-from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
+from sgc.runtime.executor.code.tree.scopes import Frame
 
 
 @on_statement(ast.Raise)
@@ -56,28 +57,16 @@ def _handling(body: Do, handlers: list[Handler], orelse: Do) -> Do:
         try:
             result = body(f)
         except Exception as error:
-            handler = handler_of(handlers, error, f)
+            handler = begin_handling(handlers, error, f)
             if handler is None:
                 raise
-            return _handle(handler, error, f)
+            try:
+                return handler.body(f)
+            finally:
+                end_handling(handler, error, f)
         return orelse(f) if result is None else result
 
     return do
-
-
-def _handle(handler: Handler, error: Exception, f: Frame) -> Any:
-    _, store, body = handler
-    error.__traceback__ = None  # it holds on to many frames
-    handled = f[0].handled
-    handled.append(error)
-    if store is not None:
-        store(f, error)
-    try:
-        return body(f)
-    finally:
-        handled.pop()
-        if store is not None:
-            store(f, UNSET)
 
 
 def _finally(body: Do, last: Do) -> Do:
