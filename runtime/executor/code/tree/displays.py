@@ -15,7 +15,8 @@ from sgc.runtime.executor.code.tree.compiling import (
     on_expression,
     weight_of,
 )
-from sgc.runtime.executor.code.tree.functions import Parameters, driven, open_scope
+from sgc.runtime.executor.code.tree.driving import driven
+from sgc.runtime.executor.code.tree.functions import Parameters, open_scope
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, inner_names, target_names
 from sgc.runtime.executor.code.tree.targets import Store, compile_store
 from sgc.runtime.executor.interface.value_limits import MAX_ITEMS, check_items

@@ -18,6 +18,7 @@ from sgc.runtime.executor.code.tree.compiling import (
     on_expression,
     weight_of,
 )
+from sgc.runtime.executor.code.tree.driving import driven
 from sgc.runtime.executor.code.tree.scopes import (
     UNSET,
     Frame,
@@ -262,26 +263,6 @@ def generating(body: Callable[[Frame], Iterator[Any]]) -> Callable[[Frame], Iter
         return made
 
     return begin
-
-
-def driven(run: Run, inner: Any) -> Any:
-    """A generator, each step of which counts as a call inside its caller."""
-    # What is passed on is held in a list: Python frees chains of generators by recursion.
-    box: list[Any] = [None]
-    while True:
-        run.enter_step()
-        try:
-            box.append(inner.send(box.pop()))
-        except StopIteration as ended:
-            result = ended.value
-            return result[0] if type(result) is tuple else None
-        finally:
-            run.depth -= 1
-        try:
-            box.append((yield box.pop()))
-        except GeneratorExit:
-            inner.close()
-            raise
 
 
 @on_expression(ast.Lambda)

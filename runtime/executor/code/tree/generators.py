@@ -5,7 +5,7 @@ statement gives (`Do`). Statements without a yield are those of `statements.py`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import NotAllowed, spent
@@ -19,18 +19,24 @@ from sgc.runtime.executor.code.tree.compiling import (
     head_weight,
     weight_of,
 )
+from sgc.runtime.executor.code.tree.driving import (
+    CAUGHT,
+    Steps,
+    delegated,
+    raised_by_code,
+    while_handled,
+)
 from sgc.runtime.executor.code.tree.handling import (
     UNCATCHABLE,
     Handler,
-    begin_handling,
     compile_handlers,
-    end_handling,
+    find_handler,
+    forget_error,
 )
 from sgc.runtime.executor.code.tree.matching import compile_match
 from sgc.runtime.executor.code.tree.scopes import Frame
 from sgc.runtime.executor.code.tree.targets import compile_store, compile_stores
 
-Steps = Generator[Any, Any, Any]
 Lazy = Callable[[Frame], Steps]
 _INSIDE = "yield inside an expression is not allowed in a graph's code"
 
@@ -74,23 +80,9 @@ def _yielding(node: ast.expr | None, at: Context, then: Callable[[Frame, Any], A
         return then(f, (yield value(f)))
 
     def yield_from(f: Frame) -> Steps:
-        return then(f, (yield from _delegated([iter(value(f))])))
+        return then(f, (yield from delegated([iter(value(f))])))
 
     return yield_one if isinstance(node, ast.Yield) else yield_from
-
-
-def _delegated(box: list[Any]) -> Steps:
-    """`yield from`; the iterator is held in a list, as `driven` says."""
-    takes_values = hasattr(box[0], "send")
-    box.append(None)
-    while True:
-        sent = box.pop()
-        try:
-            box.append(box[0].send(sent) if takes_values else next(box[0]))
-        except StopIteration as ended:
-            return ended.value
-        sent = None
-        box.append((yield box.pop()))
 
 
 def _plain_value(node: ast.expr | None, at: Context) -> Callable[[Frame], Any]:
@@ -141,16 +133,19 @@ def _for(node: ast.For, at: Context) -> Lazy:
 
     def do(f: Frame) -> Steps:
         box = [iter(items(f))]
-        while True:
-            try:
-                item = next(box[0])
-            except StopIteration:
-                break
-            store(f, item)
-            item = None
-            result = yield from body(f)
-            if result is not None and result is not CONTINUE:
-                return None if result is BREAK else result
+        try:
+            while True:
+                try:
+                    item = next(box[0])
+                except StopIteration:
+                    break
+                store(f, item)
+                item = None
+                result = yield from body(f)
+                if result is not None and result is not CONTINUE:
+                    return None if result is BREAK else result
+        finally:
+            box.clear()  # an error would hold on to it, and to what waits in it
         return (yield from orelse(f))
 
     return do
@@ -169,14 +164,15 @@ def _handling(body: Lazy, handlers: list[Handler], orelse: Lazy) -> Lazy:
     def do(f: Frame) -> Steps:
         try:
             result = yield from body(f)
-        except Exception as error:
-            handler = begin_handling(handlers, error, f)
+        except CAUGHT as error:
+            error = raised_by_code(error)
+            handler = find_handler(handlers, error, f)
             if handler is None:
                 raise
             try:
-                return (yield from handler.body(f))
+                return (yield from while_handled(f[0], error, handler.body(f)))
             finally:
-                end_handling(handler, error, f)
+                forget_error(handler, f)
         return (yield from orelse(f)) if result is None else result
 
     return do
@@ -189,7 +185,7 @@ def _finally(body: Lazy, last: Lazy) -> Lazy:
         except BaseException as error:
             if isinstance(error, UNCATCHABLE) or f[0].left < 0:
                 raise
-            found = yield from last(f)
+            found = yield from while_handled(f[0], raised_by_code(error), last(f))
             if found is None:
                 raise
             return found

@@ -35,30 +35,28 @@ def compile_handlers(node: ast.Try, at: Context, compile_body: Callable[..., Any
     ]
 
 
-def begin_handling(handlers: list[Handler], error: Exception, f: Frame) -> Handler | None:
-    """Returns the handler that takes an error, which is at work on it now, or None."""
+def find_handler(handlers: list[Handler], error: BaseException, f: Frame) -> Handler | None:
+    """The handler that takes an error, which it keeps where it says so, or None."""
     if isinstance(error, UNCATCHABLE):
         return None
-    for handler in handlers:
-        kinds, store, _ = handler
-        if kinds is None or isinstance(error, _caught_types(kinds(f))):
-            error.__traceback__ = None  # it holds on to many frames
-            f[0].handled.append(error)
-            if store is not None:
-                store(f, error)
-            return handler
-    return None
+    f[0].handled.append(error)
+    try:
+        for handler in handlers:
+            kinds, store, _ = handler
+            if kinds is None or isinstance(error, _caught_types(kinds(f))):
+                error.__traceback__ = None  # it holds on to many frames
+                if store is not None:
+                    store(f, error)
+                return handler
+        return None
+    finally:
+        f[0].handled.pop()
 
 
-def end_handling(handler: Handler, error: Exception, f: Frame) -> None:
-    handled = f[0].handled
-    if handled[-1] is error:
-        handled.pop()
-    else:
-        handled.remove(error)  # a generator waits inside a handler of its own
-    store = handler.store
-    if store is not None:
-        store(f, UNSET)
+def forget_error(handler: Handler, f: Frame) -> None:
+    """What the end of a handler does."""
+    if handler.store is not None:
+        handler.store(f, UNSET)
 
 
 def _caught_types(found: Any) -> Any:

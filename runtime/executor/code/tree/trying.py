@@ -7,12 +7,13 @@ from typing import Any
 
 from sgc.runtime.executor.code.tree.blocks import compile_block
 from sgc.runtime.executor.code.tree.compiling import Context, Do, compile_expression, on_statement
+from sgc.runtime.executor.code.tree.driving import CAUGHT
 from sgc.runtime.executor.code.tree.handling import (
     UNCATCHABLE,
     Handler,
-    begin_handling,
     compile_handlers,
-    end_handling,
+    find_handler,
+    forget_error,
 )
 from sgc.runtime.executor.code.tree.scopes import Frame
 
@@ -56,14 +57,16 @@ def _handling(body: Do, handlers: list[Handler], orelse: Do) -> Do:
     def do(f: Frame) -> Any:
         try:
             result = body(f)
-        except Exception as error:
-            handler = begin_handling(handlers, error, f)
+        except CAUGHT as error:
+            handler = find_handler(handlers, error, f)
             if handler is None:
                 raise
+            f[0].handled.append(error)
             try:
                 return handler.body(f)
             finally:
-                end_handling(handler, error, f)
+                f[0].handled.pop()
+                forget_error(handler, f)
         return orelse(f) if result is None else result
 
     return do
@@ -76,8 +79,12 @@ def _finally(body: Do, last: Do) -> Do:
         except BaseException as error:
             if isinstance(error, UNCATCHABLE) or f[0].left < 0:
                 raise
+            f[0].handled.append(error)
+            try:
+                found = last(f)
+            finally:
+                f[0].handled.pop()
             # What it returns, or a break in it, drops the error.
-            found = last(f)
             if found is None:
                 raise
             return found
