@@ -31,6 +31,7 @@ from sgc.runtime.executor.code.tree.compiling import (
     compile_statement,
     head_weight,
 )
+from sgc.runtime.executor.code.tree.driving import Closing
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
 from sgc.runtime.executor.code.values import (
     check_arguments,
@@ -67,6 +68,8 @@ def run_code(source: str, args: Sequence[Any], fixed: Sequence[int] = ()) -> Any
                 if grew(args[index], given[index]):
                     raise NotAllowed("code reads a key of a defaultdict that is not there")
             return result
+    except Closing:
+        raise NotAllowed("a GeneratorExit leaves a graph's code") from None
     except Exception as error:
         kept = held_by(error)
         if not isinstance(error, (RecursionError, MemoryError)):

@@ -27,7 +27,7 @@ def _chain(*args: Any) -> Any:
 
 def _from_iterable(*args: Any) -> Any:
     (items,) = args
-    return nested(driven(current(), _flat(iter(items))), items)
+    return nested(driven(current(), _flat, iter(items)), items)
 
 
 def _flat(items: Iterator[Any]) -> Iterator[Any]:

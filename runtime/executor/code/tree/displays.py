@@ -245,7 +245,7 @@ def _generator(node: ast.GeneratorExp, at: Context) -> Ev:
             frame[slot] = [UNSET]
         for slot, outer_slot in scope.captured:
             frame[slot] = f[outer_slot]
-        made: Iterator[Any] = nested(driven(f[0], turns([items], frame)), value)
+        made: Iterator[Any] = nested(driven(f[0], turns, [items], frame), value)
         return made
 
     return make

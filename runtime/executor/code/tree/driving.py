@@ -9,7 +9,7 @@ closed generator never goes on after its `yield`. So a closed one is thrown `Clo
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import Run
@@ -26,8 +26,11 @@ class Closing(BaseException):
 CAUGHT = (Exception, Closing)
 
 
-def driven(run: Run, inner: Any) -> Any:
-    """A generator, each step of which counts as a call inside its caller."""
+def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
+    """A generator, each step of which counts as a call inside its caller. given: to the body."""
+    # Made only here: of what nothing uses any more Python closes first what was made first.
+    inner = body(*given)
+    del given
     # What is passed on is held in a list: Python frees chains of generators by recursion.
     box: list[Any] = [None]
     step = send = inner.send
@@ -74,21 +77,24 @@ def while_handled(run: Run, error: BaseException, steps: Steps) -> Steps:
     """Steps at work on an error, which is not the one of others while these wait."""
     box: list[Any] = [None]
     handled, step = run.handled, steps.send
-    while True:
-        run.left -= 2
-        handled.append(error)
-        try:
-            box.append(step(box.pop()))
-        except StopIteration as ended:
-            return ended.value
-        finally:
-            handled.pop()
-        try:
-            box.append((yield box.pop()))
-            step = steps.send
-        except Closing as closing:
-            box.append(closing)
-            step = steps.throw
+    try:
+        while True:
+            run.left -= 2
+            handled.append(error)
+            try:
+                box.append(step(box.pop()))
+            except StopIteration as ended:
+                return ended.value
+            finally:
+                handled.pop()
+            try:
+                box.append((yield box.pop()))
+                step = steps.send
+            except Closing as closing:
+                box.append(closing)
+                step = steps.throw
+    finally:
+        del error  # else it holds itself where it is raised again
 
 
 def delegated(box: list[Any]) -> Steps:

@@ -259,7 +259,7 @@ def generating(body: Callable[[Frame], Iterator[Any]]) -> Callable[[Frame], Iter
     def begin(f: Frame) -> Iterator[Any]:
         run: Run = f[0]
         run.charge(30)
-        made: Iterator[Any] = driven(run, body(f))
+        made: Iterator[Any] = driven(run, body, f)
         return made
 
     return begin

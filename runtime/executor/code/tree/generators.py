@@ -182,6 +182,8 @@ def _finally(body: Lazy, last: Lazy) -> Lazy:
     def do(f: Frame) -> Steps:
         try:
             result = yield from body(f)
+        except GeneratorExit:
+            raise  # it is freed, and `driven` has closed it before, or there is no run any more
         except BaseException as error:
             if isinstance(error, UNCATCHABLE) or f[0].left < 0:
                 raise

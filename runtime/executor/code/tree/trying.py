@@ -30,9 +30,12 @@ def _raise(node: ast.Raise, at: Context) -> Do:
         is_error = isinstance(raised, type) and issubclass(raised, BaseException)
         if not is_error and not isinstance(raised, BaseException):
             raise TypeError("exceptions must derive from BaseException")
-        if cause is None:
-            raise raised
-        raise raised from cause(f)
+        try:
+            if cause is None:
+                raise raised
+            raise raised from cause(f)
+        finally:
+            del raised  # else it holds itself, and what waits in the frames that it holds
 
     return do
 
