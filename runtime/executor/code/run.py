@@ -31,6 +31,7 @@ from sgc.runtime.executor.code.tree.compiling import (
     compile_statement,
     head_weight,
 )
+from sgc.runtime.executor.code.tree.driving import Closing
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Scope, bound_names
 from sgc.runtime.executor.code.values import (
     Originals,
@@ -77,6 +78,8 @@ def run_code(
                 if grew(args[index], given[index]):
                     raise NotAllowed("code reads a key of a defaultdict that is not there")
             return result
+    except Closing:
+        raise NotAllowed("a GeneratorExit leaves a graph's code") from None
     except Exception as error:
         kept = held_by(error)
         if not isinstance(error, (RecursionError, MemoryError)):

@@ -17,7 +17,7 @@ from sgc.runtime.executor.code.iterators import (
 )
 from sgc.runtime.executor.code.methods.attributes import OF_TYPES, guarded
 from sgc.runtime.executor.code.methods.operators import add
-from sgc.runtime.executor.code.tree.functions import driven
+from sgc.runtime.executor.code.tree.driving import driven
 from sgc.runtime.executor.interface.value_limits import check_items
 
 
@@ -27,7 +27,7 @@ def _chain(*args: Any) -> Any:
 
 def _from_iterable(*args: Any) -> Any:
     (items,) = args
-    return nested(driven(current(), _flat(iter(items))), items)
+    return nested(driven(current(), _flat, iter(items)), items)
 
 
 def _flat(items: Iterator[Any]) -> Iterator[Any]:

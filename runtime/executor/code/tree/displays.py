@@ -1,4 +1,4 @@
-"""Lists, dicts, comprehensions and f-strings as closures over a frame."""
+"""Lists, tuples, sets, dicts and comprehensions as closures over a frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from sgc.runtime.executor.code.tree.compiling import (
     on_expression,
     weight_of,
 )
-from sgc.runtime.executor.code.tree.functions import Parameters, driven, open_scope
+from sgc.runtime.executor.code.tree.driving import driven
+from sgc.runtime.executor.code.tree.functions import Parameters, open_scope
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, inner_names, target_names
 from sgc.runtime.executor.code.tree.targets import Store, compile_store
 from sgc.runtime.executor.interface.value_limits import MAX_ITEMS, check_items
@@ -113,13 +114,10 @@ Add = Callable[[Any, Frame], None]
 @on_expression(ast.ListComp, ast.SetComp, ast.DictComp)
 def _comprehension(node: ast.ListComp | ast.SetComp | ast.DictComp, at: Context) -> Ev:
     first = compile_expression(node.generators[0].iter, at)
-    inner = _inner_nodes(node)
-    mentioned = inner_names(inner)
-    names = target_names([each.target for each in node.generators])
-    block = at.scope.add_block({name: name in mentioned for name in names})
+    block = at.scope.add_block(_bound(node))
     cells = [place.slot for place in block.values() if place.is_cell]
     make, add = _adder(node, at)
-    turn = _turns(node.generators, 0, add, at, _elements_weight(node))
+    turn = _turns(node.generators, add, at, _elements_weight(node))
     at.scope.blocks.pop()
 
     def collect(f: Frame) -> Any:
@@ -131,6 +129,13 @@ def _comprehension(node: ast.ListComp | ast.SetComp | ast.DictComp, at: Context)
         return found
 
     return collect
+
+
+def _bound(node: Any) -> dict[str, bool]:
+    """The names that a comprehension binds, and whether each lives in a cell."""
+    mentioned = inner_names(_inner_nodes(node))
+    targets = target_names([each.target for each in node.generators])
+    return {name: name in mentioned for name in targets}
 
 
 def _inner_nodes(node: Any) -> list[ast.AST]:
@@ -177,23 +182,25 @@ def _dict_adder(key: Ev, value: Ev) -> Add:
 Turns = Callable[[Iterator[Any], Any, Frame], None]
 
 
-def _turns(
-    generators: list[ast.comprehension], number: int, add: Add, at: Context, weight: int
-) -> Turns:
-    generator = generators[number]
-    store: Store = compile_store(generator.target, at)
+def _turns(generators: list[ast.comprehension], add: Add, at: Context, weight: int) -> Turns:
+    first, *rest = generators
+    store, tests, cost = _turn(first, at)
+    if not rest:
+        return _loop(store, tests, add, cost + weight)
+    items = compile_expression(rest[0].iter, at)
+    further = _turns(rest, add, at, weight)
+
+    def add_all(found: Any, f: Frame) -> None:
+        further(iter(items(f)), found, f)
+
+    return _loop(store, tests, add_all, cost + weight_of(rest[0].iter))
+
+
+def _turn(generator: ast.comprehension, at: Context) -> tuple[Store, list[Ev], int]:
+    """What each turn stores its item with, what it tests, and the steps it takes."""
+    store = compile_store(generator.target, at)
     tests = [compile_expression(test, at) for test in generator.ifs]
-    cost = 1 + weight_of(*generator.ifs)
-    if number + 1 < len(generators):
-        inner = compile_expression(generators[number + 1].iter, at)
-        cost += weight_of(generators[number + 1].iter)
-        further = _turns(generators, number + 1, add, at, weight)
-
-        def add_all(found: Any, f: Frame) -> None:
-            further(iter(inner(f)), found, f)
-
-        return _loop(store, tests, add_all, cost)
-    return _loop(store, tests, add, cost + weight)
+    return store, tests, 1 + weight_of(*generator.ifs)
 
 
 def _loop(store: Store, tests: list[Ev], add: Add, cost: int) -> Turns:
@@ -221,17 +228,13 @@ _ITEMS = "the items"  # no name of the code's
 @on_expression(ast.GeneratorExp)
 def _generator(node: ast.GeneratorExp, at: Context) -> Ev:
     first = compile_expression(node.generators[0].iter, at)
-    targets = target_names([each.target for each in node.generators])
-    inner = _inner_nodes(node)
     parameters = Parameters("<genexpr>", (_ITEMS,), 0, (), None, None)
-    layout = open_scope(parameters, [], at)
-    mentioned = inner_names(inner)
-    for name in targets:
-        layout.scope.add(name, name in mentioned)
-    within = Context(layout.scope, at.names)
+    scope = open_scope(parameters, [], at).scope
+    for name, is_cell in _bound(node).items():
+        scope.add(name, is_cell)
+    within = Context(scope, at.names)
     element = compile_expression(node.elt, within)
-    turns = _lazy_turns(node.generators, 0, element, within, 3 + weight_of(node.elt))
-    scope = layout.scope
+    turns = _lazy_turns(node.generators, element, within, 3 + weight_of(node.elt))
 
     def make(f: Frame) -> Iterator[Any]:
         value = first(f)
@@ -242,7 +245,7 @@ def _generator(node: ast.GeneratorExp, at: Context) -> Ev:
             frame[slot] = [UNSET]
         for slot, outer_slot in scope.captured:
             frame[slot] = f[outer_slot]
-        made: Iterator[Any] = nested(driven(f[0], turns([items], frame)), value)
+        made: Iterator[Any] = nested(driven(f[0], turns, [items], frame), value)
         return made
 
     return make
@@ -253,17 +256,16 @@ LazyTurns = Callable[[list[Iterator[Any]], Frame], Iterator[Any]]
 
 
 def _lazy_turns(
-    generators: list[ast.comprehension], number: int, element: Ev, at: Context, weight: int
+    generators: list[ast.comprehension], element: Ev, at: Context, weight: int
 ) -> LazyTurns:
-    generator = generators[number]
-    store = compile_store(generator.target, at)
-    tests = [compile_expression(test, at) for test in generator.ifs]
-    cost = 1 + weight_of(*generator.ifs) + weight
+    first, *rest = generators
+    store, tests, cost = _turn(first, at)
+    cost += weight
     further: LazyTurns | None = None
-    if number + 1 < len(generators):
-        inner = compile_expression(generators[number + 1].iter, at)
-        cost += weight_of(generators[number + 1].iter)
-        further = _lazy_turns(generators, number + 1, element, at, weight)
+    if rest:
+        items = compile_expression(rest[0].iter, at)
+        cost += weight_of(rest[0].iter)
+        further = _lazy_turns(rest, element, at, weight)
 
     def turns(box: list[Iterator[Any]], f: Frame) -> Iterator[Any]:
         run = f[0]
@@ -284,6 +286,6 @@ def _lazy_turns(
                 if further is None:
                     yield element(f)
                 else:
-                    yield from further([iter(inner(f))], f)
+                    yield from further([iter(items(f))], f)
 
     return turns

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgc.ir.code import CodeError
-from sgc.runtime.executor.code.fuel import MAX_CALLS, Run, spent
+from sgc.runtime.executor.code.fuel import MAX_CALLS, Run
+from sgc.runtime.executor.code.tree.blocks import paid
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
     Do,
@@ -17,6 +18,7 @@ from sgc.runtime.executor.code.tree.compiling import (
     on_expression,
     weight_of,
 )
+from sgc.runtime.executor.code.tree.driving import driven
 from sgc.runtime.executor.code.tree.scopes import (
     UNSET,
     Frame,
@@ -257,43 +259,14 @@ def generating(body: Callable[[Frame], Iterator[Any]]) -> Callable[[Frame], Iter
     def begin(f: Frame) -> Iterator[Any]:
         run: Run = f[0]
         run.charge(30)
-        made: Iterator[Any] = driven(run, body(f))
+        made: Iterator[Any] = driven(run, body, f)
         return made
 
     return begin
-
-
-def driven(run: Run, inner: Any) -> Any:
-    """A generator, each step of which counts as a call inside its caller."""
-    # What is passed on is held in a list: Python frees chains of generators by recursion.
-    box: list[Any] = [None]
-    while True:
-        run.enter_step()
-        try:
-            box.append(inner.send(box.pop()))
-        except StopIteration as ended:
-            result = ended.value
-            return result[0] if type(result) is tuple else None
-        finally:
-            run.depth -= 1
-        try:
-            box.append((yield box.pop()))
-        except GeneratorExit:
-            inner.close()
-            raise
 
 
 @on_expression(ast.Lambda)
 def _lambda(node: ast.Lambda, at: Context) -> Ev:
     layout = open_scope(parameters_of(node.args, "<lambda>"), [node.body], at)
     body = compile_expression(node.body, Context(layout.scope, at.names))
-    weight = 1 + weight_of(node.body)
-
-    def begin(f: Frame) -> Any:
-        run = f[0]
-        run.left -= weight
-        if run.left < 0:
-            raise spent()
-        return body(f)
-
-    return maker(layout, begin, node.args, at)
+    return maker(layout, paid(1 + weight_of(node.body), body), node.args, at)

@@ -5,7 +5,7 @@ statement gives (`Do`). Statements without a yield are those of `statements.py`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sgc.runtime.executor.code.fuel import NotAllowed, spent
@@ -19,13 +19,26 @@ from sgc.runtime.executor.code.tree.compiling import (
     head_weight,
     weight_of,
 )
-from sgc.runtime.executor.code.tree.handling import UNCATCHABLE, compile_handlers, handler_of
-from sgc.runtime.executor.code.tree.matching import compile_cases
-from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
-from sgc.runtime.executor.code.tree.targets import compile_store
+from sgc.runtime.executor.code.tree.driving import (
+    CAUGHT,
+    Steps,
+    delegated,
+    raised_by_code,
+    while_handled,
+)
+from sgc.runtime.executor.code.tree.handling import (
+    UNCATCHABLE,
+    Handler,
+    compile_handlers,
+    find_handler,
+    forget_error,
+)
+from sgc.runtime.executor.code.tree.matching import compile_match
+from sgc.runtime.executor.code.tree.scopes import Frame
+from sgc.runtime.executor.code.tree.targets import compile_store, compile_stores
 
-Steps = Generator[Any, Any, Any]
 Lazy = Callable[[Frame], Steps]
+_INSIDE = "yield inside an expression is not allowed in a graph's code"
 
 
 def compile_lazy_block(body: Sequence[ast.stmt], at: Context) -> Lazy:
@@ -39,7 +52,8 @@ def compile_lazy_block(body: Sequence[ast.stmt], at: Context) -> Lazy:
         if run.left < 0:
             raise spent()
         for is_lazy, statement in statements:
-            result = (yield from statement(f)) if is_lazy else statement(f)
+            # A `match` of which no case fits gives no steps.
+            result = (yield from statement(f) or ()) if is_lazy else statement(f)
             if result is not None:
                 return result
         return None
@@ -56,91 +70,45 @@ def _lazy_or_plain(node: ast.stmt, at: Context) -> Callable[[Frame], Any]:
     return found(node, at)
 
 
-def _yielded(node: ast.expr | None, at: Context) -> Lazy:
-    """An expression that is a yield, or has none."""
-    if isinstance(node, ast.YieldFrom):
-        items = _plain_value(node.value, at)
+def _yielding(node: ast.expr | None, at: Context, then: Callable[[Frame, Any], Any]) -> Lazy:
+    """A yield. then: makes what the statement gives of what the yield gives."""
+    if not isinstance(node, (ast.Yield, ast.YieldFrom)):
+        raise NotAllowed(_INSIDE)
+    value = _plain_value(node.value, at)
 
-        def yield_from(f: Frame) -> Steps:
-            return (yield from _delegated([iter(items(f))]))
+    def yield_one(f: Frame) -> Steps:
+        return then(f, (yield value(f)))
 
-        return yield_from
-    if isinstance(node, ast.Yield):
-        value = _plain_value(node.value, at)
+    def yield_from(f: Frame) -> Steps:
+        return then(f, (yield from delegated([iter(value(f))])))
 
-        def yield_one(f: Frame) -> Steps:
-            return (yield value(f))
-
-        return yield_one
-    value = _plain_value(node, at)
-
-    def no_yield(f: Frame) -> Steps:
-        return value(f)
-        yield
-
-    return no_yield
-
-
-def _delegated(box: list[Any]) -> Steps:
-    """`yield from`; the iterator is held in a list, as `driven` says."""
-    takes_values = hasattr(box[0], "send")
-    box.append(None)
-    while True:
-        sent = box.pop()
-        try:
-            box.append(box[0].send(sent) if takes_values else next(box[0]))
-        except StopIteration as ended:
-            return ended.value
-        sent = None
-        box.append((yield box.pop()))
+    return yield_one if isinstance(node, ast.Yield) else yield_from
 
 
 def _plain_value(node: ast.expr | None, at: Context) -> Callable[[Frame], Any]:
     if node is None:
         return lambda f: None
     if has_yield(node):
-        raise NotAllowed("yield inside an expression is not allowed in a graph's code")
+        raise NotAllowed(_INSIDE)
     return compile_expression(node, at)
 
 
 def _expression(node: ast.Expr, at: Context) -> Lazy:
-    value = _yielded(node.value, at)
-
-    def do(f: Frame) -> Steps:
-        yield from value(f)
-
-    return do
+    return _yielding(node.value, at, lambda f, value: None)
 
 
 def _return(node: ast.Return, at: Context) -> Lazy:
-    value = _yielded(node.value, at)
-
-    def do(f: Frame) -> Steps:
-        return ((yield from value(f)),)
-
-    return do
+    return _yielding(node.value, at, lambda f, value: (value,))
 
 
 def _assign(node: ast.Assign, at: Context) -> Lazy:
-    value = _yielded(node.value, at)
-    stores = [compile_store(target, at) for target in node.targets]
-
-    def do(f: Frame) -> Steps:
-        result = yield from value(f)
-        for store in stores:
-            store(f, result)
-
-    return do
+    return _yielding(node.value, at, compile_stores(node.targets, at))
 
 
 def _if(node: ast.If, at: Context) -> Lazy:
     test, body = _plain_value(node.test, at), compile_lazy_block(node.body, at)
     orelse = compile_lazy_block(node.orelse, at)
-
-    def do(f: Frame) -> Steps:
-        return (yield from body(f) if test(f) else orelse(f))
-
-    return do
+    return lambda f: body(f) if test(f) else orelse(f)
 
 
 def _while(node: ast.While, at: Context) -> Lazy:
@@ -152,10 +120,8 @@ def _while(node: ast.While, at: Context) -> Lazy:
         while test(f):
             f[0].left -= cost
             result = yield from body(f)
-            if result is BREAK:
-                return None
             if result is not None and result is not CONTINUE:
-                return result
+                return None if result is BREAK else result
         return (yield from orelse(f))
 
     return do
@@ -163,23 +129,23 @@ def _while(node: ast.While, at: Context) -> Lazy:
 
 def _for(node: ast.For, at: Context) -> Lazy:
     items, store = _plain_value(node.iter, at), compile_store(node.target, at)
-    body = compile_lazy_block(node.body, at)
-    orelse = compile_lazy_block(node.orelse, at)
+    body, orelse = compile_lazy_block(node.body, at), compile_lazy_block(node.orelse, at)
 
     def do(f: Frame) -> Steps:
         box = [iter(items(f))]
-        while True:
-            try:
-                item = next(box[0])
-            except StopIteration:
-                break
-            store(f, item)
-            item = None
-            result = yield from body(f)
-            if result is BREAK:
-                return None
-            if result is not None and result is not CONTINUE:
-                return result
+        try:
+            while True:
+                try:
+                    item = next(box[0])
+                except StopIteration:
+                    break
+                store(f, item)
+                item = None
+                result = yield from body(f)
+                if result is not None and result is not CONTINUE:
+                    return None if result is BREAK else result
+        finally:
+            box.clear()  # an error would hold on to it, and to what waits in it
         return (yield from orelse(f))
 
     return do
@@ -188,51 +154,40 @@ def _for(node: ast.For, at: Context) -> Lazy:
 def _try(node: ast.Try, at: Context) -> Lazy:
     body = compile_lazy_block(node.body, at)
     handlers = compile_handlers(node, at, compile_lazy_block)
-    orelse = compile_lazy_block(node.orelse, at)
-    handling = _handling(body, handlers, orelse)
+    handling = _handling(body, handlers, compile_lazy_block(node.orelse, at))
     if not node.finalbody:
         return handling
     return _finally(handling, compile_lazy_block(node.finalbody, at))
 
 
-def _handling(body: Lazy, handlers: list[Any], orelse: Lazy) -> Lazy:
+def _handling(body: Lazy, handlers: list[Handler], orelse: Lazy) -> Lazy:
     def do(f: Frame) -> Steps:
         try:
             result = yield from body(f)
-        except Exception as error:
-            handler = handler_of(handlers, error, f)
+        except CAUGHT as error:
+            error = raised_by_code(error)
+            handler = find_handler(handlers, error, f)
             if handler is None:
                 raise
-            return (yield from _handle(handler, error, f))
-        if result is None:
-            return (yield from orelse(f))
-        return result
+            try:
+                return (yield from while_handled(f[0], error, handler.body(f)))
+            finally:
+                forget_error(handler, f)
+        return (yield from orelse(f)) if result is None else result
 
     return do
-
-
-def _handle(handler: Any, error: Exception, f: Frame) -> Steps:
-    _, store, body = handler
-    error.__traceback__ = None  # it holds on to many frames
-    f[0].handled.append(error)
-    if store is not None:
-        store(f, error)
-    try:
-        return (yield from body(f))
-    finally:
-        f[0].handled.remove(error)
-        if store is not None:
-            store(f, UNSET)
 
 
 def _finally(body: Lazy, last: Lazy) -> Lazy:
     def do(f: Frame) -> Steps:
         try:
             result = yield from body(f)
+        except GeneratorExit:
+            raise  # it is freed, and `driven` has closed it before, or there is no run any more
         except BaseException as error:
             if isinstance(error, UNCATCHABLE) or f[0].left < 0:
                 raise
-            found = yield from last(f)
+            found = yield from while_handled(f[0], raised_by_code(error), last(f))
             if found is None:
                 raise
             return found
@@ -243,17 +198,7 @@ def _finally(body: Lazy, last: Lazy) -> Lazy:
 
 
 def _match(node: ast.Match, at: Context) -> Lazy:
-    subject = _plain_value(node.subject, at)
-    cases = compile_cases(node, at, compile_lazy_block)
-
-    def do(f: Frame) -> Steps:
-        value = subject(f)
-        for matches, body in cases:
-            if matches(f, value):
-                return (yield from body(f))
-        return None
-
-    return do
+    return compile_match(node, _plain_value(node.subject, at), at, compile_lazy_block)
 
 
 _LAZY: dict[type[ast.AST], Callable[..., Lazy]] = {

@@ -1,27 +1,32 @@
-"""Which handler of a `try` takes an error."""
+"""Which handler of a `try` takes an error, and what is so while it is at work."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from sgc.errors import SgcError
-from sgc.runtime.executor.code.tree.compiling import Context, Do, Ev, compile_expression
-from sgc.runtime.executor.code.tree.scopes import Frame
-from sgc.runtime.executor.code.tree.targets import place_of, store_name
+from sgc.runtime.executor.code.tree.compiling import Context, Ev, compile_expression
+from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
+from sgc.runtime.executor.code.tree.targets import Store, place_of, store_name
 
 # What the code cannot catch: its own limits.
 UNCATCHABLE = (SgcError, RecursionError, MemoryError)
-Handler = tuple[Ev | None, Any, Do]
 
 
-def compile_handlers(
-    node: ast.Try, at: Context, compile_body: Callable[..., Any]
-) -> list[tuple[Ev | None, Any, Any]]:
-    """The handlers of a try: what each takes, where it keeps it, and its body."""
+class Handler(NamedTuple):
+    """kinds: of the errors that it takes, None for all. store: keeps the error."""
+
+    kinds: Ev | None
+    store: Store | None
+    body: Callable[[Frame], Any]
+
+
+def compile_handlers(node: ast.Try, at: Context, compile_body: Callable[..., Any]) -> list[Handler]:
+    """The handlers of a try."""
     return [
-        (
+        Handler(
             compile_expression(each.type, at) if each.type else None,
             store_name(place_of(each.name, at)) if each.name else None,
             compile_body(each.body, at),
@@ -30,17 +35,31 @@ def compile_handlers(
     ]
 
 
-def handler_of(handlers: list[Any], error: BaseException, f: Frame) -> Any:
-    """Returns the handler that takes an error, or None."""
-    if isinstance(error, UNCATCHABLE) or not isinstance(error, Exception):
+def find_handler(handlers: list[Handler], error: BaseException, f: Frame) -> Handler | None:
+    """The handler that takes an error, which it keeps where it says so, or None."""
+    if isinstance(error, UNCATCHABLE):
         return None
-    for handler in handlers:
-        if handler[0] is None or isinstance(error, caught_types(handler[0](f))):
-            return handler
-    return None
+    f[0].handled.append(error)
+    try:
+        for handler in handlers:
+            kinds, store, _ = handler
+            if kinds is None or isinstance(error, _caught_types(kinds(f))):
+                error.__traceback__ = None  # it holds on to many frames
+                if store is not None:
+                    store(f, error)
+                return handler
+        return None
+    finally:
+        f[0].handled.pop()
 
 
-def caught_types(found: Any) -> Any:
+def forget_error(handler: Handler, f: Frame) -> None:
+    """What the end of a handler does."""
+    if handler.store is not None:
+        handler.store(f, UNSET)
+
+
+def _caught_types(found: Any) -> Any:
     for each in found if isinstance(found, tuple) else (found,):
         if not (isinstance(each, type) and issubclass(each, BaseException)):
             raise TypeError(

@@ -11,6 +11,7 @@ from sgc.runtime.executor.code.fuel import MAPPINGS, NotAllowed, charge, check_k
 from sgc.runtime.executor.code.methods.comparing import COMPARED
 from sgc.runtime.executor.code.tree.compiling import (
     Context,
+    Ev,
     compile_expression,
     has_yield,
 )
@@ -22,11 +23,18 @@ _SEQUENCES = (list, tuple, deque, range)
 _ABSENT = object()
 
 
-def compile_cases(
-    node: ast.Match, at: Context, compile_body: Callable[..., Any]
-) -> list[tuple[Matches, Any]]:
-    """The cases: whether each takes a value, and its body."""
-    return [(_case(case, at), compile_body(case.body, at)) for case in node.cases]
+def compile_match(node: ast.Match, subject: Ev, at: Context, compile_body: Callable[..., Ev]) -> Ev:
+    """Runs the body of the first case that takes the subject; compile_body makes bodies."""
+    cases = [(_case(case, at), compile_body(case.body, at)) for case in node.cases]
+
+    def match(f: Frame) -> Any:
+        value = subject(f)
+        for matches, body in cases:
+            if matches(f, value):
+                return body(f)
+        return None
+
+    return match
 
 
 def _case(case: ast.match_case, at: Context) -> Matches:

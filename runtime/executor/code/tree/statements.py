@@ -26,11 +26,12 @@ from sgc.runtime.executor.code.tree.functions import (
     returning,
 )
 from sgc.runtime.executor.code.tree.generators import compile_lazy_block
-from sgc.runtime.executor.code.tree.matching import compile_cases
+from sgc.runtime.executor.code.tree.matching import compile_match
 from sgc.runtime.executor.code.tree.scopes import Frame
 from sgc.runtime.executor.code.tree.targets import (
-    compile_delete,
+    compile_deletes,
     compile_store,
+    compile_stores,
     place_of,
     store_name,
 )
@@ -88,23 +89,8 @@ def _expression(node: ast.Expr, at: Context) -> Do:
 
 @on_statement(ast.Assign)
 def _assign(node: ast.Assign, at: Context) -> Do:
-    value = compile_expression(node.value, at)
-    return assigning(node, at, value)
-
-
-def assigning(node: ast.Assign, at: Context, value: Ev) -> Do:
-    """What gives all targets of an assignment a value."""
-    stores = [compile_store(target, at) for target in node.targets]
-    if len(stores) == 1:
-        (only,) = stores
-        return lambda f: only(f, value(f))
-
-    def do(f: Frame) -> None:
-        result = value(f)
-        for store in stores:
-            store(f, result)
-
-    return do
+    value, store = compile_expression(node.value, at), compile_stores(node.targets, at)
+    return lambda f: store(f, value(f))
 
 
 @on_statement(ast.AnnAssign)
@@ -136,13 +122,7 @@ def _augmented(node: ast.AugAssign, at: Context) -> Do:
 
 @on_statement(ast.Delete)
 def _delete(node: ast.Delete, at: Context) -> Do:
-    parts = [compile_delete(target, at) for target in node.targets]
-
-    def do(f: Frame) -> None:
-        for part in parts:
-            part(f)
-
-    return do
+    return compile_deletes(node.targets, at)
 
 
 @on_statement(ast.If)
@@ -157,7 +137,7 @@ def _if(node: ast.If, at: Context) -> Do:
 @on_statement(ast.While)
 def _while(node: ast.While, at: Context) -> Do:
     test, body = compile_expression(node.test, at), compile_block(node.body, at)
-    orelse = compile_block(node.orelse, at) if node.orelse else None
+    orelse = compile_block(node.orelse, at)
     cost = 1 + weight_of(node.test)
 
     def do(f: Frame) -> Any:
@@ -165,12 +145,9 @@ def _while(node: ast.While, at: Context) -> Do:
         while test(f):
             run.left -= cost
             result = body(f)
-            if result is not None:
-                if result is BREAK:
-                    return None
-                if result is not CONTINUE:
-                    return result
-        return orelse(f) if orelse is not None else None
+            if result is not None and result is not CONTINUE:
+                return None if result is BREAK else result
+        return orelse(f)
 
     return do
 
@@ -178,19 +155,15 @@ def _while(node: ast.While, at: Context) -> Do:
 @on_statement(ast.For)
 def _for(node: ast.For, at: Context) -> Do:
     items, store = compile_expression(node.iter, at), compile_store(node.target, at)
-    body = compile_block(node.body, at)
-    orelse = compile_block(node.orelse, at) if node.orelse else None
+    body, orelse = compile_block(node.body, at), compile_block(node.orelse, at)
 
     def do(f: Frame) -> Any:
         for item in items(f):
             store(f, item)
             result = body(f)
-            if result is not None:
-                if result is BREAK:
-                    return None
-                if result is not CONTINUE:
-                    return result
-        return orelse(f) if orelse is not None else None
+            if result is not None and result is not CONTINUE:
+                return None if result is BREAK else result
+        return orelse(f)
 
     return do
 
@@ -209,14 +182,4 @@ def _assert(node: ast.Assert, at: Context) -> Do:
 
 @on_statement(ast.Match)
 def _match(node: ast.Match, at: Context) -> Do:
-    subject = compile_expression(node.subject, at)
-    cases = compile_cases(node, at, compile_block)
-
-    def do(f: Frame) -> Any:
-        value = subject(f)
-        for matches, body in cases:
-            if matches(f, value):
-                return body(f)
-        return None
-
-    return do
+    return compile_match(node, compile_expression(node.subject, at), at, compile_block)

@@ -13,6 +13,7 @@ from sgc.runtime.executor.code.tree.compiling import Context, compile_expression
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame, Place
 
 Store = Callable[[Frame, Any], None]
+Delete = Callable[[Frame], None]
 
 
 def compile_store(node: ast.AST, at: Context) -> Store:
@@ -32,6 +33,19 @@ def compile_store(node: ast.AST, at: Context) -> Store:
             put(of, at_key, value)
 
     return store
+
+
+def compile_stores(targets: list[ast.expr], at: Context) -> Store:
+    """What gives each of some targets the same value."""
+    stores = [compile_store(target, at) for target in targets]
+    if len(stores) == 1:
+        return stores[0]
+
+    def store_all(f: Frame, value: Any) -> None:
+        for store in stores:
+            store(f, value)
+
+    return store_all
 
 
 def place_of(name: str, at: Context) -> Place:
@@ -111,16 +125,20 @@ def _store_starred(stores: list[Store], star: int) -> Store:
     return store
 
 
-def compile_delete(node: ast.expr, at: Context) -> Callable[[Frame], None]:
-    """What deletes a target."""
+def compile_deletes(targets: list[ast.expr], at: Context) -> Delete:
+    """What deletes each of some targets."""
+    parts = [_compile_delete(each, at) for each in targets]
+
+    def delete_all(f: Frame) -> None:
+        for part in parts:
+            part(f)
+
+    return delete_all
+
+
+def _compile_delete(node: ast.expr, at: Context) -> Delete:
     if isinstance(node, (ast.Tuple, ast.List)):
-        parts = [compile_delete(each, at) for each in node.elts]
-
-        def delete_all(f: Frame) -> None:
-            for part in parts:
-                part(f)
-
-        return delete_all
+        return compile_deletes(node.elts, at)
     if isinstance(node, ast.Name):
         # Reading it raises what deleting a name without a value raises.
         read = compile_expression(ast.Name(node.id, ast.Load()), at)

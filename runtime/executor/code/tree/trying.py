@@ -7,13 +7,15 @@ from typing import Any
 
 from sgc.runtime.executor.code.tree.blocks import compile_block
 from sgc.runtime.executor.code.tree.compiling import Context, Do, compile_expression, on_statement
+from sgc.runtime.executor.code.tree.driving import CAUGHT
 from sgc.runtime.executor.code.tree.handling import (
     UNCATCHABLE,
     Handler,
     compile_handlers,
-    handler_of,
+    find_handler,
+    forget_error,
 )
-from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
+from sgc.runtime.executor.code.tree.scopes import Frame
 
 
 @on_statement(ast.Raise)
@@ -28,9 +30,12 @@ def _raise(node: ast.Raise, at: Context) -> Do:
         is_error = isinstance(raised, type) and issubclass(raised, BaseException)
         if not is_error and not isinstance(raised, BaseException):
             raise TypeError("exceptions must derive from BaseException")
-        if cause is None:
-            raise raised
-        raise raised from cause(f)
+        try:
+            if cause is None:
+                raise raised
+            raise raised from cause(f)
+        finally:
+            del raised  # else it holds itself, and what waits in the frames that it holds
 
     return do
 
@@ -47,40 +52,27 @@ def _raise_again(f: Frame) -> None:
 def _try(node: ast.Try, at: Context) -> Do:
     body = compile_block(node.body, at)
     handlers = compile_handlers(node, at, compile_block)
-    orelse = compile_block(node.orelse, at) if node.orelse else None
-    handling = _handling(body, handlers, orelse)
+    handling = _handling(body, handlers, compile_block(node.orelse, at))
     return _finally(handling, compile_block(node.finalbody, at)) if node.finalbody else handling
 
 
-def _handling(body: Do, handlers: list[Handler], orelse: Do | None) -> Do:
+def _handling(body: Do, handlers: list[Handler], orelse: Do) -> Do:
     def do(f: Frame) -> Any:
         try:
             result = body(f)
-        except Exception as error:
-            handler = handler_of(handlers, error, f)
+        except CAUGHT as error:
+            handler = find_handler(handlers, error, f)
             if handler is None:
                 raise
-            return _handle(handler, error, f)
-        if result is None and orelse is not None:
-            return orelse(f)
-        return result
+            f[0].handled.append(error)
+            try:
+                return handler.body(f)
+            finally:
+                f[0].handled.pop()
+                forget_error(handler, f)
+        return orelse(f) if result is None else result
 
     return do
-
-
-def _handle(handler: Handler, error: Exception, f: Frame) -> Any:
-    _, store, body = handler
-    error.__traceback__ = None  # it holds on to many frames
-    handled = f[0].handled
-    handled.append(error)
-    if store is not None:
-        store(f, error)
-    try:
-        return body(f)
-    finally:
-        handled.pop()
-        if store is not None:
-            store(f, UNSET)
 
 
 def _finally(body: Do, last: Do) -> Do:
@@ -90,8 +82,12 @@ def _finally(body: Do, last: Do) -> Do:
         except BaseException as error:
             if isinstance(error, UNCATCHABLE) or f[0].left < 0:
                 raise
+            f[0].handled.append(error)
+            try:
+                found = last(f)
+            finally:
+                f[0].handled.pop()
             # What it returns, or a break in it, drops the error.
-            found = last(f)
             if found is None:
                 raise
             return found
