@@ -181,7 +181,7 @@ TRACING = (
     ),
     *_of(
         "sgc/tracing/code/opcodes.py", "tests/tracing/test_bytecode.py",
-        ('"DELETE_FAST": (False, True),', ""),
+        ('"DELETE_FAST": (True,),', ""),
         ("LOAD_CONST LOAD_FAST LOAD_FAST_CHECK", "LOAD_FAST LOAD_FAST_CHECK"),
         ("sys.version_info[:2] in PYTHONS", "sys.version_info[:2] >= PYTHONS[0]"),
     ),

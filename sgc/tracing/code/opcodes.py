@@ -36,7 +36,7 @@ READS_LOCAL = {
     "LOAD_FAST": (True,),
     "LOAD_FAST_CHECK": (True,),
     "LOAD_FAST_AND_CLEAR": (True,),
-    "DELETE_FAST": (False, True),  # it fails if the variable is not set
+    "DELETE_FAST": (True,),  # it fails if the variable is not set
     "STORE_FAST": (False,),
     "LOAD_FAST_LOAD_FAST": (True, True),
     "STORE_FAST_LOAD_FAST": (False, True),

@@ -181,3 +181,19 @@ def test_nonlocal_and_del():
         s += f"{n}" + sgc.gen("z")
 
     agree(program, YES_NO, q="x")
+
+
+def test_a_variable_that_is_deleted_must_be_set_on_every_path():
+    @sgc.function
+    def program(s, q: str):
+        s += q + sgc.gen("x")
+        if s["x"] == "yes":
+            told = s["x"]
+        s += "."
+        try:
+            del told
+        except UnboundLocalError:
+            s += "not set"
+        s += sgc.gen("y")
+
+    agree(program, ["yes", "no"], q="x")
