@@ -18,7 +18,7 @@ from sgc.tracing.pieces.choose import chosen, growing, now_at
 from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece
-from sgc.tracing.values.abstract import abstract, marked
+from sgc.tracing.values.abstract import AbstractList, abstract, marked
 from sgc.tracing.values.abstract_loops import Items
 
 MAKES_LISTS = frozenset(
@@ -42,6 +42,8 @@ class Coding(Merging):
     copies: set[str]
     root: FrameType | None
     max_turns: int | None
+    views: dict[str, str]  # of dicts: the symbols of both
+    stale: set[str]  # views of dicts that have changed since
 
     def coded(self, code: str, args: Sequence[Any], type_: types.Type) -> Any:
         operands = tuple(map(self.operand, args))
@@ -65,6 +67,11 @@ class Coding(Merging):
         return self.looped(Items(self.coded(code, (text,), types.list_of(types.TEXT))))
 
     def operand(self, value: Any) -> Operand:
+        if isinstance(value, AbstractList) and self.view_state(value.symbol) == "stale":
+            stop(
+                "keys(), values() or items() of a dict that has changed since are read",
+                hint="make a list of them first, list(d.items()); or " + INTERPRET,
+            )
         if type(value) not in DISPLAYED or (type(value) is dict and all(map(_is_text, value))):
             return super().operand(value)
         try:
@@ -74,6 +81,27 @@ class Coding(Merging):
         operands = tuple(map(self.operand, code.args))
         (symbol,) = self.emit("evaluate", [("v", types.JSON)], code=Lit(code.code), args=operands)
         return Ref(symbol.name)
+
+    # -- views of dicts -------------------------------------------------------------------
+
+    def viewed(self, view: Any, of: Any) -> Any:
+        self.views[view.symbol.name] = of.symbol.name
+        return view
+
+    def view_state(self, symbol: Symbol) -> str:
+        if symbol.name in self.stale:
+            return "stale"
+        return "view" if symbol.name in self.views else ""
+
+    def note_changed(self, symbol: Symbol) -> None:
+        """Marks the views of a dict that changes: Python would show the change in them."""
+        self.stale |= {view for view, of in self.views.items() if of == symbol.name}
+
+    def note_widened(self, symbol: Symbol, wide: Symbol) -> None:
+        """A block parameter takes the place of a symbol, which may be a view or have some."""
+        if symbol.name in self.views:
+            self.views[wide.name] = self.views[symbol.name]
+        self.views |= {view: wide.name for view, of in self.views.items() if of == symbol.name}
 
     # -- which lists, dicts and objects are not shared --------------------------------------
 

@@ -127,6 +127,8 @@ class Merging(MapRecorder):
     def _apply(self, widened: Widened, places: Sequence[Sequence[Place]]) -> None:
         for number, symbol, leaf in widened.leaves:
             self.note_type(symbol)
+            if leaf.symbol is not None:
+                self.note_widened(leaf.symbol, symbol)
             op = WIDENED if leaf.is_own else ""
             self.made[symbol.name] = (op, {"name": Lit(places[number][0].name)})
             before, value = places[number][0].value, abstract(symbol, self)

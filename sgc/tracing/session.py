@@ -114,6 +114,8 @@ class TraceSession(Coding):
         self.max_turns: int | None = None
         self.held: list[tuple[Any, object]] = []
         self.copies: set[str] = set()
+        self.views: dict[str, str] = {}
+        self.stale: set[str] = set()
         self.handed: set[str] = set()
         self.met: list[Symbol] = []  # the first result of each tool call and map
         self._n_taken = 0

@@ -156,6 +156,7 @@ def _taken(session: Any, found: Piece, name: str, value: Any, given: Mapping[str
         if not is_changeable(before) and name not in found.writes:
             return before
         if name not in found.rebound and isinstance(before, AbstractList):
+            session.note_changed(before.symbol)
             before.symbol = value.symbol  # so every reference to it has the new value
             return before
     return session.seen(value)

@@ -215,6 +215,8 @@ class Reader:
             self._seen[id(value)] = self._number()
             self._keep.append(value)
             is_own = kind is not AbstractList or self._session.is_made(value.symbol)
+            if isinstance(value, AbstractList):
+                self._tokens.append(self._session.view_state(value.symbol))
             if not is_own:  # lists that the program may change merge only with such lists
                 self._tokens.append("of others")
             if holder is not None and (kind is list or kind is AbstractList):

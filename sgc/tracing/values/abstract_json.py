@@ -149,7 +149,8 @@ class AbstractJson(AbstractList):
 
     @_as_told
     def keys(self) -> Any:
-        return attempted(self.session, "keys", self, type_=types.list_of(types.TEXT))
+        keys = attempted(self.session, "keys", self, type_=types.list_of(types.TEXT))
+        return self.session.viewed(keys, self)
 
     @_as_told
     def items(self) -> Any:
@@ -317,13 +318,16 @@ class AbstractObject(AbstractJson):
         return self._coded("list(a)", type_=types.list_of(OBJECT))  # type: ignore[no-any-return]
 
     def items(self) -> Any:
-        return self._coded("list(a.items())", type_=types.list_of(OBJECT))
+        return self._view("list(a.items())")
 
     def values(self) -> Any:
-        return self._coded("list(a.values())", type_=types.list_of(OBJECT))
+        return self._view("list(a.values())")
 
     def keys(self) -> Any:
-        return self._coded("list(a.keys())", type_=types.list_of(OBJECT))
+        return self._view("list(a.keys())")
+
+    def _view(self, expression: str) -> Any:
+        return self.session.viewed(self._coded(expression, type_=types.list_of(OBJECT)), self)
 
     def get(self, *args: Any) -> Any:
         if not all(map(_is_data, args)) or len(args) != 2:

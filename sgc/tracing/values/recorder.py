@@ -81,6 +81,18 @@ class Recorder(Session):
         """The user's own globals for those of an overlay."""
 
     @abstractmethod
+    def viewed(self, view: Any, of: Any) -> Any:
+        """The list of a dict's keys, values or items, noted: once the dict changes, it is stale."""
+
+    @abstractmethod
+    def view_state(self, symbol: Symbol) -> str:
+        """Whether a symbol is a "view" of a dict, or a "stale" one: it has changed since."""
+
+    @abstractmethod
+    def note_widened(self, symbol: Symbol, wide: Symbol) -> None:
+        """A block parameter takes the place of a symbol."""
+
+    @abstractmethod
     def is_outside_changed(self) -> bool:
         """Whether the program has changed a module's data so far; no trace may end so."""
 

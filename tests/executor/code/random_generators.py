@@ -32,7 +32,10 @@ class GeneratorWriter:
     def module(self) -> str:
         lines = ["t, errors = [], [ValueError('first')]", *_HELPERS]
         for self._n_generators in range(self._rng.randint(1, 3)):
-            lines += [f"def g{self._n_generators}(a, it):", *_indented(self._block(self._rng.randint(2, 3)))]
+            lines += [
+                f"def g{self._n_generators}(a, it):",
+                *_indented(self._block(self._rng.randint(2, 3))),
+            ]
             lines += ["    yield t.append('last')"]
         self._n_generators += 1
         lines += ["try:", *_indented(self._consumer(2)), "except StopIteration as e:"]

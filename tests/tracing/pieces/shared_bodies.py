@@ -202,6 +202,25 @@ def parts_of_json_are_changed(s, a):
     return c, new
 
 
+def a_view_is_read_after_a_change(s, a):
+    d = Counter(a.split())
+    keys = d.keys()
+    s += "."
+    d[a] += 1
+    return list(keys), len(keys)
+
+
+def a_loop_goes_over_a_view(s, a):
+    d = Counter(a.split())
+    for k, n in d.items():
+        s += f"{k}{n}"
+        d[k] = n + 1
+    for k in list(d.keys()):
+        d[k + "x"] = 0
+        s += "."
+    return d
+
+
 def draws_move_on(s, a):
     rng = random.Random(len(a))
     return [rng.getrandbits(9), rng.getrandbits(9), rng.expovariate(1), rng.triangular(0, 1)]
@@ -218,7 +237,8 @@ BODIES = [
     a_sum_is_begun_before_it_fails, a_heap_is_popped_before_it_fails,
     several_are_popped_before_one_fails, a_defaultdict_gives_a_part, a_dict_gives_a_part_by_a_copy,
     the_best_row_is_changed, an_index_of_rows_is_changed, json_lies_in_a_dict_too,
-    json_lies_in_a_list_often, json_is_emptied, parts_of_json_are_changed, draws_move_on,
+    a_view_is_read_after_a_change, a_loop_goes_over_a_view, json_lies_in_a_list_often,
+    json_is_emptied, parts_of_json_are_changed, draws_move_on,
     numbers_keep_their_order,
 ]  # fmt: skip
 SAID = [
