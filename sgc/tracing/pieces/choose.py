@@ -90,7 +90,9 @@ def growing(session: Recorder, frame: FrameType) -> Piece | None:
         return None
     values = (_value(found, name, frame.f_locals) for name in found.changes)
     is_grown = any(type(value) in _GROWN for value in values)
-    return found if is_grown and not _is_taken(session, found) else None
+    sites = session.sites
+    is_taken = found.key in sites.pieces or found.key in sites.refused
+    return found if is_grown and not is_taken else None
 
 
 _GROWN = (dict, set, deque, Counter, defaultdict, OrderedDict)
@@ -108,12 +110,9 @@ def _in_frame(session: Recorder, frame: FrameType, offset: int) -> Piece | None:
     for node in _around(at(place, tree), function, tree):
         is_joined = is_joined or _joins(node)
         if not is_joined or isinstance(node, ast.stmt):
-            found = _possible(session, frame, node, function, tree, place) or found
-    return None if found is None or _is_taken(session, found) else found
-
-
-def _is_taken(session: Recorder, found: Piece) -> bool:
-    return found.key in session.sites.pieces or found.key in session.sites.refused
+            larger = _possible(session, frame, node, function, tree, place)
+            found = found if larger is None or larger.key in session.sites.refused else larger
+    return None if found is None or found.key in session.sites.pieces else found
 
 
 def _possible(
