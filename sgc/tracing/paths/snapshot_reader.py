@@ -215,7 +215,7 @@ class Reader:
             self._seen[id(value)] = self._number()
             self._keep.append(value)
             is_own = kind is not AbstractList or self._session.is_made(value.symbol)
-            if isinstance(value, AbstractList):
+            if isinstance(value, AbstractList) and self._session.view_state(value.symbol):
                 self._tokens.append(self._session.view_state(value.symbol))
             if not is_own:  # lists that the program may change merge only with such lists
                 self._tokens.append("of others")
