@@ -63,6 +63,7 @@ def run_code(source: str, args: Sequence[Any], fixed: Sequence[int] = ()) -> Any
             if program.may_change or not check_arguments(args):
                 given = [copied(each) for each in args]
             result = program.call(run, given)
+            run.charge(0)  # a limit may be met where Python drops its error
             kept = check_result(result)
             for index in fixed:
                 if grew(args[index], given[index]):

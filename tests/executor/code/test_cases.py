@@ -33,6 +33,8 @@ def _arguments(text: str) -> Iterator[list[Any]]:
         yield list(ast.literal_eval(f"({text},)")) if text else []
 
 
+# Python warns of errors in generators that it closes by itself.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("case", list(_cases()), ids=lambda case: f"{case[0]} {case[2]}"[:60])
 def test_the_evaluator_gives_what_python_gives(case: Case) -> None:
     _, source, arguments = case
