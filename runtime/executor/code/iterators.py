@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from types import GeneratorType
 from typing import Any
+from weakref import ref
 
 from sgc.runtime.executor.code.fuel import (
     MAPPINGS,
@@ -46,8 +48,17 @@ def nested(made: Any, *sources: Any) -> Any:
         raise LimitExceeded(f"iterators of iterators are nested more than {MAX_ITERATORS} deep")
     if depth > 1:
         charge(8)
-        current().nested[id(made)] = (made, depth)
+        _note(made, depth)
     return made
+
+
+def _note(made: Any, depth: int) -> None:
+    """Notes how deep an iterator is, which keeps its id; a generator is closed when unused."""
+    noted, key = current().nested, id(made)
+    if type(made) is GeneratorType:
+        noted[key] = (ref(made, lambda _: noted.pop(key, None)), depth)
+    else:
+        noted[key] = (made, depth)
 
 
 def source(items: Any) -> Any:

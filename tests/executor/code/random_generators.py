@@ -31,12 +31,10 @@ class GeneratorWriter:
 
     def module(self) -> str:
         lines = ["t, errors = [], [ValueError('first')]", *_HELPERS]
-        for self._n_generators in range(self._rng.randint(1, 3)):
-            lines += [
-                f"def g{self._n_generators}(a, it):",
-                *_indented(self._block(self._rng.randint(2, 3))),
-            ]
-            lines += ["    yield t.append('last')"]
+        for number in range(self._rng.randint(1, 3)):
+            self._n_generators = number
+            body = [*self._block(self._rng.randint(2, 3)), "yield t.append('last')"]
+            lines += [f"def g{number}(a, it):", *_indented(body)]
         self._n_generators += 1
         lines += ["try:", *_indented(self._consumer(2)), "except StopIteration as e:"]
         lines += ["    t.append(('stop', e.value))", "except Exception as e:"]
@@ -66,10 +64,17 @@ class GeneratorWriter:
         return [getattr(self, f"_{kind}")()]
 
     def _wait(self) -> str:
-        inner = f"g{self._rng.randrange(self._n_generators)}(a, it)" if self._n_generators else "it"
-        forms = ["yield a", "a = yield 5", "yield from [1, 2]", "yield from it", f"yield from {inner}", "yield stops()",
-                 f"a = yield from {inner}", "yield next(it)", f"yield list({inner})"]  # fmt: skip
+        inner = self._inner()
+        forms = ["yield a", "a = yield 5", "yield from [1, 2]", "yield from it", "yield next(it)",
+                 "yield stops()", f"yield from {inner}", f"a = yield from {inner}",
+                 f"yield list({inner})"]  # fmt: skip
         return self._rng.choice(forms)
+
+    def _inner(self) -> str:
+        """What a generator takes items from: one that is written before it."""
+        if not self._n_generators:
+            return "it"
+        return f"g{self._rng.randrange(self._n_generators)}(a, it)"
 
     def _risk(self) -> str:
         if self._rng.random() < 0.3:
@@ -102,9 +107,8 @@ class GeneratorWriter:
         return lines
 
     def _loop(self, depth: int, in_loop: bool) -> list[str]:
-        inner = f"g{self._rng.randrange(self._n_generators)}(a, it)" if self._n_generators else "it"
-        head = self._rng.choice(["for a in range(2):", "for a in it:", f"for a in {inner}:"])
-        lines = [head, *_indented(self._block(depth, True))]
+        items = self._rng.choice(["range(2)", "it", self._inner()])
+        lines = [f"for a in {items}:", *_indented(self._block(depth, True))]
         if self._rng.random() < 0.3:
             lines += ["else:", *_indented([self._note(), *self._block(depth, in_loop)])]
         return lines

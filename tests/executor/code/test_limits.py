@@ -104,6 +104,7 @@ x = None\\n    for i in range(10 ** 6): x = itertools.chain([1], x or [])
 x = iter([1])\\n    for i in range(10 ** 6): x = map(abs, x)
 x = iter([1])\\n    for i in range(10 ** 6): x = (y for y in x)
 def w(g):\\n        yield from g\\n    x = []\\n    for i in range(10 ** 6): x = w(x)
+def w():\\n     while 1:\\n       try: 1 / 0\\n       except: yield\\n    for i in w(): 0
 x = {}\\n    for i in itertools.count(): x[i] = i
 x = {}\\n    for i in itertools.count(): x[i] = {}
 x = {i * (2 ** 61 - 1) for i in range(10 ** 6)}

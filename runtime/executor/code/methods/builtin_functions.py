@@ -115,6 +115,8 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
                 other.append(item)
                 break
             small.append(item)
+        else:
+            return sum(small, total)  # an iterator may go on after its end
         total = sum(small, total)
         rest = itertools.chain(other, rest)
     for item in rest:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
+from sgc.errors import SgcError
 from sgc.runtime.executor.code.fuel import Run
 
 Steps = Generator[Any, Any, Any]
@@ -22,6 +23,8 @@ class Closing(BaseException):
     """A GeneratorExit inside of the code's generator."""
 
 
+# What the code cannot catch: its own limits.
+UNCATCHABLE = (SgcError, RecursionError, MemoryError)
 # What a handler of the code may take: one without a type takes a GeneratorExit, too.
 CAUGHT = (Exception, Closing)
 
@@ -34,13 +37,20 @@ def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
     # What is passed on is held in a list: Python frees chains of generators by recursion.
     box: list[Any] = [None]
     step = send = inner.send
-    run.enter_step()
     while True:
         try:
-            box.append(step(box.pop()))
+            run.enter_step()
+            try:
+                box.append(step(box.pop()))
+            finally:
+                run.depth -= 1
         except StopIteration as ended:
             result = ended.value
             return result[0] if type(result) is tuple else None
+        except UNCATCHABLE:
+            if step is not send:
+                run.left = -1  # what Python closes by itself may not raise: the run would go on
+            raise
         except RuntimeError as error:
             vars(error)[_LEFT] = True
             raise
@@ -48,21 +58,15 @@ def driven(run: Run, body: Callable[..., Any], *given: Any) -> Any:
             if step is send:
                 raise
             raise GeneratorExit from None
-        finally:
-            run.depth -= 1
+        step = send
         try:
             box.append((yield box.pop()))
         except GeneratorExit:
             # After the run nothing is done any more; Python may close the statements first.
             if run.left < 0 or inner.gi_running:
                 raise
-            # No limit stops it: Python closes what is not used any more wherever that is.
-            run.depth += 1
             step = inner.throw
-            box.append(Closing())
-        else:
-            step = send
-            run.enter_step()
+            box.append(Closing)
 
 
 def raised_by_code(error: BaseException) -> Any:

@@ -21,13 +21,13 @@ from sgc.runtime.executor.code.tree.compiling import (
 )
 from sgc.runtime.executor.code.tree.driving import (
     CAUGHT,
+    UNCATCHABLE,
     Steps,
     delegated,
     raised_by_code,
     while_handled,
 )
 from sgc.runtime.executor.code.tree.handling import (
-    UNCATCHABLE,
     Handler,
     compile_handlers,
     find_handler,
@@ -166,7 +166,11 @@ def _handling(body: Lazy, handlers: list[Handler], orelse: Lazy) -> Lazy:
             result = yield from body(f)
         except CAUGHT as error:
             error = raised_by_code(error)
-            handler = find_handler(handlers, error, f)
+            f[0].handled.append(error)
+            try:
+                handler = find_handler(handlers, error, f)
+            finally:
+                f[0].handled.pop()
             if handler is None:
                 raise
             try:

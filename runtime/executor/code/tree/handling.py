@@ -1,4 +1,4 @@
-"""Which handler of a `try` takes an error, and what is so while it is at work."""
+"""Which handler of a `try` takes an error."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sgc.errors import SgcError
 from sgc.runtime.executor.code.tree.compiling import Context, Ev, compile_expression
+from sgc.runtime.executor.code.tree.driving import UNCATCHABLE
 from sgc.runtime.executor.code.tree.scopes import UNSET, Frame
 from sgc.runtime.executor.code.tree.targets import Store, place_of, store_name
-
-# What the code cannot catch: its own limits.
-UNCATCHABLE = (SgcError, RecursionError, MemoryError)
 
 
 class Handler(NamedTuple):
@@ -36,26 +33,25 @@ def compile_handlers(node: ast.Try, at: Context, compile_body: Callable[..., Any
 
 
 def find_handler(handlers: list[Handler], error: BaseException, f: Frame) -> Handler | None:
-    """The handler that takes an error, which it keeps where it says so, or None."""
+    """The handler that takes an error, which it keeps where it says so, or None.
+
+    The error is handled already while it is compared with what handlers take.
+    """
     if isinstance(error, UNCATCHABLE):
         return None
-    f[0].handled.append(error)
-    try:
-        for handler in handlers:
-            kinds, store, _ = handler
-            if kinds is None or isinstance(error, _caught_types(kinds(f))):
-                error.__traceback__ = None  # it holds on to many frames
-                if store is not None:
-                    store(f, error)
-                return handler
-        return None
-    finally:
-        f[0].handled.pop()
+    for handler in handlers:
+        kinds, store, _ = handler
+        if kinds is None or isinstance(error, _caught_types(kinds(f))):
+            error.__traceback__ = None  # it holds on to many frames
+            if store is not None:
+                store(f, error)
+            return handler
+    return None
 
 
-def forget_error(handler: Handler, f: Frame) -> None:
-    """What the end of a handler does."""
-    if handler.store is not None:
+def forget_error(handler: Handler | None, f: Frame) -> None:
+    """At the end of a handler its error is not kept any more."""
+    if handler is not None and handler.store is not None:
         handler.store(f, UNSET)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from sgc.runtime.executor.code.tree.blocks import compile_block
 from sgc.runtime.executor.code.tree.compiling import Context, Do, compile_expression, on_statement
-from sgc.runtime.executor.code.tree.driving import CAUGHT
+from sgc.runtime.executor.code.tree.driving import CAUGHT, UNCATCHABLE
 from sgc.runtime.executor.code.tree.handling import (
-    UNCATCHABLE,
     Handler,
     compile_handlers,
     find_handler,
@@ -61,11 +60,12 @@ def _handling(body: Do, handlers: list[Handler], orelse: Do) -> Do:
         try:
             result = body(f)
         except CAUGHT as error:
-            handler = find_handler(handlers, error, f)
-            if handler is None:
-                raise
+            handler = None
             f[0].handled.append(error)
             try:
+                handler = find_handler(handlers, error, f)
+                if handler is None:
+                    raise
                 return handler.body(f)
             finally:
                 f[0].handled.pop()
