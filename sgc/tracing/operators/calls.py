@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
+import heapq
+import itertools
 import operator
 import string
 from collections.abc import Callable
@@ -147,13 +150,39 @@ def _comparing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return lambda left, right: function(compared(left), compared(right))
 
 
-def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose first argument is a function, which must handle abstract values too."""
-    return lambda called, *rest, **kwargs: function(callee(called), *rest, **kwargs)
+def passed(function: Any) -> Any:
+    """A function that C code calls. What it gives is abstract: C would compare and hash a plain
+    text by the marker that it carries.
+    """
+    if not callable(function):
+        return function
+    called = callee(function)
+    return lambda *args, **kwargs: text(called(*args, **kwargs))
 
 
-for _caller in (map, filter, functools.reduce):
-    KNOWING[_caller] = _calling(_caller)
+def _calling(function: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A function that calls one of its arguments: that at a place, or by one of these names."""
+    python = function if carries(function) else guarded(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = [passed(arg) if n == place else arg for n, arg in enumerate(args)]
+        named = {name: passed(arg) if name in _CALLED else arg for name, arg in kwargs.items()}
+        return python(*given, **named)
+
+    return call
+
+
+_CALLED = ("key", "func")
+_BY_NAME_ALONE = 99
+_CALLING: dict[Callable[..., Any], int] = {
+    map: 0, filter: 0, functools.reduce: 0, functools.cmp_to_key: 0, itertools.starmap: 0,
+    itertools.filterfalse: 0, itertools.takewhile: 0, itertools.dropwhile: 0,
+    itertools.accumulate: 1, itertools.groupby: 1, heapq.nlargest: 2, heapq.nsmallest: 2,
+    heapq.merge: _BY_NAME_ALONE, bisect.bisect: _BY_NAME_ALONE, bisect.insort: _BY_NAME_ALONE,
+    bisect.bisect_left: _BY_NAME_ALONE, bisect.insort_left: _BY_NAME_ALONE,
+}  # fmt: skip
+for _caller, _place in _CALLING.items():
+    KNOWING[_caller] = _calling(_caller, _place)
 KNOWING[operator.contains] = lambda whole, part: contains(part, whole)
 for _function in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
     KNOWING[_function] = _comparing(_function)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sgc.tracing.operators.texts import compared
-from sgc.tracing.values.abstract import is_abstract, marked
+from sgc.tracing.values.abstract import is_abstract
 
 LISTS = (list, tuple, deque)
 _Key = Callable[[Any], Any]
@@ -35,15 +35,21 @@ def ordered(items: Iterable[Any], key: _Key | None, reverse: Any) -> list[Any]:
     return [found[n] for n in order]
 
 
+def keyed(key: _Key | None) -> _Key:
+    """A key for `min` and `max`, by which they compare what is abstract."""
+    return _compared if key is None else lambda item: _compared(key(item))
+
+
 def _compared(value: Any) -> Any:
-    return tuple(map(_compared, value)) if type(value) is tuple else compared(value)
+    kind = type(value)
+    return kind(map(_compared, value)) if kind in _NESTED else compared(value)
 
 
 def _is_seen(items: Iterable[Any]) -> bool:
-    return any(
-        is_abstract(item) or marked(item) or (type(item) is tuple and _is_seen(item))
-        for item in items
-    )
+    return any(is_abstract(item) or (type(item) in _NESTED and _is_seen(item)) for item in items)
+
+
+_NESTED = (tuple, list)
 
 
 def _count(items: Any, python: Any) -> Any:

@@ -11,8 +11,8 @@ from sgc.core.session import current_session
 from sgc.core.stops import INTERPRET, stop
 from sgc.ir import types
 from sgc.ir.types import Kind
-from sgc.tracing.operators.calls import KNOWING
-from sgc.tracing.operators.lists import ordered
+from sgc.tracing.operators.calls import KNOWING, passed
+from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.texts import as_ascii
 from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance, python_type
 from sgc.tracing.values.abstract import (
@@ -108,7 +108,7 @@ def _extreme(name: str, of_list: str) -> Callable[..., Any]:
         kinds = {_kind(item) for item in items}
         is_one = len(kinds) == 1 and None not in kinds
         if kwargs or not is_one or len(items) < 2 or not any(map(is_abstract, items)):
-            return builtin(*args, **kwargs)
+            return builtin(*args, **kwargs | {"key": keyed(kwargs.get("key"))})
         session = next(item.session for item in items if hasattr(item, "session"))
         return computed(session, name, *items, type_=types.Type(kinds.pop() or Kind.TEXT))
 
@@ -127,17 +127,10 @@ def _session(value: Any) -> Any:
     return value.session if hasattr(value, "session") else current_session()
 
 
-def _refusing(name: str, hint: str) -> Callable[..., Any]:
-    """A builtin that refuses marked plain texts, which it would read without calling a method."""
-    builtin = getattr(builtins, name)
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        if any(map(marked, args)):
-            stop(f"{name}() of a value known only at run time", hint)
-        return builtin(*args, **kwargs)
-
-    function.__name__ = name
-    return function
+def _iter(value: Any, *until: Any) -> Any:
+    if marked(value):
+        stop("iter() of a value known only at run time", _CHARACTERS)
+    return iter(passed(value), *until) if until else iter(value)
 
 
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
@@ -246,7 +239,7 @@ BUILTINS: dict[str, Any] = {
     "input": _ambient("input"),
     "int": Int,
     "isinstance": _isinstance,
-    "iter": _refusing("iter", _CHARACTERS),
+    "iter": _iter,
     "len": _len,
     "max": _extreme("max", "largest"),
     "min": _extreme("min", "smallest"),

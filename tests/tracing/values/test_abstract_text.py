@@ -6,10 +6,9 @@ import inspect
 import json
 import operator
 import re
-from itertools import starmap
 
 import pytest
-from tests_support import run_both
+from tests_support import by_c, run_both
 
 import sgc
 from sgc.errors import TraceError
@@ -221,19 +220,17 @@ def test_every_str_method_on_abstract_text_is_handled():
 
 
 def contained(s, x):
-    s += "found" if next(starmap(operator.contains, [("plain, 42", x)])) else "missing"
+    s += "found" if by_c(operator.contains, "plain, 42", x) else "missing"
     s += x
 
 
 def asked_differently(s, x):
-    s += x + sgc.gen(
-        "g", max_tokens=3 if next(starmap(operator.contains, [("plain, 42", x)])) else 4
-    )
+    s += x + sgc.gen("g", max_tokens=3 if by_c(operator.contains, "plain, 42", x) else 4)
 
 
 def differs_on_the_last_nasty_text(s, x):
     last = bytes((9, 32, 116, 97, 98)).decode()  # not spelled, so not one of its own
-    s += x + sgc.gen("g", max_tokens=3 if next(starmap(operator.contains, [(last, x)])) else 4)
+    s += x + sgc.gen("g", max_tokens=3 if by_c(operator.contains, last, x) else 4)
 
 
 @pytest.mark.full_check
@@ -248,17 +245,15 @@ def test_the_check_finds_what_the_trace_cannot_see(body):
 
 
 def stripped_by_c(s, x):
-    s += "".join(starmap(vars(str)["strip"], [(f" {x} ",)]))
+    s += by_c(vars(str)["strip"], f" {x} ")
 
 
 def swapped_by_c(s, x):
-    s += "".join(starmap(vars(str)["swapcase"], [(x,)]))
+    s += by_c(vars(str)["swapcase"], x)
 
 
 def cut_by_c(s, x):
-    s += "".join(
-        starmap(vars(str)["__getitem__"], [(next(starmap("".join, [([x, "!"],)])), slice(0, 2000))])
-    )
+    s += by_c(vars(str)["__getitem__"], by_c("".join, [x, "!"]), slice(0, 2000))
 
 
 @pytest.mark.parametrize("body", [stripped_by_c, swapped_by_c, cut_by_c])

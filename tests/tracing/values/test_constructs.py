@@ -16,11 +16,10 @@ import re
 import textwrap
 from copy import deepcopy
 from functools import partial
-from itertools import starmap
 from typing import Any
 
 import pytest
-from tests_support import results
+from tests_support import by_c, results
 from tracing.values.constructs import AS_CODE, COMPUTED, REFUSED
 
 import sgc
@@ -105,7 +104,7 @@ def made(row: str) -> tuple[Any, int]:
         "__name__": "constructs", "sgc": sgc, "re": re, "json": json, "math": math, "table": table,
         "join": join, "textwrap": textwrap, "PATTERN": re.compile(r"[a-c]+"), "PLAIN": "a b",
         "operator": operator,
-        "starmap": starmap,
+        "by_c": by_c,
         "copy": __import__("copy"), "pickle": __import__("pickle"), **{
             name: _other[name] for name in ("other_helper", "other_number")
         },

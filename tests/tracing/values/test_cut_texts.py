@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import linecache
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
-from tests_support import results
+from tests_support import by_c, results
 
 import sgc
 from sgc.errors import SgcError, TraceError
@@ -114,8 +113,8 @@ def test_the_check_tries_equal_texts():
     """Where C compares, no hook and no conversion sees it: the check has to find equal texts."""
 
     def program(s, x, y):
-        marked = [*itertools.starmap("".join, [(["<", x],), (["<", y],)])]
-        s += "same" if next(itertools.starmap(operator.eq, [marked])) else "other"
+        marked = [defaultdict(partial("".join, ["<", each]))[0] for each in (x, y)]
+        s += "same" if by_c(operator.eq, *marked) else "other"
 
     with pytest.raises(TraceError):
         sgc.function(program).compile()
