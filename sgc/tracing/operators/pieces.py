@@ -103,7 +103,7 @@ def _outputs(session: Any, found: Piece, code: Made, given: Mapping[str, Any]) -
     types_ = tuple(_type(session.type_of(session.operand(arg))) for arg in code.args)
     changed = [
         n for n, arg in enumerate(code.args)
-        if isinstance(arg, AbstractList) and any(arg is given[name] for name in found.changes)
+        if is_changeable(arg) and any(arg is given[name] for name in found.changes)
     ]  # fmt: skip
     if found.is_statement and not found.targets:
         _evaluated(session, code, OBJECT, changed)
