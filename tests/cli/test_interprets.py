@@ -20,8 +20,8 @@ REFUSED = {
         5, "a name made of a value known only at run time", "use one name",
     ),
     "how many forks": (
-        "def p(s, q, n=2):\n    s += q + sgc.gen('a')\n    s.fork(n).join()\n",
-        5, "fork() into a number of streams known only at run time", "--bind n=N",
+        "def p(s, q):\n    s += q + sgc.gen('a', max_tokens=2)\n    s.fork(1 + len(s['a'])).join()\n",
+        5, "fork() into a number of streams known only at run time", "fork as many as there can be",
     ),
     "a change of what is outside": (
         "def p(s, q, xs=[1]):\n    xs.append(2)\n    s += q + sgc.gen('a', max_tokens=2)\n",
