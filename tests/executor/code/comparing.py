@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sgc.runtime.executor.code.run import run_code
@@ -35,6 +36,12 @@ def shown(value: Any) -> str:
 
 
 def by_python(source: str, args: list[Any]) -> Outcome:
+    """In a thread of its own: a bare `raise` would find an error that the caller handles."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_by_python, source, args).result()
+
+
+def _by_python(source: str, args: list[Any]) -> Outcome:
     try:
         return "value", shown(entry_of(source)(*copy.deepcopy(args))), None
     except Exception as error:
