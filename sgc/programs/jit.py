@@ -102,32 +102,20 @@ class Jit:
         data: dict[str, Told],
         reads: Reads,
     ) -> tuple[Specialized, dict[str, Any]]:
-        """The program for arguments of these types and for this data."""
-        key = tuple((types | data).items())
-        if not data or reads[1] or key in self._by_value:
-            by_value = self._by_value.get(key, frozenset(data))
-            by_type = {name: told for name, told in data.items() if name not in by_value}
-            return self._specialize(arguments, types | by_type, reads)
-        return self._tried(arguments, types, data, reads)
-
-    def _tried(
-        self,
-        arguments: Mapping[str, Any],
-        types: dict[str, Told],
-        data: dict[str, Told],
-        reads: Reads,
-    ) -> tuple[Specialized, dict[str, Any]]:
         """The program for the types of all data; if tracing needs values, with as few as possible:
         the value of one argument, else of all.
         """
+        key = tuple((types | data).items())
+        is_known = not data or bool(reads[1]) or key in self._by_value
         one = [frozenset({name}) for name in data] if 1 < len(data) <= MAX_DATA else []
-        for by_value in (frozenset[str](), *one, frozenset(data)):
+        tried = [frozenset[str](), *one, frozenset(data)]
+        for by_value in [self._by_value.get(key, frozenset(data))] if is_known else tried:
             by_type = {name: told for name, told in data.items() if name not in by_value}
             found, rest = self._specialize(arguments, types | by_type, reads)
             if found.program is not None and not found.reason:
                 break
-        if len(self._by_value) < MAX_SEEN:
-            self._by_value[tuple((types | data).items())] = by_value
+        if not is_known and len(self._by_value) < MAX_SEEN:
+            self._by_value[key] = by_value
         return found, rest
 
     def _types_of(self, arguments: Mapping[str, Any]) -> tuple[dict[str, Told], dict[str, Told]]:

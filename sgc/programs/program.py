@@ -237,7 +237,7 @@ def fixed_note(program: str, name: str, value: Any) -> str:
     )
 
 
-def _with_values(
+def with_values(
     traced: Callable[[Mapping[str, Any]], Graph], bind: Mapping[str, Any], values: Mapping[str, Any]
 ) -> tuple[Graph, Mapping[str, Any]]:
     """The graph, and its bound arguments: `bind`, and those of `values` that tracing needs."""
@@ -287,7 +287,7 @@ def compile_function(
     with ambient_allowed(allow_ambient or function.allow_ambient):
         with met_tools() as met:
             is_full = is_full or function.full_graph
-            graph, bind = _with_values(
+            graph, bind = with_values(
                 lambda bound: trace(
                     function, bound, types_of, is_strict, is_full=is_full, schemas=schemas
                 ),

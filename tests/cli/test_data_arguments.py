@@ -129,5 +129,7 @@ def test_a_file_is_compiled_for_defaults_that_tracing_needs(sgc_command, on, tmp
     code, _, err = sgc_command("run", file, "--args", json.dumps({"q": "x", "n": 3}), *on)
     assert code == 2
     assert "'n'" in err
+    assert sgc_command("explain", path)[0] == 0
+    assert sgc_command("explain", path, "--args", '{"q": "x", "n": 4}')[0] == 0
     code, _, err = sgc_command("compile", path, "--full-graph", "-o", file, "--bind", "n=3")
     assert (code, "n of p" in err) == (0, False)

@@ -14,7 +14,7 @@ import click
 
 from sgc.cli.programs.compile import bind_values
 from sgc.cli.programs.estimate import totals_json
-from sgc.cli.programs.loading import Given, static_arguments
+from sgc.cli.programs.loading import Given, static_arguments, values_of
 from sgc.cli.programs.predicted_rows import (
     assumptions,
     open_samples,
@@ -37,7 +37,7 @@ from sgc.predict.dry.totals import Totals, measured
 from sgc.predict.gains import Gain, Step, gains, steps_of
 from sgc.predict.predict import Expecting, expected
 from sgc.programs.explain import findings
-from sgc.programs.program import Program
+from sgc.programs.program import Program, with_values
 from sgc.proposer.suggestion import suggestions
 from sgc.tracing.paths.explore import Report
 
@@ -214,7 +214,12 @@ def _graph(
         bound, types_of = static_arguments(function, given)
         values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
         with ambient_allowed(function.allow_ambient):
-            return trace(function, values, types_of, report=report), tuple(bound)
+            graph, fixed = with_values(
+                lambda known: trace(function, known, types_of, report=report),
+                values,
+                values_of(function, given),
+            )
+        return graph, (*bound, *(name for name in fixed if name not in values))
     if bindings:
         raise UsageError("--bind needs the Python source, not a compiled program")
     return load(program), ()

@@ -115,10 +115,7 @@ def load_source(
     compiles it for the values of data arguments that are equal in all rows.
     """
     bound, types_of = static_arguments(function, given)
-    rows = given.rows(signature_types(function))
-    silent = {name: value for name, value in function.signature.defaults.items()
-              if not any(name in row for row in rows)}  # fmt: skip
-    same = {**silent, **same_of(function, given)}
+    same = values_of(function, given)
 
     def compiled(values: Mapping[str, Any]) -> tuple[Loaded, bool]:
         program = compile_function(
@@ -145,6 +142,14 @@ def data_of(function: Function, given: Given) -> dict[str, Any]:
     """Arguments annotated as data, if they are equal in all rows."""
     names = {p.name for p in function.signature.parameters if p.schema}
     return {name: value for name, value in same_of(function, given).items() if name in names}
+
+
+def values_of(function: Function, given: Given) -> dict[str, Any]:
+    """What tracing may fix arguments to: values that are equal in all rows, defaults included."""
+    rows = given.rows(signature_types(function))
+    defaults = function.signature.defaults
+    silent = {name: defaults[name] for name in defaults if not any(name in row for row in rows)}
+    return silent | same_of(function, given)
 
 
 def same_of(function: Function, given: Given) -> dict[str, Any]:

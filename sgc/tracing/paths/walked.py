@@ -11,6 +11,7 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, MappingView
 from dataclasses import dataclass
+from operator import is_
 from types import GeneratorType
 from typing import Any
 
@@ -48,7 +49,7 @@ class Walked:
         items = self.items
         if items is not None and len(items) == len(self.container):
             now = _items(self.container)
-            if all(one is other for one, other in zip(items, now, strict=True)):
+            if all(map(is_, items, now)):
                 return None
         return self.container
 
