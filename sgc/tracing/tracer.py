@@ -43,6 +43,7 @@ from sgc.tracing.pieces.made import Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
+from sgc.tracing.watch.errors import see_errors
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch
 
@@ -297,6 +298,8 @@ class _Trace:
 
     def _run(self, session: TraceSession, given: dict[str, Any]) -> None:
         session.root, before = sys._getframe(), sys.gettrace()
+        if session.path is None:
+            see_errors()
         try:
             self._run_watched(session, given)
         finally:

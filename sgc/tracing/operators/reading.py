@@ -11,7 +11,14 @@ from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.values.abstract import AbstractList, AbstractText, marked
+from sgc.tracing.overlays.types import python_type
+from sgc.tracing.values.abstract import (
+    AbstractJson,
+    AbstractList,
+    AbstractText,
+    is_abstract,
+    marked,
+)
 
 _CARRYING_MODULES = frozenset({
     "_abc", "_collections", "_collections_abc", "_functools", "_operator", "_thread", "_typing",
@@ -91,9 +98,19 @@ def by_name(function: Any) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         if len(args) > 1 and is_text(args[1]):
             refuse(function)
-        return function(*args)
+        return function(_asked(function, *args), *args[1:])
 
     return call
+
+
+def _asked(function: Any, value: Any = None, name: Any = None, *others: Any) -> Any:
+    """The value to ask for an attribute: a plain one of its type if it has no such attribute."""
+    if not is_abstract(value) or function not in (getattr, hasattr):
+        return value
+    if isinstance(value, AbstractJson):
+        refuse(function)
+    of = python_type(value)
+    return value if not isinstance(name, str) or hasattr(of, name) else of()
 
 
 def refuse(function: Any) -> None:

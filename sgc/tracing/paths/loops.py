@@ -18,6 +18,7 @@ from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean
 from sgc.tracing.paths.walked import Walked
+from sgc.tracing.watch.errors import refuse_ours
 
 MAX_FOREIGN = 20_000
 # Code that is not the user's, by id: every call in a trace is checked.
@@ -45,7 +46,7 @@ def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame is not root:
         if is_users(frame):
-            frame.f_trace = raising
+            frame.f_trace, frame.f_trace_lines = raising, True
         frame = frame.f_back
     sys.settrace(lambda frame, event, arg: None)
 
@@ -127,6 +128,7 @@ class Loops:
             self._notice(caller, info.after(offset).stack)
 
     def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        refuse_ours(event, arg)
         if event == "return":
             for found in (self._loops, self._own, self._walked, self._hidden):
                 found.pop(frame, None)  # type: ignore[attr-defined]

@@ -117,6 +117,7 @@ class AbstractJson(AbstractList):
         if isinstance(key, slice):
             ends = [whole(end) for end in (key.start, key.stop, key.step)]
             return seen(attempted(self.session, "slice", self, *ends, type_=self.part_type))
+        self._refuse_tuples(key)
         is_text = isinstance(key, str)
         errors = ("KeyError", "TypeError") if is_text else ("KeyError", "IndexError", "TypeError")
         given = key if is_text else whole(key)
@@ -145,6 +146,7 @@ class AbstractJson(AbstractList):
 
     @_as_told
     def get(self, key: Any, default: Any = None) -> Any:
+        self._refuse_tuples(key, default)
         return seen(attempted(self.session, "get", self, key, default, type_=self.part_type))
 
     @_as_told
@@ -173,7 +175,13 @@ class AbstractJson(AbstractList):
 
     @_as_told
     def __contains__(self, item: Any) -> bool:
+        self._refuse_tuples(item)
         return bool(attempted(self.session, "has", self, item))
+
+    def _refuse_tuples(self, *given: Any) -> None:
+        """Stops the trace at a tuple: a function of the graph would be given a list."""
+        if any(isinstance(each, tuple) for each in given):
+            self.needs_type()
 
     # -- as other types -----------------------------------------------------------------------
 
@@ -222,11 +230,11 @@ class AbstractJson(AbstractList):
         raise TypeError(f"unsupported operand type(s) for +: {left!r} and {right!r}")
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__") and hasattr(str, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if hasattr(str, name):
             return getattr(self.as_text(name), name)
-        if any(hasattr(each, name) for each in NAMES):
-            self.needs_type()
-        raise AttributeError(name)
+        self.needs_type()
 
     def needs_type(self, *args: Any, **kwargs: Any) -> NoReturn:
         stop(

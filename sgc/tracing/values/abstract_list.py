@@ -48,6 +48,8 @@ class AbstractList:
         if isinstance(key, slice):
             found = sliced(self.session, self, key, self.symbol.type)
             return _known_as(self, found)
+        if not hasattr(key, "__index__"):
+            return [][key]  # raises Python's own error
         return self._told(self._item(whole(key)))
 
     def _item(self, index: Any) -> Any:

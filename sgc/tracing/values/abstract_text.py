@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from sgc.core.stops import DECIDE, INTERPRET, stop
 from sgc.ir import types
 from sgc.tracing.values.abstract_turns import is_for_of
-from sgc.tracing.values.computing import attempted, computed, symbol_of, whole
+from sgc.tracing.values.computing import attempted, computed, is_ours, symbol_of, whole
 from sgc.tracing.values.recorder import Recorder
 from sgc.tracing.values.text_methods import METHODS, kept_names, refused_method
 from sgc.tracing.values.text_types import domain
@@ -18,12 +18,21 @@ from sgc.tracing.values.text_types import domain
 class AbstractText(str):
     """Text known only at run time: markers, with plain text around them."""
 
+    __slots__ = ("_looked_up", "session")
+
     session: Recorder
+    # The text decided on for a look-up in a dict, and the place of that look-up.
+    _looked_up: tuple[str, int, int] | None
 
     def __new__(cls, content: str, session: Recorder) -> AbstractText:
         text = super().__new__(cls, content)
         text.session = session
+        text._looked_up = None
         return text
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self) if is_ours(1) else str
 
     # -- what keeps the marker --------------------------------------------------------------
 
@@ -88,9 +97,6 @@ class AbstractText(str):
         return bool(computed(self.session, "truth", self))
 
     # -- look-ups ---------------------------------------------------------------------------
-
-    # The text decided on for a look-up in a dict, and the place of that look-up.
-    _looked_up: tuple[str, int, int] | None = None
 
     def __hash__(self) -> int:
         """Decides which of its options the text is, because Python's look-ups call only this."""

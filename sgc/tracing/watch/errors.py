@@ -1,0 +1,56 @@
+"""Errors that Python raises of abstract values, which the program must not take for its own.
+
+Such an error names the class of a value as the trace has it, or says that C code does not know it.
+The trace stops where it is raised, before anything handles it: a trace function sees that.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import FrameType, TracebackType
+from typing import Any
+
+from sgc.core.places import is_users
+from sgc.core.stops import INTERPRET, TraceStop, stop
+
+_RAISED = (TypeError, AttributeError, ValueError)
+_OF_THE_TRACE = re.compile(
+    r"\bAbstract[A-Z][a-z]+\b|'(Items|Numbered|Backwards|Loop|Numbers|_PlainMethod|_Unbound)'"
+)
+
+
+def refuse_ours(event: str, arg: Any) -> None:
+    """Stops the trace if a trace function sees such an error."""
+    if event == "exception" and issubclass(arg[0], _RAISED):
+        kind, error, traceback = arg
+        if kind in _RAISED and _OF_THE_TRACE.search(str(error)):
+            _stop(kind, traceback)
+
+
+def _stop(kind: type, traceback: TracebackType | None) -> None:
+    try:
+        stop(
+            f"Python raises a {kind.__name__} for a value known only at run time",
+            hint="write what is meant for its type, such as str(x) or int(x); or " + INTERPRET,
+        )
+    except TraceStop as stopped:
+        # Its place is the error's, although a trace function raises it.
+        raise stopped.with_traceback(traceback) from None
+
+
+def see_errors() -> None:
+    """Looks for such errors from now on, where nothing else watches the program's lines."""
+    sys.settrace(_on_call)
+
+
+def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
+    if not is_users(frame):
+        return None
+    frame.f_trace_lines = False
+    return _on_event
+
+
+def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
+    refuse_ours(event, arg)
+    return _on_event
