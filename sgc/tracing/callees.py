@@ -17,6 +17,7 @@ from sgc.ir.limits import MAX_CALLED, MAX_NESTING
 from sgc.ir.op_specs import TEXTUAL
 from sgc.ir.types import Kind, Type
 from sgc.lang.definition import Definition
+from sgc.tracing.values.row_types import joined_item
 from sgc.tracing.watch.guards import plain
 
 
@@ -152,7 +153,7 @@ def joined_type(found: set[Type]) -> Type:
     if len(found) == 1:
         return next(iter(found))
     is_text = bool(found) and all(type_.kind in TEXTUAL for type_ in found)
-    return types.TEXT if is_text else types.JSON
+    return types.TEXT if is_text else joined_item(sorted(found, key=repr))
 
 
 def narrowed(graph: Graph) -> Graph:

@@ -28,9 +28,10 @@ from sgc.runtime.executor.ops.maps import no_list
 from sgc.runtime.executor.run.map_places import call_path
 from sgc.tracing.callees import Callee, joined_type
 from sgc.tracing.code.operations import function_has
-from sgc.tracing.values.abstract import AbstractJson, AbstractList, abstract
+from sgc.tracing.values.abstract import AbstractList, abstract
 from sgc.tracing.values.computing import computed
 from sgc.tracing.values.recorder import Recorder
+from sgc.tracing.values.row_types import outer
 from sgc.tracing.watch.guards import plain
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 class MapRecorder(Recorder):
     """A tracer's session for programs that map functions."""
+
+    @abstractmethod
+    def outer_type(self, operand: Operand) -> Type:
+        """The type of an operand's value in another program, called or calling."""
 
     @abstractmethod
     def callee(
@@ -119,7 +124,7 @@ def _as_node(session: MapRecorder, call: MapCall) -> AbstractStates:
             bound[name] = value
         else:
             given[name] = session.operand(value)
-            types_of[name] = session.type_of(given[name])
+            types_of[name] = session.outer_type(given[name])
     _check_types(call, types_of)
     _refuse_identity(call.function, types_of)
     callee = session.callee(call.function, types_of, bound)
@@ -148,11 +153,10 @@ def _items(session: MapRecorder, call: MapCall) -> tuple[Operand, Type, int | No
     """The list as an operand, its items' type, and their number if it is known."""
     items = call.items
     if isinstance(items, AbstractList):
-        is_json = isinstance(items, AbstractJson)
-        return Ref(items.symbol.name), types.JSON if is_json else items.item_type, None
+        return Ref(items.symbol.name), outer(items.item_type), None
     items = plain_items(items)
     operands = tuple(session.operand(item) for item in items)
-    item_type = joined_type({session.type_of(operand) for operand in operands} or {types.TEXT})
+    item_type = joined_type({session.outer_type(operand) for operand in operands} or {types.TEXT})
     (symbol,) = session.emit("list", [("items", types.list_of(item_type))], items=operands)
     return Ref(symbol.name), item_type, len(items)
 

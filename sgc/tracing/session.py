@@ -59,7 +59,7 @@ from sgc.tracing.values.abstract_list import refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
-from sgc.tracing.values.row_types import plain
+from sgc.tracing.values.row_types import OBJECT, holds_objects, outer, plain
 from sgc.tracing.values.text_types import Known, domain, known_text
 from sgc.tracing.watch.hook import watch_now
 from sgc.tracing.watch.outside import OutsideTexts
@@ -285,14 +285,14 @@ class TraceSession(Coding):
     def _tell_caller(self, op: str, fields: Mapping[str, Operand]) -> None:
         """Records the types of variables and return values for a program that maps this one."""
         if op == "return":
-            self.gathers.returns.add(self.type_of(fields["value"]))
+            self.gathers.returns.add(self.outer_type(fields["value"]))
         elif op == "publish" and fields["stream"] == Ref(self.states[0].symbol.name):
             keys, items = fields["keys"], fields["items"]
             assert isinstance(keys, tuple)
             assert isinstance(items, tuple)
             for key, item in zip(keys, items, strict=True):
                 assert isinstance(key, Lit)
-                self.gathers.names.setdefault(str(key.value), set()).add(self.type_of(item))
+                self.gathers.names.setdefault(str(key.value), set()).add(self.outer_type(item))
 
     # -- markers ------------------------------------------------------------------------
 
@@ -395,6 +395,12 @@ class TraceSession(Coding):
             return plain(self._types.get(operand.name, types.JSON))
         return super().type_of(operand)
 
+    def outer_type(self, operand: Operand) -> types.Type:
+        """The type of an operand's value in another program, called or calling."""
+        if isinstance(operand, Ref):
+            return outer(self._types.get(operand.name, types.JSON))
+        return super().type_of(operand)
+
     def decide(self, test: Symbol) -> bool:
         """The outcome that this run takes for a test known only at run time."""
         if self.is_testing:
@@ -487,6 +493,17 @@ class TraceSession(Coding):
             else:
                 parts.append((False, self._ref(piece)))
         return parts
+
+    def _gather(self, op: str, keys: list[str], items: Any) -> Operand:
+        operand = super()._gather(op, keys, items)
+        assert isinstance(operand, Ref)
+        parts = self.made[operand.name][1]["items"]
+        assert isinstance(parts, tuple)
+        if op == "record" and not keys:  # a tuple
+            self._types[operand.name] = OBJECT
+        elif any(map(holds_objects, map(self.outer_type, parts))):
+            self._types[operand.name] = types.list_of(OBJECT) if op == "list" else OBJECT
+        return operand
 
     def _ref(self, number: int) -> Ref:
         return Ref(self.symbol_of(number).name)

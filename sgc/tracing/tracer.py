@@ -42,6 +42,7 @@ from sgc.tracing.pieces.choose import chosen, stopped_at
 from sgc.tracing.pieces.made import Pieced, Sites
 from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
+from sgc.tracing.values import row_types
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
 from sgc.tracing.watch.errors import see_errors
 from sgc.tracing.watch.guards import guards_of, plain
@@ -433,7 +434,7 @@ def _param(parameter: Parameter, session: TraceSession) -> Param:
         type_ = types.MEDIA
     elif not parameter.is_typed:
         type_ = session.retyped.get(parameter.name, type_)
-    return Param(Value(parameter.name, type_), parameter.default_operand)
+    return Param(Value(parameter.name, row_types.plain(type_)), parameter.default_operand)
 
 
 def _difference(function: Definition, first: Graph, second: Graph) -> TraceError:

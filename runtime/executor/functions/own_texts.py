@@ -59,6 +59,17 @@ def as_value(value: Any) -> Any:
     return {key: as_value(item) for key, item in value.items()} if kind is dict else value
 
 
+def as_returned(value: Any) -> Any:
+    """What a program returns: such a value, with a dict for each mapping, as interpreted."""
+    if isinstance(value, list):
+        return [as_returned(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(as_returned(item) for item in value)
+    if isinstance(value, dict):
+        return {as_value(key): as_returned(item) for key, item in value.items()}
+    return as_value(value)
+
+
 def put_together(parts: Sequence[str]) -> str:
     """Concatenates the texts, with the spans of the program's own."""
     text = "".join(parts)

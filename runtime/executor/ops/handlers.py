@@ -15,7 +15,13 @@ from typing import Any
 
 from sgc.errors import ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Lit, Node, Ref
-from sgc.runtime.executor.functions.own_texts import OwnText, as_value, own, put_together
+from sgc.runtime.executor.functions.own_texts import (
+    OwnText,
+    as_returned,
+    as_value,
+    own,
+    put_together,
+)
 from sgc.runtime.executor.interface.backend import Usage
 from sgc.runtime.executor.interface.media import Media, load_media, load_video, media
 from sgc.runtime.executor.ops.calling import call_tool, outcome
@@ -221,7 +227,7 @@ def _set_variables(run: Run, node: Node) -> dict[str, Any]:
 
 
 def _return(run: Run, node: Node) -> Results:
-    run.returns(as_value(run.field(node, "value")))
+    run.returns(as_returned(run.field(node, "value")))
     return ()
 
 

@@ -72,8 +72,6 @@ class AbstractJson(AbstractList):
 
     __slots__ = ()
 
-    part_type = types.JSON
-
     def told(self) -> Any:
         """The value as its schema describes it; None if it has no schema."""
         shape = known_of(self.symbol, self.session).shape

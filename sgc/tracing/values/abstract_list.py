@@ -21,7 +21,7 @@ from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.abstract_turns import is_for_of
 from sgc.tracing.values.computing import attempted, computed, is_ours, note_known, whole
 from sgc.tracing.values.recorder import Recorder
-from sgc.tracing.values.row_types import joined_item, row_of
+from sgc.tracing.values.row_types import OBJECT, holds_objects, joined_item, outer, row_of
 from sgc.tracing.values.text_types import Known, known_of
 
 
@@ -31,6 +31,8 @@ class AbstractList:
     """
 
     __slots__ = ("session", "symbol")
+
+    part_type = types.JSON  # of its items, if its own type does not say it
 
     def __init__(self, symbol: Symbol, session: Recorder) -> None:
         self.symbol = symbol
@@ -42,7 +44,7 @@ class AbstractList:
 
     @property
     def item_type(self) -> types.Type:
-        return self.symbol.type.item or types.JSON
+        return self.symbol.type.item or self.part_type
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
@@ -331,7 +333,16 @@ def type_of(item: Any) -> types.Type:
         return row_of(map(type_of, item))
     if type(item) is dict and item and all(type(key) is str for key in item):
         return row_of(map(type_of, item.values()), tuple(item))
-    return _PLAIN.get(type(item), types.JSON)
+    return _PLAIN.get(type(item)) or (types.JSON if _is_json(item) else OBJECT)
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value is JSON, its parts included."""
+    if type(value) is list:
+        return all(map(_is_json, value))
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+    return value is None or not holds_objects(outer(type_of(value)))
 
 
 def _known_as(before: AbstractList, after: AbstractList) -> AbstractList:

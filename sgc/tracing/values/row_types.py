@@ -30,6 +30,11 @@ class ObjectType(Type):
 OBJECT = ObjectType(Kind.JSON)
 
 
+def holds_objects(type_: Type) -> bool:
+    """Whether a value of this type may be, or be a list of, what no JSON is."""
+    return type_ == OBJECT or (type_.item is not None and holds_objects(type_.item))
+
+
 def row_of(found: Iterable[Type], keys: tuple[str, ...] | None = None) -> Type:
     return RowType(Kind.JSON, row=tuple(found), keys=keys)
 
@@ -39,6 +44,16 @@ def plain(type_: Type) -> Type:
     if type_.item is not None:
         return types.list_of(plain(type_.item))
     return types.JSON if isinstance(type_, (RowType, ObjectType)) else type_
+
+
+def outer(type_: Type) -> Type:
+    """The type of a value in another program: an object if it may be, or hold, what no JSON is."""
+    if type_.item is not None:
+        return types.list_of(outer(type_.item))
+    if isinstance(type_, RowType):
+        is_json = type_.keys is not None and OBJECT not in map(outer, type_.row)
+        return types.JSON if is_json else OBJECT
+    return type_
 
 
 def joined(one: Type | None, other: Type | None) -> Type | None:
@@ -55,7 +70,7 @@ def joined_item(found: Iterable[Type]) -> Type:
     kinds = list(dict.fromkeys(found))
     if len(kinds) == 1:
         return kinds[0]
-    if OBJECT in kinds:
+    if any(map(holds_objects, kinds)):
         return OBJECT
     if {each.kind for each in kinds} <= TEXTUAL:
         return types.TEXT

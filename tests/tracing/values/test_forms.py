@@ -145,7 +145,16 @@ def _program(body: str) -> Any:
     return sgc.function(names["program"])
 
 
-@pytest.mark.parametrize("body", [*COMPARED, *FAILING, *TUPLES])
+CASES = [*COMPARED, *FAILING, *TUPLES]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(case, marks=[] if n % 8 == 0 else pytest.mark.slow)
+        for n, case in enumerate(CASES)
+    ],
+)
 def test_a_form_gives_what_it_gives_interpreted_or_is_refused(body: str) -> None:
     program = _program(body)
     try:
