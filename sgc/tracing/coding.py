@@ -14,6 +14,7 @@ from sgc.ir.functions import FUNCTION_TABLE
 from sgc.ir.graph import Lit, Operand, Ref
 from sgc.ir.types import Kind
 from sgc.tracing.merging import WIDENED, Merging
+from sgc.tracing.paths.events import Events
 from sgc.tracing.pieces.choose import chosen, growing, now_at
 from sgc.tracing.pieces.made import DISPLAYED, Made, Sites, displayed, made, made_again
 from sgc.tracing.pieces.module_text import NotData
@@ -40,7 +41,7 @@ class Coding(Merging):
     sites: Sites
     handed: set[str]
     copies: set[str]
-    root: FrameType | None
+    events: Events
     max_turns: int | None
     views: dict[str, str]  # of dicts: the symbols of both
     stale: set[str]  # views of dicts that have changed since
@@ -157,7 +158,7 @@ class Coding(Merging):
 
     def look_for_pieces(self) -> None:
         """Notes a piece around the data that is decided on, in case exploring takes too long."""
-        places = [*now_at(self.root)]
+        places = [*now_at(self.events.root)]
         key = tuple((frame.f_code, offset) for frame, offset in places)
         if key not in self.sites.seen:
             self.sites.seen.add(key)

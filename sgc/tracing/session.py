@@ -32,6 +32,7 @@ from sgc.tracing.convert.in_place import InPlace, Unconverted
 from sgc.tracing.maps import map_traced
 from sgc.tracing.overlays.namespace import Overlays
 from sgc.tracing.paths.blame import blamed
+from sgc.tracing.paths.events import Events, raise_at_next_line
 from sgc.tracing.paths.explore import (
     HasDecisions,
     NamesAsked,
@@ -39,7 +40,7 @@ from sgc.tracing.paths.explore import (
     PathEnd,
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
-from sgc.tracing.paths.loops import Loops, raise_at_next_line
+from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.values.abstract import (
@@ -104,7 +105,7 @@ class TraceSession(Coding):
         self.facts = Facts()
         self.retired: set[int] = set()  # streams that are published already
         self.callers: dict[str, str] = {}  # the caller's stream for each stream that a call begins
-        self.root: FrameType | None = None  # the frame outside the program's own
+        self.events = Events()
         self.is_testing = False  # whether a join's predicate is being traced
         self.ended: BaseException | None = None  # what ended the run, in case it is swallowed
         self.known: dict[str, Known] = {}  # what is known of texts beyond their types
@@ -459,7 +460,7 @@ class TraceSession(Coding):
 
     def _refuse_ended(self) -> None:
         if self.ended is not None:
-            raise_at_next_line(self.ended, self.root)
+            raise_at_next_line(self.ended, self.events.root)
             raise self.ended
 
     def note_read(self, name: str | None) -> None:

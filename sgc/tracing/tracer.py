@@ -44,7 +44,6 @@ from sgc.tracing.session import TraceSession
 from sgc.tracing.told_arguments import schemas_of, told
 from sgc.tracing.values import row_types
 from sgc.tracing.values.abstract import INTERPRET, TraceStop, abstract, stop
-from sgc.tracing.watch.errors import see_errors
 from sgc.tracing.watch.guards import guards_of, plain
 from sgc.tracing.watch.hook import watch
 
@@ -227,6 +226,7 @@ class _Trace:
                 lambda: len(session.states),
                 session.at_statement,
                 lambda n_events: path.is_fresh or n_events in path.widened,
+                session.events,
             )
             session.loops = loops
             loops.start()
@@ -298,9 +298,9 @@ class _Trace:
         return session, given
 
     def _run(self, session: TraceSession, given: dict[str, Any]) -> None:
-        session.root, before = sys._getframe(), sys.gettrace()
+        session.events.root, before = sys._getframe(), sys.gettrace()
         if session.path is None:
-            see_errors()
+            session.events.start()
         try:
             self._run_watched(session, given)
         finally:
@@ -311,6 +311,7 @@ class _Trace:
         try:
             with watch(is_waiting=session.path is not None and not session.path.is_fresh):
                 _run_body(self.function, session, given, self._schemas)
+                session.events.end()
                 _refuse_changed(self._bound, given)
         except TraceStop as stopped:
             self._choose(session, stopped)

@@ -9,7 +9,12 @@ from __future__ import annotations
 import pytest
 from corpus.outcomes import CORPUS, KINDS, measured, programs, recorded
 
-QUICK = [name for name, kind in recorded().items() if kind in ("whole", "bound")][::3]
+# Some that compile, of each folder, and soon.
+QUICK = (
+    "agents/code_repair", "agents/refund_approval", "chat/mock_interview", "judges/likert_survey",
+    "judges/reference_grading", "rag/conversational_rag", "search/self_ask",
+    "tools_and_data/text_to_sql", "writing/essay_outline",
+)  # fmt: skip
 
 
 def test_every_program_has_a_line() -> None:

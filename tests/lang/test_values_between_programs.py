@@ -42,8 +42,8 @@ def program(s, q: str):
 """
 VALUES = (
     "set(x)", "(x, w)", "frozenset(x)", "Counter(x)", "OrderedDict(a=x)",
-    "defaultdict(list, a=[x])", "[set(x), w]", "{'a': {x}}", "{'a': (x, 1)}", "[(x, 1)]", "deque(x)",
-    "([x], {1: x})", "{1: x}",
+    "defaultdict(list, a=[x])", "[set(x), w]", "{'a': {x}}", "{'a': (x, 1)}", "[(x, 1)]",
+    "deque(x)", "([x], {1: x})", "{1: x}",
 )  # fmt: skip
 ASKED = (
     "type(value).__name__", "isinstance(value, set)", "isinstance(value, tuple)",
@@ -52,7 +52,8 @@ ASKED = (
 )  # fmt: skip
 HOW = {
     "called": "value = called(w=s['a']).ret_value\nreturn {asked}",
-    "mapped": "each = sgc.map(called, s['a'].split(',')).returns\nreturn [{asked} for value in each]",
+    "mapped": "xs = s['a'].split(',')\nvalues = sgc.map(called, xs).returns\n"
+    "return [{asked} for value in values]",
     "given": "x = w = s['a']\nreturn sgc.map(given, [{value} for x in s['a'].split(',')]).returns",
 }
 

@@ -19,7 +19,7 @@ from sgc.ir.text.parser import parse
 from sgc.passes.base import Preserves
 from sgc.passes.pipeline import PASSES, run_pass
 
-N_PROGRAMS, N_GRAPHS = 18, 20
+N_PROGRAMS, N_GRAPHS = 12, 20
 # Passes that change what a random program rarely has; their own tests make them fire.
 RARE = {"insert_prefetch", "tighten_max_tokens"}
 

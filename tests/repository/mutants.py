@@ -266,7 +266,8 @@ TRACING = (
     ),
     *_of(
         "sgc/tracing/callees.py", TRACED,
-        ("return types.TEXT if is_text else types.JSON", "return types.JSON"),
+        ("return types.TEXT if is_text else joined_item(sorted(found, key=repr))",
+         "return types.JSON"),
         ("if any(each.python is function.python for each in self._going_on):", "if False:"),
         ("kept = [value.name in read for value in node.results]",
          "kept = [True for value in node.results]"),

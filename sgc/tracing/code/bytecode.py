@@ -161,6 +161,15 @@ class CodeInfo:
             handler = self._handler(second.offset)  # it only cleans up, and raises it again
         return False
 
+    def is_in_block(self, offset: int) -> bool:
+        """Whether a `try` or a `with` block of the program covers an offset."""
+        handler = self._handler(self.start_of(offset))
+        # Python's own handler, around a whole generator, is none.
+        return handler is not None and self._ops[self._index[handler[0]]].opname == "PUSH_EXC_INFO"
+
+    def is_yield(self, offset: int) -> bool:
+        return self._ops[self._index[self.start_of(offset)]].opname == "YIELD_VALUE"
+
     def start_of(self, offset: int) -> int:
         while offset not in self._index:  # the offset is in an instruction's inline cache
             offset -= 2

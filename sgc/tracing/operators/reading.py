@@ -11,13 +11,13 @@ from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.core.stops import INTERPRET, stop
-from sgc.tracing.overlays.types import python_type
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
     AbstractText,
     is_abstract,
     marked,
+    python_type,
 )
 
 _CARRYING_MODULES = frozenset({

@@ -14,13 +14,14 @@ from sgc.ir.types import Kind
 from sgc.tracing.operators.calls import KNOWING, passed
 from sgc.tracing.operators.lists import keyed, ordered
 from sgc.tracing.operators.texts import as_ascii
-from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance, python_type
+from sgc.tracing.overlays.types import STANDS_FOR, Float, Int, Type, is_instance
 from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
     AbstractNumber,
     is_abstract,
     marked,
+    python_type,
 )
 from sgc.tracing.values.abstract_loops import Items, Loop, Numbered
 from sgc.tracing.values.abstract_number import type_of

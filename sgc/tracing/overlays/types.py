@@ -17,9 +17,8 @@ from sgc.tracing.values.abstract import (
     AbstractJson,
     AbstractList,
     AbstractNumber,
-    AbstractObject,
-    AbstractText,
     is_abstract,
+    python_type,
 )
 from sgc.tracing.values.computing import attempted, computed, symbol_of
 from sgc.tracing.values.text_types import Known, known_of
@@ -102,21 +101,6 @@ Type = _TypeOfType("type", (type,), {"__module__": "builtins"})
 
 def _type_of(value: Any) -> Any:
     return _seen_as(python_type(value))
-
-
-def python_type(value: Any) -> type:
-    """The type that a value has at run time."""
-    if isinstance(value, AbstractText):
-        return str
-    if isinstance(value, AbstractObject):
-        value.needs_type()
-    if isinstance(value, AbstractJson):
-        return next(
-            (of for of in (str, dict, list, bool, int, float) if value.is_a(of)), type(None)
-        )
-    if isinstance(value, AbstractList):
-        return list
-    return value.python if isinstance(value, AbstractNumber) else type(value)
 
 
 def _seen_as(of: type) -> type:

@@ -17,8 +17,8 @@ from typing import Any
 from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean
+from sgc.tracing.paths.events import Events
 from sgc.tracing.paths.walked import Walked
-from sgc.tracing.watch.errors import refuse_ours
 
 MAX_FOREIGN = 20_000
 # Code that is not the user's, by id: every call in a trace is checked.
@@ -31,24 +31,6 @@ class Fault(BaseException):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
-    """Raises an error again at the user's next line: otherwise a loop with a handler that catches
-    everything would run for ever.
-    """
-
-    def raising(frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "line":
-            raise error
-        return raising
-
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame is not root:
-        if is_users(frame):
-            frame.f_trace, frame.f_trace_lines = raising, True
-        frame = frame.f_back
-    sys.settrace(lambda frame, event, arg: None)
 
 
 @dataclass(slots=True)
@@ -70,10 +52,12 @@ class Loops:
         n_states: Callable[[], int],
         at_statement: Callable[[list[FrameType]], None],
         is_asked: Callable[[int], bool],
+        events: Events,
     ) -> None:
         self._root = root
         self._entry, self._n_states = entry, n_states
         self._at_statement, self._is_asked = at_statement, is_asked
+        self._events = events
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
         self._walked: dict[FrameType, dict[int, tuple[Walked, ...]]] = {}
@@ -106,6 +90,7 @@ class Loops:
         if self._is_imported(frame):
             return None
         frame.f_trace_opcodes = False
+        self._events.see(frame, event, arg)
         caller = self._users(frame.f_back)
         if caller is not None:
             self._enter(caller)
@@ -128,7 +113,7 @@ class Loops:
             self._notice(caller, info.after(offset).stack)
 
     def _on_line(self, frame: FrameType, event: str, arg: Any) -> Any:
-        refuse_ours(event, arg)
+        self._events.see(frame, event, arg)
         if event == "return":
             for found in (self._loops, self._own, self._walked, self._hidden):
                 found.pop(frame, None)  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from sgc.ir.code import CodeError
 from sgc.tracing.paths.objects import is_programs
 from sgc.tracing.pieces.changes import may_change
 from sgc.tracing.pieces.holes import Outer
-from sgc.tracing.pieces.made import made
+from sgc.tracing.pieces.made import made_again
 from sgc.tracing.pieces.module_text import NotData
 from sgc.tracing.pieces.piece import Piece, piece_of
 from sgc.tracing.pieces.trees import (
@@ -126,8 +126,8 @@ def _possible(
     """The piece that a node can be, with its inner expressions or with them hoisted."""
     code, values = frame.f_code, frame.f_locals
     streams = frozenset(name for name, value in values.items() if isinstance(value, Stream))
-    attributes = {name: data_of(value) for name, value in values.items()}
-    outer = Outer(frozenset(code.co_freevars), streams, attributes)
+    attributes = ((name, each) for name, value in values.items() for each in data_of(value))
+    outer = Outer(frozenset(code.co_freevars), streams, frozenset(attributes))
     for is_hoisting in (False, True):
         piece = piece_of(node, function, outer, tree, code.co_filename, is_hoisting)
         if piece is not None and _is_possible(session, piece, frame, place):
@@ -169,7 +169,7 @@ def _is_possible(session: Recorder, piece: Piece, frame: FrameType, place: Posit
         return False
     try:
         given = [_value(piece, name, frame.f_locals) for name in piece.inputs]
-        made(session.originals, piece, given, frame.f_globals)
+        made_again(session.sites.written, session.originals, piece, given, frame.f_globals)
     except (NotData, CodeError, KeyError):
         return False
     return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,13 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 @dataclass(frozen=True, slots=True)
 class Outer:
     """What is known of a piece's function. free: variables of enclosing functions; streams:
-    variables that are streams; attributes: the data attributes of variables that are users'
-    objects.
+    variables that are streams; attributes: variables that are users' objects, each with one of its
+    data attributes.
     """
 
     free: frozenset[str]
     streams: frozenset[str]
-    attributes: Mapping[str, frozenset[str]]
+    attributes: frozenset[tuple[str, str]]
 
 
 class Holes(ast.NodeTransformer):
@@ -104,7 +104,7 @@ class Holes(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         of = node.value.id if isinstance(node.value, ast.Name) else ""
-        if node.attr not in self._outer.attributes.get(of, ()):
+        if (of, node.attr) not in self._outer.attributes:
             self.generic_visit(node)
             return node
         read = ast.Attribute(ast.Name(of, ast.Load()), node.attr, ast.Load())

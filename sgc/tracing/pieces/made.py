@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from sgc.errors import TraceError
-from sgc.ir.code import parse_code
+from sgc.ir.code import CodeError, parse_code
 from sgc.tracing.pieces.changes import changes_outside, root_of, stored_names, taken_names
 from sgc.tracing.pieces.forms import MAX_DEPTH, Form, NoForm, form_of, is_operand
 from sgc.tracing.pieces.module_text import ModuleText, NotData, Originals, literal
@@ -40,7 +40,7 @@ class Made:
 
 
 # By piece, id of its globals, and forms. The globals are kept, so that the id is not reused.
-Written = dict[tuple[Piece, int, tuple[Form, ...]], tuple[Made, object]]
+Written = dict[tuple[Piece, int, tuple[Form, ...]], tuple[Made | NotData | CodeError, object]]
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def made_again(
     values: Sequence[Any],
     names: dict[str, Any],
 ) -> Made:
-    """`made`, computed once for values of the same forms."""
+    """`made`, computed once for values of the same forms, with what it raises."""
     args: list[Any] = []
     own = originals(names)
     try:
@@ -89,10 +89,21 @@ def made_again(
     except NoForm:
         return made(originals, piece, values, names)
     if key not in written:
-        first = made(originals, piece, values, names)
-        assert len(first.args) == len(args)
-        written[key] = first, own
-    return replace(written[key][0], args=tuple(args))
+        written[key] = _made_or_not(originals, piece, values, names), own
+    found = written[key][0]
+    if not isinstance(found, Made):
+        raise found.with_traceback(None)
+    assert len(found.args) == len(args)
+    return replace(found, args=tuple(args))
+
+
+def _made_or_not(
+    originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]
+) -> Made | NotData | CodeError:
+    try:
+        return made(originals, piece, values, names)
+    except (NotData, CodeError) as error:
+        return error
 
 
 def made(originals: Originals, piece: Piece, values: Sequence[Any], names: dict[str, Any]) -> Made:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sgc.tracing.pieces.changes import changed_names
 from sgc.tracing.pieces.holes import Holes, Outer, hoisted_of
@@ -60,6 +60,7 @@ class Piece:
         return isinstance(self.node, ast.stmt)
 
 
+@lru_cache(maxsize=4096)  # a trace asks for the same pieces again and again
 def piece_of(
     node: ast.stmt | ast.expr,
     function: Function,

@@ -15,7 +15,7 @@ Position = tuple[int, int, int, int]  # line, column, last line, last column
 Function = ast.FunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Tree:
     """A file's syntax tree, and the parent of each node."""
 
@@ -46,6 +46,7 @@ def _parsed(source: str) -> Tree | None:
     return Tree(module, parents) if module.body else None
 
 
+@lru_cache(maxsize=1024)
 def function_of(code: CodeType, tree: Tree) -> Function | None:
     """The function with this code, or from which it was converted; None if it is not unique."""
     found = [
@@ -73,6 +74,7 @@ def position(node: ast.AST) -> Position | None:
     return line, node.col_offset, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
 
 
+@lru_cache(maxsize=4096)
 def place_of(code: CodeType, offset: int) -> Position | None:
     """An instruction's position in its file."""
     positions = list(code.co_positions())
@@ -82,6 +84,7 @@ def place_of(code: CodeType, offset: int) -> Position | None:
     return line, column, end_line, end_column
 
 
+@lru_cache(maxsize=4096)
 def at(place: Position, tree: Tree) -> ast.AST | None:
     """The innermost node that covers a place."""
     covering = [node for node in ast.walk(tree.module) if covers(node, place)]

@@ -38,6 +38,7 @@ __all__ = [
     "is_abstract",
     "marked",
     "pieces_of",
+    "python_type",
     "raise_stop",
     "stop",
 ]
@@ -83,3 +84,18 @@ def is_abstract(value: Any) -> bool:
 def marked(text: Any) -> bool:
     """Whether a plain string carries abstract values."""
     return type(text) is str and has_marker(text)
+
+
+def python_type(value: Any) -> type:
+    """The type that a value has at run time."""
+    if isinstance(value, AbstractText):
+        return str
+    if isinstance(value, AbstractObject):
+        value.needs_type()
+    if isinstance(value, AbstractJson):
+        return next(
+            (of for of in (str, dict, list, bool, int, float) if value.is_a(of)), type(None)
+        )
+    if isinstance(value, AbstractList):
+        return list
+    return value.python if isinstance(value, AbstractNumber) else type(value)

@@ -25,7 +25,7 @@ from sgc.runtime.executor.interface.backend import Sampling, TextRun
 
 SEED = 5
 N_OF_A_KIND = 15
-N_HOSTILE = 100
+N_HOSTILE = 60
 LONGEST_S = 5.0  # all take under 1 s on an idle machine
 
 

@@ -7,11 +7,9 @@ The trace stops where it is raised, before anything handles it: a trace function
 from __future__ import annotations
 
 import re
-import sys
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
-from sgc.core.places import is_users
 from sgc.core.stops import INTERPRET, TraceStop, stop
 
 _RAISED = (TypeError, AttributeError, ValueError)
@@ -37,20 +35,3 @@ def _stop(kind: type, traceback: TracebackType | None) -> None:
     except TraceStop as stopped:
         # Its place is the error's, although a trace function raises it.
         raise stopped.with_traceback(traceback) from None
-
-
-def see_errors() -> None:
-    """Looks for such errors from now on, where nothing else watches the program's lines."""
-    sys.settrace(_on_call)
-
-
-def _on_call(frame: FrameType, event: str, arg: Any) -> Any:
-    if not is_users(frame):
-        return None
-    frame.f_trace_lines = False
-    return _on_event
-
-
-def _on_event(frame: FrameType, event: str, arg: Any) -> Any:
-    refuse_ours(event, arg)
-    return _on_event

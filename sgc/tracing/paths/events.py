@@ -1,0 +1,64 @@
+"""What a trace function sees of a program, besides its lines: its errors, its generators' ends."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+from sgc.core.places import is_users
+from sgc.tracing.paths.errors import refuse_ours
+from sgc.tracing.paths.left import Left
+
+
+def raise_at_next_line(error: BaseException, root: FrameType | None) -> None:
+    """Raises an error again at the user's next line: otherwise a loop with a handler that catches
+    everything would run for ever.
+    """
+
+    def raising(frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            raise error
+        return raising
+
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not root:
+        if is_users(frame):
+            frame.f_trace, frame.f_trace_lines = raising, True
+        frame = frame.f_back
+    sys.settrace(lambda frame, event, arg: None)
+
+
+class Events:
+    """Stops a run of the program at what may be otherwise than if nothing were traced. root: the
+    frame outside the program's own."""
+
+    def __init__(self) -> None:
+        self.root: FrameType | None = None
+        self._left = Left()
+
+    def start(self) -> None:
+        """Looks from now on, where nothing else watches the program's lines."""
+        sys.settrace(self._on_call)
+
+    def see(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Looks at an event of one of the user's frames."""
+        refuse_ours(event, arg)
+        stopped = self._left.see(frame, event, arg)
+        if stopped is not None:  # Python ignores what is raised while it frees a generator
+            raise_at_next_line(stopped, self.root)
+
+    def end(self) -> None:
+        """Stops the trace at the program's end, if it has left a generator that waits."""
+        self._left.refuse_waiting()
+
+    def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if not is_users(frame):
+            return None
+        frame.f_trace_lines = False
+        self.see(frame, event, arg)
+        return self._on_event
+
+    def _on_event(self, frame: FrameType, event: str, arg: Any) -> Any:
+        self.see(frame, event, arg)
+        return self._on_event
