@@ -164,11 +164,17 @@ class CodeInfo:
     def is_in_block(self, offset: int) -> bool:
         """Whether a `try` or a `with` block of the program covers an offset."""
         handler = self._handler(self.start_of(offset))
-        # Python's own handler, around a whole generator, is none.
-        return handler is not None and self._ops[self._index[handler[0]]].opname == "PUSH_EXC_INFO"
+        # Handlers that begin otherwise are Python's own, around a `yield from` or a generator.
+        while handler is not None and self._begins(handler[0]) != "PUSH_EXC_INFO":
+            handler = self._handler(handler[0])
+        return handler is not None
+
+    def _begins(self, offset: int) -> str:
+        return self._ops[self._index[offset]].opname
 
     def is_yield(self, offset: int) -> bool:
-        return self._ops[self._index[self.start_of(offset)]].opname == "YIELD_VALUE"
+        """Whether a generator that waits is there: from Python 3.13 on, behind the instruction."""
+        return self._begins(self.start_of(offset)) in ("YIELD_VALUE", "RESUME")
 
     def start_of(self, offset: int) -> int:
         while offset not in self._index:  # the offset is in an instruction's inline cache
