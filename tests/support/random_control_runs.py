@@ -17,7 +17,13 @@ from random_control import ARMS, BLOCKS, ENDS, NOT_IN_ROLE, SIMPLE, Generator, M
 from random_control_shrink import shrunk
 from random_control_tree import Mark, Statement
 
-from sgc.errors import TraceError, TurnsExceeded, UnknownVariable
+from sgc.errors import (
+    ProgramError,
+    SgcError,
+    TraceError,
+    TurnsExceeded,
+    UnknownVariable,
+)
 from sgc.ir.graph import Graph
 from sgc.lang.tools import resolve_tools, tools_in
 from sgc.passes.pipeline import optimize
@@ -68,6 +74,7 @@ class Tally:
     n_untraced: Counter[str] = field(default_factory=Counter)
     n_runs: int = 0
     n_bounded: int = 0  # compiled runs that ended at max_turns
+    n_refused: int = 0  # compiled runs that ended in saying that they cannot go on
     n_errors: Counter[str] = field(default_factory=Counter)
     drawn: Counter[str] = field(default_factory=Counter)  # watched constructs
     mattered: Counter[str] = field(default_factory=Counter)
@@ -98,6 +105,7 @@ class Tally:
         return (
             f"{self.n_programs} programs, {self.n_runs} runs; over budget {share:.1f} %; "
             f"unmerged {self.n_unmerged}; ended at max_turns {self.n_bounded}; "
+            f"refused {100 * self.n_refused / max(1, 2 * self.n_runs):.2f} % of runs; "
             f"mattered {len(self.mattered)} of {len(self.drawn)}; work {spread(self.work)}; "
             f"not traced {dict(self.n_untraced)}; errors {dict(self.n_errors)}; "
             f"{len(self.constructs)} constructs, {len(self.pairs)} pairs; arms {arms:.0f} %"
@@ -236,6 +244,7 @@ def _difference(made: Made, module: types.ModuleType, graph: Graph, tally: Tally
         for level, program in enumerate(programs):
             found = compiled(module, program, case)
             tally.n_bounded += found.is_bounded
+            tally.n_refused += found.is_refused
             if not agree(run, found, made.max_turns):
                 return f"{case.name} at -O{level}: {told(run.shown, found.shown)}"
     reached = n_reached(made.source(), counts)
@@ -313,6 +322,15 @@ class Run:
         """Whether it ended at a bound that only compiled runs have."""
         return self.found in (TurnsExceeded.__name__, LimitExceeded.__name__)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it ended in an error that says to interpret the program."""
+        return bool(self.found == Refused.__name__)
+
+
+class Refused(SgcError):
+    """Ends a compiled run that the program would have to be interpreted for."""
+
 
 def interpreted(module: types.ModuleType, case: Case) -> Run:
     lines = Lines(str(module.__file__))
@@ -328,7 +346,14 @@ def compiled(module: types.ModuleType, program: Any, case: Case) -> Run:
     module.LOG.clear()
     asked = Counter[str]()
     options = case.options(module)
-    found = outcome(lambda: program.run_once(case.arguments, options, case.endpoint(asked)))
+
+    def run() -> Any:
+        try:
+            return program.run_once(case.arguments, options, case.endpoint(asked))
+        except ProgramError as error:
+            raise Refused(error.message) if "--interpret" in error.hint else error from None
+
+    found = outcome(run)
     log = sorted(module.LOG) if module.IS_MAPPED else list(module.LOG)
     return Run(found, log, asked, is_mapped=module.IS_MAPPED)
 
@@ -338,6 +363,8 @@ def agree(wanted: Run, found: Run, max_turns: int) -> bool:
     errors, which cancel what is in flight.
     """
     one, two = wanted.found, found.found
+    if found.is_refused:
+        return True
     if "SgcError" in (one, two):  # ended by too many requests: another error may come first
         return isinstance(one, str) and isinstance(two, str)
     if found.is_bounded:  # an interpreted loop has no bound, and makes these requests and more
