@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sgc.errors import ProgramError, SgcError
+from sgc.errors import DeoptReached, ProgramError, SgcError
 from sgc.ir.graph import Graph, Node
 from sgc.ir.op_specs import Flag
 from sgc.ir.ops import ops_with
@@ -52,6 +52,7 @@ class Instance:
         self.asking = Asking(context)
         self.requests = Requests()
         self._returned: tuple[Any] | None = None
+        self._left: DeoptReached | None = None
 
     def part(
         self, program: str, arguments: Mapping[str, Any], path: str, place: MapPlace
@@ -179,6 +180,10 @@ class Instance:
         """Sets the program's return value."""
         self._returned = (value,)
 
+    def leaves(self, error: DeoptReached) -> None:
+        """Ends the run with this error once all that began before has ended, and is in its log."""
+        self._left = error
+
     def take_in(self, place: MapPlace, results: Iterable[RunResult]) -> None:
         """Adds the results of a map's calls to this run's, at the map's place."""
         results = tuple(results)
@@ -191,7 +196,12 @@ class Instance:
     # -- the end ----------------------------------------------------------------------
 
     def _finish_if_done(self) -> None:
-        if self._returned is None or self.schedule.n_open or self.finished.done():
+        if self.schedule.n_open or self.finished.done():
+            return
+        if self._left is not None:
+            self.fail(None, self._left)
+            return
+        if self._returned is None:
             return
         try:
             result = self._result(self._returned[0])

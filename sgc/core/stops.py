@@ -18,19 +18,21 @@ DECIDE = "make the argument static with --bind name=value if it is one, or " + I
 class TraceStop(BaseException):
     """Carries the error out of the traced program, past its own handlers."""
 
-    def __init__(self, error: TraceError) -> None:
+    def __init__(self, error: TraceError, is_late: bool = False) -> None:
         super().__init__(error)
-        self.error = error
+        self.error, self.is_late = error, is_late
+        self.loc = user_loc()
 
 
-def stop(message: str, hint: str = INTERPRET) -> NoReturn:
-    """Ends the trace with an error at the user's line."""
-    raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint))
+def stop(message: str, hint: str = INTERPRET, is_late: bool = False) -> NoReturn:
+    """Ends the trace with an error at the user's line. is_late: what was traced before may be wrong
+    already."""
+    raise_stop(TraceError(message, where=str(user_loc() or ""), hint=hint), is_late)
 
 
-def raise_stop(error: TraceError) -> NoReturn:
+def raise_stop(error: TraceError, is_late: bool = False) -> NoReturn:
     """Stops the trace; the session remembers the stop in case a bare `except` swallows it."""
-    stopped = TraceStop(error)
+    stopped = TraceStop(error, is_late)
     session = current_session()
     if session is not None and getattr(session, "stopped", stopped) is None:
         session.stopped = stopped  # type: ignore[attr-defined]

@@ -282,11 +282,18 @@ class Function(Definition, Batched):
             return trace(self, {**self.bind_arguments, **bind})
 
     def compile(
-        self, *, backend: Any = None, check: bool = True, opt_level: int = 1, **bind: Any
+        self,
+        *,
+        backend: Any = None,
+        check: bool = True,
+        opt_level: int = 1,
+        partial: bool = False,
+        **bind: Any,
     ) -> Program:
         """The compiled program, with the arguments in `bind` fixed.
 
-        Raises TraceError at the line that cannot be traced. check: compare the trace with the
+        Raises TraceError at the line that cannot be traced. partial: what follows such a line is
+        left to the interpreter instead, with a warning. check: compare the trace with the
         interpreter. backend: SGLang's, ignored; a program is compiled for any backend.
         """
         from sgc.programs.program import compile_function, fixed_in, fixed_note
@@ -294,7 +301,9 @@ class Function(Definition, Batched):
         refuse_own_thread(shared.loop)
         bound = {**self.bind_arguments, **bind}
         defaults = self.signature.defaults
-        program = compile_function(self, bound, check=check, opt_level=opt_level, values=defaults)
+        program = compile_function(
+            self, bound, check=check, opt_level=opt_level, values=defaults, leaves=partial
+        )
         for name in fixed_in(program, self, bound):
             warnings.warn(fixed_note(self.name, name, defaults[name]), SgcWarning, stacklevel=2)
         left = left_of(program.graph)

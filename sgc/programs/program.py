@@ -238,17 +238,38 @@ def fixed_note(program: str, name: str, value: Any) -> str:
 
 
 def with_values(
-    traced: Callable[[Mapping[str, Any]], Graph], bind: Mapping[str, Any], values: Mapping[str, Any]
+    traced: Callable[[Mapping[str, Any], bool], Graph],
+    bind: Mapping[str, Any],
+    values: Mapping[str, Any],
+    leaves: bool = False,
 ) -> tuple[Graph, Mapping[str, Any]]:
-    """The graph, and its bound arguments: `bind`, and those of `values` that tracing needs."""
+    """The graph, and its bound arguments: `bind`, and those of `values` that tracing needs.
+
+    traced: traces the program with these arguments; if given true, it leaves what cannot be traced
+    to the interpreter. leaves: whether it may, if nothing else helps.
+    """
     while True:
         try:
-            return traced(bind), bind
+            return traced(bind, False), bind
         except TraceError as error:
             needed = {name: values[name] for name in error.needs - bind.keys() if name in values}
             if not needed:
-                raise
+                if not leaves:
+                    raise
+                return _left(traced, bind, error), bind
             bind = {**bind, **needed}
+
+
+def _left(
+    traced: Callable[[Mapping[str, Any], bool], Graph], bind: Mapping[str, Any], error: TraceError
+) -> Graph:
+    """The graph with what cannot be traced left to the interpreter; raises the error if nothing of
+    it asks a model."""
+    graph = traced(bind, True)
+    left = left_of(graph)
+    if left is not None and left.is_all:
+        raise error
+    return graph
 
 
 def compile_function(
@@ -263,6 +284,7 @@ def compile_function(
     schemas: Mapping[str, str] | None = None,
     is_strict: bool = False,
     is_full: bool = False,
+    leaves: bool = False,
     allow_ambient: bool = False,
     kept: str = "all",
     allow_no_request: bool = False,
@@ -276,6 +298,8 @@ def compile_function(
     target: passes for one model (`sgc.runs.cache_rules.passes_for`), after the others.
     kept: which streams are results, one of `sgc.passes.facts.kept_results.KEEPS`.
     is_full: a path that would be left to the interpreter is an error.
+    leaves: what follows a line that cannot be traced is left to the interpreter; else it is an
+    error.
     allow_ambient: reads of the surroundings are allowed, and their values compiled in.
     allow_no_request: every compiled path may end in the interpreter before any request.
     """
@@ -288,12 +312,14 @@ def compile_function(
         with met_tools() as met:
             is_full = is_full or function.full_graph
             graph, bind = with_values(
-                lambda bound: trace(
-                    function, bound, types_of, is_strict, is_full=is_full, schemas=schemas
+                lambda bound, is_leaving: trace(
+                    function, bound, types_of, is_strict, is_full=is_full, schemas=schemas,
+                    leaves=is_leaving,
                 ),
                 bind,
                 values or {},
-            )
+                leaves and not is_full,
+            )  # fmt: skip
         if not allow_no_request:
             refuse_dead(function.name, graph)
         if check:

@@ -19,7 +19,7 @@ from sgc.core.watching import unwatched
 from sgc.errors import TraceError
 from sgc.ir import types
 from sgc.ir.functions import FUNCTIONS
-from sgc.ir.graph import Lit, Node, Operand, Ref
+from sgc.ir.graph import Lit, Loc, Node, Operand, Ref
 from sgc.ir.op_specs import TEXTUAL, Flag
 from sgc.ir.ops import OPS
 from sgc.lang.definition import Definition
@@ -41,6 +41,7 @@ from sgc.tracing.paths.explore import (
 )
 from sgc.tracing.paths.facts import Fact, Facts, fact_of
 from sgc.tracing.paths.loops import Loops
+from sgc.tracing.paths.segments import Segment
 from sgc.tracing.paths.tool_failures import raise_failed
 from sgc.tracing.pieces.made import Sites
 from sgc.tracing.values.abstract import (
@@ -56,7 +57,7 @@ from sgc.tracing.values.abstract import (
     stop,
 )
 from sgc.tracing.values.abstract_json import seen
-from sgc.tracing.values.abstract_list import refuse_changed
+from sgc.tracing.values.abstract_list import is_changed, refuse_changed
 from sgc.tracing.values.abstract_turns import counted
 from sgc.tracing.values.computing import attempted, computed
 from sgc.tracing.values.naming import Made, name_of
@@ -99,7 +100,8 @@ class TraceSession(Coding):
         self._overlays = Overlays(is_silent, sites=self.sites)
         self.style = Style.SHORT  # of the markers
         self._nonce = random.SystemRandom().randrange(10**11, 10**12)
-        self.stopped: TraceStop | None = None  # the first stop, in case the program swallows it
+        self._stopped: TraceStop | None = None
+        self._stopped_at: tuple[Segment, int] | None = None  # with the number of its nodes
         self.path: Path | None = None  # None for a program without decisions
         self.loops: Loops | None = None
         self.facts = Facts()
@@ -149,6 +151,31 @@ class TraceSession(Coding):
 
     def note_type(self, symbol: Symbol) -> None:
         self._types[symbol.name] = symbol.type
+
+    @property
+    def stopped(self) -> TraceStop | None:
+        """The first stop, in case the program swallows it."""
+        return self._stopped
+
+    @stopped.setter
+    def stopped(self, stopped: TraceStop) -> None:
+        self._stopped = stopped
+        if self.path is not None and self.path.is_fresh:
+            self._stopped_at = self.path.current, len(self.path.current.nodes)
+
+    def leave(self, error: TraceError, loc: Loc) -> bool:
+        """Lets the interpreter go on where the trace stopped, if all before is right; whether it
+        is."""
+        stopped, path = self._stopped, self.path
+        if stopped is None or path is None or self._stopped_at is None:
+            return False
+        segment, n_nodes = self._stopped_at
+        is_right = error is stopped.error and not stopped.is_late and not is_changed(self.held)
+        if not is_right or self.is_over or segment is not path.current:
+            return False
+        del segment.nodes[n_nodes:]  # what was computed to name values, or after a handler
+        path.leave(error.message, stopped.loc or loc)
+        return True
 
     def refuse_changes(self) -> None:
         """Stops the trace if the program has changed data outside itself."""

@@ -18,7 +18,7 @@ from sgc.core.symbols import Symbol
 from sgc.errors import AppendError, ProgramError, SgcError, TraceError, UnknownVariable, VerifyError
 from sgc.interpreter.bodies import run_body
 from sgc.ir import types
-from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Ref, Value, make_node
+from sgc.ir.graph import Block, Graph, Lit, Loc, Param, Ref, Value
 from sgc.ir.verify import verify
 from sgc.lang.definition import Definition
 from sgc.tracing import told_arguments
@@ -34,9 +34,10 @@ from sgc.tracing.paths.explore import (
     Path,
     PathEnd,
     Report,
+    leave,
 )
 from sgc.tracing.paths.loops import Fault, Loops
-from sgc.tracing.paths.segments import Branch, Stop, Unexplored
+from sgc.tracing.paths.segments import Branch, Unexplored
 from sgc.tracing.paths.tool_failures import TracedTold
 from sgc.tracing.pieces.choose import chosen, stopped_at
 from sgc.tracing.pieces.made import Pieced, Sites
@@ -60,12 +61,14 @@ def trace(
     is_full: bool = False,
     report: Report | None = None,
     schemas: Mapping[str, str] | None = None,
+    leaves: bool = False,
 ) -> Graph:
     """The graph of a program, with `bound` arguments fixed to Python values.
 
     types_of: types of arguments that are better known than by the signature; schemas: schemas of
     arguments. is_strict: a program that prints is not traced. is_full: paths beyond the budget are
     an error, and not left to the interpreter. report: is filled in with the outcome of exploring.
+    leaves: what follows a line that cannot be traced is left to the interpreter too.
     Raises TraceError at the user's line that cannot be traced, or if two traces differ;
     ArgumentError for unknown names in `bound`.
     """
@@ -77,7 +80,7 @@ def trace(
             bound.setdefault(parameter.name, parameter.default)
 
     def traced(wanted: Wanted) -> tuple[Graph, Gathers]:
-        each = _Trace(wanted, is_strict, callees, in_place)
+        each = _Trace(wanted, is_strict, callees, in_place, leaves)
         try:
             return _traced(each, budget or Budget(), is_full, Report()), each.gathers
         except TraceError as error:
@@ -88,7 +91,7 @@ def trace(
     wanted = Wanted(function, known, bound, None, function.max_turns, schemas or {})
     try:
         with InPlace() as in_place:
-            trace = _Trace(wanted, is_strict, callees, in_place)
+            trace = _Trace(wanted, is_strict, callees, in_place, leaves)
             graph = narrowed(_traced(trace, budget or Budget(), is_full, report or Report()))
     except TraceError as error:
         error.where = error.where or str(function.loc)  # for an error without a line of its own
@@ -111,6 +114,8 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
         except Pieced:
             pass
         except TraceError as error:
+            if trace.may_leave(error):
+                continue
             told = trace.sites.told.get(error.where, error)
             told.needs = error.needs
             raise told from error
@@ -118,6 +123,8 @@ def _traced(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Gra
 
 def _traced_once(trace: _Trace, budget: Budget, is_full: bool, report: Report) -> Graph:
     try:
+        if trace.is_leaving:
+            raise HasDecisions
         graph = trace.straight()
         again = trace.straight(is_silent=True, style=Style.LONG)
     except HasDecisions:
@@ -151,10 +158,13 @@ class _Trace:
     """The state that the runs of one trace share."""
 
     _stopped: TraceError | None = None  # why values were not widened
+    _last_stop: TraceError | None = None
+    _left: TraceError | None = None  # why a path is left to the interpreter
 
     def __init__(
-        self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace
+        self, wanted: Wanted, is_strict: bool, callees: Callees, in_place: InPlace, leaves: bool
     ) -> None:
+        self._leaves, self.is_leaving = leaves, False
         self.in_place = in_place
         self.sites = Sites()
         self.function, self.callees, self.gathers = wanted.function, callees, Gathers()
@@ -169,6 +179,12 @@ class _Trace:
             if p.name not in bound
         ]
         self._schemas = schemas_of(self._free, wanted)
+
+    def may_leave(self, error: TraceError) -> bool:
+        """After a stop, whether the interpreter can take what follows stops from now on."""
+        may = self._leaves and not self.is_leaving and error is self._last_stop
+        self.is_leaving = self.is_leaving or may
+        return may
 
     def straight(self, is_silent: bool = False, style: Style = Style.SHORT) -> Graph:
         """The graph of a program without decisions; raises HasDecisions if there is one."""
@@ -189,6 +205,7 @@ class _Trace:
         kept: frozenset[str] = frozenset()
         self._stopped = None
         while True:
+            self._left = None
             exploration = Exploration(budget, asked, is_merging, kept)
             try:
                 return self._explored(exploration, is_full, report, style)
@@ -236,6 +253,11 @@ class _Trace:
                 return
             except Fault as fault:
                 raise fault.error from None
+            except TraceError as error:
+                if not self.is_leaving or not session.leave(error, self.function.loc):
+                    raise
+                self._left = self._left or error
+                return
             finally:
                 loops.stop()
             path.stop()
@@ -248,6 +270,10 @@ class _Trace:
         if spent:
             self._cut(exploration, spent, is_full)
             report.deopt = spent
+        elif self._left is not None:
+            if takes_first(exploration):
+                raise self._left
+            report.deopt = self._left.message
         blocks = assemble(exploration.entry, exploration.namer, self._max_turns or 0, first.callers)
         return self._graph(first, blocks)
 
@@ -262,7 +288,7 @@ class _Trace:
                 hint="give @sgc.function(max_turns=N) to a loop without a bound, split the "
                 "program, or compile it without --full-graph",
             )
-        if any(node.op == "join_first" for each in exploration.segments for node in each.nodes):
+        if takes_first(exploration):
             raise TraceError(
                 f"{self.function.name} has {spent}, and a join that takes the first children, "
                 "which the interpreter could not go on from",
@@ -270,9 +296,7 @@ class _Trace:
                 hint="give its loops bounds, or run it with --interpret",
             )
         for item in exploration.left:
-            loc = self._left_at(item)
-            item.arm.nodes.append(make_node("deopt", (), loc, reason=Lit(spent)))
-            item.arm.end = Stop()
+            leave(item.arm, spent, self._left_at(item))
 
     def _left_at(self, item: Unexplored) -> Loc:
         """The line of the test that an arm belongs to."""
@@ -317,19 +341,21 @@ class _Trace:
             self._choose(session, stopped)
             if session.path is not None:
                 session.path.exploration.blamed = session.blamed(stopped.__traceback__)
-            error = (session.stopped or stopped).error
+            self._last_stop = error = (session.stopped or stopped).error
             error.needs = session.needed(stopped.__traceback__)
             raise error from None
         except Exception:
             if session.stopped is not None:
                 self._choose(session, session.stopped)
-                raise session.stopped.error from None
+                self._last_stop = session.stopped.error
+                raise self._last_stop from None
             if session.ended is not None:
                 raise session.ended from None
             raise
         if session.stopped is not None:
             self._choose(session, session.stopped)
-            raise session.stopped.error
+            self._last_stop = session.stopped.error
+            raise self._last_stop
         if session.ended is not None:
             raise session.ended
 
@@ -349,6 +375,11 @@ class _Trace:
         guards = guards_of(self.function, self._bound) + told_arguments.guards_of(self._schemas)
         called = tuple(self.callees.graphs)
         return Graph(self.function.name, params, blocks, guards, called=called)
+
+
+def takes_first(exploration: Exploration) -> bool:
+    """Whether a join takes the first children: the interpreter might take others."""
+    return any(node.op == "join_first" for each in exploration.segments for node in each.nodes)
 
 
 def _run_body(

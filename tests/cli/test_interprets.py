@@ -53,7 +53,9 @@ def test_a_run_interprets_what_cannot_be_compiled_and_says_so(sgc_command, on, t
     code, out, err = sgc_command("run", path, "--arg", "q=hi", *on, "--full-graph")
     assert (code, out) == (1, "")
     assert err.startswith(f"sgc: error: prog.py:{line}: ")
-    assert sgc_command("compile", path)[2].startswith(f"sgc: error: prog.py:{line}: ")
+    assert sgc_command("compile", path, "--full-graph")[2].startswith(
+        f"sgc: error: prog.py:{line}: "
+    )
 
 
 def test_rows_are_interpreted_too(sgc_command, on, tmp_path):

@@ -30,6 +30,7 @@ from control_flow import outcome, replying
 
 from sgc.errors import SgcError, SgcWarning
 from sgc.lang.tools import resolve_tools, tools_in
+from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program, compile_function
 from sgc.runtime.executor.run.options import RunOptions
 
@@ -125,7 +126,9 @@ def _compiled(
 ) -> tuple[Program | None, str]:
     known = {name: type_ for name, type_ in types_of.items() if name not in bound}
     try:
-        return compile_function(function, bound, types_of=known, is_full=is_full, values=values), ""
+        return compile_function(
+            function, bound, types_of=known, is_full=is_full, leaves=not is_full, values=values
+        ), ""
     except SgcError as error:
         return None, str(error).replace("\n", " ")
 
@@ -134,8 +137,6 @@ def _compared(
     module: ModuleType, n_seeds: int, compiled: Mapping[int, Program], kind: str, why: str
 ) -> Outcome:
     """The outcome of programs compiled for all rows (one), or for each, by their indices."""
-    if kind == "part":  # it goes on in the interpreter, from its source: what the jit does
-        return Outcome(kind, why)
     for index, row in enumerate(module.ARGUMENTS):
         whole = compiled.get(index) or compiled[0]
         taken = {param.value.name for param in whole.graph.params}
@@ -143,7 +144,7 @@ def _compared(
         for program in at_levels(whole):
             for seed in range(n_seeds):
                 wanted = run_of(module, module.program, row, seed)
-                found = run_of(module, program, arguments, seed)
+                found = run_of(module, program, arguments, seed, row)
                 if wanted != found:
                     return Outcome("wrong", f"seed {seed} of row {index}: {wanted} is {found}")
     return Outcome(kind, why)
@@ -156,11 +157,24 @@ def at_levels(program: Program) -> Iterator[Program]:
         yield program.with_graph(optimize(program.graph, level))
 
 
-def run_of(module: ModuleType, program: Any, arguments: Mapping[str, Any], seed: int) -> Any:
-    """What a run gives and asks, or its error."""
+def run_of(
+    module: ModuleType,
+    program: Any,
+    arguments: Mapping[str, Any],
+    seed: int,
+    row: Mapping[str, Any] | None = None,
+) -> Any:
+    """What a run gives and asks, or its error. row: all arguments, if the interpreter is to take
+    what the compiler has left to it."""
     options = RunOptions(seed=seed, allow_tools=resolve_tools(tools_in(module)))
     endpoint = replying(seed, module.REPLIES)
-    return outcome(lambda: program.run_once(arguments, options, endpoint))
+    if row is None or not may_deopt(program.graph):
+        return outcome(lambda: program.run_once(arguments, options, endpoint))
+
+    def interpret(how: RunOptions) -> Any:
+        return module.program.run_once(row, how, endpoint)
+
+    return outcome(lambda: run_with_deopt(program, endpoint.backend, arguments, options, interpret))
 
 
 def table(found: Iterable[Outcome]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from sgc.errors import ProgramError, SgcError, UnsupportedParameter
+from sgc.errors import DeoptReached, ProgramError, SgcError, UnsupportedParameter
 from sgc.ir.graph import Lit, Node, Ref
 from sgc.runtime.executor.functions.own_texts import (
     OwnText,
@@ -231,6 +231,17 @@ def _return(run: Run, node: Node) -> Results:
     return ()
 
 
+def _deopt(run: Run, node: Node) -> Results:
+    run.leaves(
+        DeoptReached(
+            f"this path of the program was not compiled: {node.text('reason')}",
+            where=str(node.loc or ""),
+            hint="continue it from its source with --source PROG.py, or run it with --interpret",
+        )
+    )
+    return ()
+
+
 HANDLERS: dict[str, Handler] = {
     **FUNCTION_HANDLERS,
     **WINNER_HANDLERS,
@@ -257,6 +268,7 @@ HANDLERS: dict[str, Handler] = {
     "evaluate": evaluate,
     "publish": _publish,
     "return": _return,
+    "deopt": _deopt,
 }
 
 ASKING: dict[str, AskingHandler] = {

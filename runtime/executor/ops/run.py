@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from sgc.errors import DeoptReached
 from sgc.ir.graph import Graph, Node
 from sgc.runtime.executor.ops.asking import Asking
 from sgc.runtime.executor.run.context import Context
@@ -57,6 +58,10 @@ class Run(Protocol):
 
     def returns(self, value: Any) -> None:
         """Sets the program's return value."""
+        ...
+
+    def leaves(self, error: DeoptReached) -> None:
+        """Ends the run with this error once all that began before has ended, and is in its log."""
         ...
 
     def fail_unless_stopped(self, node: Node | None, error: BaseException) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sgc.errors import AppendError, DeoptReached, ProgramError, TurnsExceeded, raised_as
+from sgc.errors import AppendError, ProgramError, TurnsExceeded, raised_as
 from sgc.ir.graph import Block, Graph, Node, Operand, Ref
 from sgc.runtime.executor.functions.own_texts import own
 from sgc.runtime.executor.interface.failures import Failed
@@ -96,7 +96,7 @@ def flow_of(graph: Graph) -> Flow:
 
 
 async def walk(run: Walked, flow: Flow) -> None:
-    """Runs the blocks from the entry to a `return`; an error ends the run."""
+    """Runs the blocks from the entry to a `return` or `deopt`; an error ends the run."""
     try:
         await _walk(run, flow)
     except BaseException as error:
@@ -115,7 +115,7 @@ async def _walk(run: Walked, flow: Flow) -> None:
             names.update((name, f"{name}#{turn}") for name in shape.defines)
         nodes = flow.renamed(shape, names, turn)
         last = nodes[-1]
-        if last.op == "return":
+        if last.op in ("return", "deopt"):
             run.submit(nodes)
             return
         run.submit(nodes[:-1])
@@ -166,22 +166,16 @@ async def _decided(run: Walked, last: Node) -> str:
         value = await _awaited(run, last.get("value"))
         cases, targets = run.field(last, "cases"), run.field(last, "targets")
         return str(dict(zip(cases, targets, strict=True)).get(value) or _default(last, value))
-    if last.op == "fail":
-        for name in run.maps.values:  # errors of earlier maps come first, as in the interpreter
-            await run.values.value(name)
-        of = last.get("failed")
-        if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
-            raise failed.error()
-        message = await _awaited(run, last.get("message"))
-        name = last.text("error")
-        if name == AppendError.__name__:
-            raise AppendError(message, where=str(last.loc or ""))
-        raise raised_as(name)(f"{name}: {message}", where=str(last.loc or ""))
-    raise DeoptReached(
-        f"this path of the program was not compiled: {last.text('reason')}",
-        where=str(last.loc or ""),
-        hint="continue it from its source with --source PROG.py, or run it with --interpret",
-    )
+    for name in run.maps.values:  # errors of earlier maps come first, as in the interpreter
+        await run.values.value(name)
+    of = last.get("failed")
+    if isinstance(of, Ref) and type(failed := await run.values.value(of.name)) is Failed:
+        raise failed.error()
+    message = await _awaited(run, last.get("message"))
+    name = last.text("error")
+    if name == AppendError.__name__:
+        raise AppendError(message, where=str(last.loc or ""))
+    raise raised_as(name)(f"{name}: {message}", where=str(last.loc or ""))
 
 
 def _default(last: Node, value: Any) -> str:

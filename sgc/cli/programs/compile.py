@@ -71,6 +71,7 @@ def compile_program(
         observer=show,
         types_of={name: type_ for name, type_ in types_of.items() if name not in values},
         is_full=full_graph,
+        leaves=True,
         allow_ambient=allow_ambient,
         kept=kept,
         allow_no_request=allow_no_request,
@@ -82,7 +83,8 @@ def compile_program(
         click.echo(f"sgc: warning: {fixed_note(function.name, name, value)}", err=True)
     left = left_of(program.graph)
     if left is not None:
-        click.echo(f"sgc: warning: {left.lines[0]}: {program.name} has {left}; {GO_ON}", err=True)
+        told = f"{program.name} has {left}; {GO_ON}; --full-graph says what to write instead"
+        click.echo(f"sgc: warning: {left.lines[0]}: {told}", err=True)
     if output is None and print_after is None:
         click.echo(program.text(), nl=False)
     if output is not None:

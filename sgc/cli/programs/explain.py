@@ -215,9 +215,12 @@ def _graph(
         values = {**function.bind_arguments, **bound, **bind_values(function, bindings)}
         with ambient_allowed(function.allow_ambient):
             graph, fixed = with_values(
-                lambda known: trace(function, known, types_of, report=report),
+                lambda known, leaves: trace(
+                    function, known, types_of, report=report, leaves=leaves
+                ),
                 values,
                 values_of(function, given),
+                leaves=True,
             )
         return graph, (*bound, *(name for name in fixed if name not in values))
     if bindings:

@@ -94,6 +94,7 @@ class Overlays:
                         "program would not",
                         hint="return the value, or keep it in a variable of the stream; "
                         + INTERPRET,
+                        is_late=True,
                     )
         self.refuse_changed_objects()
 
@@ -107,6 +108,7 @@ class Overlays:
                         "program would not",
                         hint="make the object in the program, or keep the value in a variable of "
                         "the stream; " + INTERPRET,
+                        is_late=True,
                     )
 
     def put_back(self) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sgc.core.symbols import Namer, Symbol
 from sgc.errors import TraceError
-from sgc.ir.graph import Loc, Node, Ref
+from sgc.ir.graph import Lit, Loc, Node, Ref, make_node
 from sgc.tracing.paths.leaves import Cast, Items, Text, operand_of
 from sgc.tracing.paths.segments import (
     Branch,
@@ -424,3 +424,17 @@ class Path:
     def stop(self) -> None:
         """Ends the current segment: its last node ends the program."""
         self.current.end = Stop()
+
+    def leave(self, reason: str, loc: Loc | None) -> None:
+        """Ends the current segment: the interpreter goes on."""
+        leave(self.current, reason, loc)
+
+
+MAX_REASON = 300
+
+
+def leave(segment: Segment, reason: str, loc: Loc | None) -> None:
+    """Ends a segment with a node at which the interpreter goes on."""
+    node = make_node("deopt", (), loc, reason=Lit(reason[:MAX_REASON]))
+    (segment.published or segment.nodes).append(node)
+    segment.end = Stop()

@@ -56,6 +56,6 @@ def _stopped(frame: FrameType) -> TraceStop:
         hint="go through all its items, or return a list; or " + INTERPRET,
     )
     try:
-        raise_stop(error)
+        raise_stop(error, is_late=True)
     except TraceStop as stopped:
         return stopped

@@ -279,7 +279,13 @@ def refuse_changed(held: Sequence[tuple[Any, object]]) -> None:
             stop(
                 f"a {kind} is changed after it was put into a list known only at run time",
                 hint="put it there when it is finished; or " + INTERPRET,
+                is_late=True,
             )
+
+
+def is_changed(held: Sequence[tuple[Any, object]]) -> bool:
+    """Whether one of these values was changed after it was put into an abstract list."""
+    return any(frozen(value) != before for value, before in held)
 
 
 def frozen(value: Any) -> object:
