@@ -235,6 +235,8 @@ class AbstractStates(MappedStates):
         self._returns, self._texts = symbols[-2:]
 
     def values(self, name: str) -> Any:
+        if name not in self._symbols and self._n is None and not self._list(self._texts):
+            return []  # no call, so that none has failed to set it
         return self._list(self._symbol(name))
 
     @property

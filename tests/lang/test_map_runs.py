@@ -11,7 +11,7 @@ from lang.map_programs import TEXTS, agree, counts, deciding, find, keep, lists,
 from waiting import BOUND_S, settle
 
 import sgc
-from sgc.errors import SgcError, UnknownVariable
+from sgc.errors import ProgramRaised, SgcError, UnknownVariable
 from sgc.programs.deopt import may_deopt, run_with_deopt
 from sgc.programs.program import Program
 from sgc.runs.endpoint import Endpoint
@@ -137,6 +137,24 @@ def test_a_name_that_a_call_has_not_set():
     agree(asks, *lists(), *lists(), *lists())
     with pytest.raises(UnknownVariable):
         asks.compile().run_once({"xs": ["a"]}, RunOptions(seed=1), replying(1, ["no"]))
+
+
+@sgc.function
+def never(s, x: str):
+    s += x + sgc.gen("a")
+
+
+@sgc.function
+def asks_for_none(s, xs: list[str]):
+    s += sgc.join("", sgc.map(never, xs)["found"]) + sgc.gen("b")
+
+
+def test_a_name_that_no_call_sets_is_asked_of_no_calls():
+    program, endpoint, options = asks_for_none.compile(), replying(1, ["no"]), RunOptions(seed=1)
+    for each in (program, asks_for_none):
+        assert each.run_once({"xs": []}, options, endpoint).text() == "no"
+        with pytest.raises((UnknownVariable, ProgramRaised), match="found"):
+            each.run_once({"xs": ["a"]}, options, endpoint)
 
 
 # -- logs -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from sgc.tracing.code.operator_names import (
     OVER,
     RETURNED,
     SAME,
+    SLICE,
     TEXT,
     WHOLE,
 )
@@ -113,9 +114,14 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        is_known = isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp))
-        if is_known or not isinstance(node.ctx, ast.Load):
+        if not isinstance(node.ctx, ast.Load) or _is_literal(node.slice):
             return node
+        if isinstance(node.slice, ast.Slice):
+            ends = [node.slice.lower, node.slice.upper, node.slice.step]
+            if all(end is None or _is_literal(end) for end in ends):
+                return node
+            given = [ast.Constant(None) if end is None else end for end in ends]
+            return _call(SLICE, node, node.value, *(ast.copy_location(end, node) for end in given))
         return _call(ITEM, node, node.value, node.slice)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -213,6 +219,13 @@ def _operand(node: ast.expr) -> ast.expr:
 def _passed(node: ast.expr) -> ast.expr:
     is_builtin = isinstance(node, ast.Name) and node.id in _PASSED
     return _call(CALLEE, node, node) if is_builtin else node
+
+
+def _is_literal(key: ast.expr) -> bool:
+    """Whether a key is written out, so that Python's own look-up is right."""
+    if isinstance(key, ast.UnaryOp):
+        return _is_literal(key.operand)
+    return isinstance(key, (ast.Constant, ast.Tuple))
 
 
 def _call(name: str, at: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:

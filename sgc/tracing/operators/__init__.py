@@ -20,11 +20,12 @@ from sgc.tracing.code.operator_names import (
     PIECE,
     RETURNED,
     SAME,
+    SLICE,
     TEXT,
     WHOLE,
 )
 from sgc.tracing.operators.calls import callee
-from sgc.tracing.operators.lookups import contains, item
+from sgc.tracing.operators.lookups import contains, item, sliced_by
 from sgc.tracing.operators.loops import gone_over, loops
 from sgc.tracing.operators.percent import modulo
 from sgc.tracing.operators.pieces import is_run_time, piece
@@ -41,6 +42,7 @@ OPERATORS: dict[str, Any] = {
     RETURNED: returned,
     SAME: same,
     ITEM: item,
+    SLICE: sliced_by,
     LOOPS: loops,
     OVER: gone_over,
     PIECE: piece,

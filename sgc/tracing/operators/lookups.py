@@ -13,8 +13,10 @@ from sgc.ir import types
 from sgc.ir.types import Kind
 from sgc.tracing.operators.texts import compared, is_plain, seeing, text
 from sgc.tracing.values.abstract import AbstractJson, AbstractNumber, AbstractText, is_abstract
-from sgc.tracing.values.abstract_list import type_of
+from sgc.tracing.values.abstract_list import argument, type_of
+from sgc.tracing.values.abstract_text import sliced
 from sgc.tracing.values.computing import attempted, computed, symbol_of
+from sgc.tracing.values.row_types import joined_item
 from sgc.tracing.values.text_types import domain
 
 MAX_WAYS = 64  # keys or items, each of which takes a decision
@@ -25,10 +27,9 @@ _ROWS = (list, tuple)
 
 def item(whole: Any, key: Any) -> Any:
     """`whole[key]`."""
-    key = text(key)
+    kind, key = type(whole), text(key)
     if not _is_looked_up(key):
         return whole[key]
-    kind = type(whole)
     if kind in _MAPS and _is_plain(whole):
         return _value(whole, key)
     if kind in _ROWS and _is_index(key):
@@ -36,6 +37,21 @@ def item(whole: Any, key: Any) -> Any:
     if kind is str and _is_index(key):
         return seeing(whole, key.session)[key]
     return whole[key]
+
+
+def sliced_by(whole: Any, start: Any, stop: Any, step: Any) -> Any:
+    """`whole[start:stop:step]`; of a known list or text, the ends may be abstract."""
+    key = slice(start, stop, step)
+    ends = (end for end in (start, stop, step) if isinstance(end, AbstractNumber))
+    session = next((end.session for end in ends), None)
+    if session is None or type(whole) not in (list, str):
+        return whole[key]
+    if not whole:
+        return whole[::1] if step is None else whole[key]
+    if isinstance(whole, str):
+        return seeing(whole, session)[key]
+    given = argument(session, whole)
+    return sliced(session, given, key, types.list_of(joined_item(map(type_of, whole))))
 
 
 def contains(part: Any, whole: Any) -> bool:

@@ -33,7 +33,7 @@ from sgc.tracing.paths.loops import Loops
 from sgc.tracing.paths.objects import contents_of, is_programs, is_pythons, names_of
 from sgc.tracing.paths.snapshot import Part, Snapshot
 from sgc.tracing.paths.tool_failures import TOLD, TracedTold
-from sgc.tracing.values.abstract_json import AbstractJson
+from sgc.tracing.values.abstract_json import AbstractJson, AbstractObject
 from sgc.tracing.values.abstract_list import AbstractList
 from sgc.tracing.values.abstract_number import AbstractBool, AbstractNumber
 from sgc.tracing.values.abstract_text import AbstractText
@@ -48,7 +48,9 @@ MAX_VALUES = 20_000
 _CONSTANTS = frozenset({
     type(None), bool, int, float, bytes, complex, range, re.Pattern, type(...),
 })  # fmt: skip
-_ABSTRACT = frozenset({AbstractNumber, AbstractBool, AbstractList, AbstractJson})
+_ABSTRACT = frozenset({
+    AbstractBool, AbstractJson, AbstractList, AbstractNumber, AbstractObject,
+})  # fmt: skip
 MAX_NESTED = 20
 _RESERVED = Leaf(None, (), "", (0, 0), (0, 0))
 _LEAVES = frozenset({str, int, float, bool, AbstractNumber, AbstractBool})

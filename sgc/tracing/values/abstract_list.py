@@ -66,7 +66,7 @@ class AbstractList:
         )
 
     def __contains__(self, item: Any) -> bool:
-        return bool(computed(self.session, "has", self, _argument(self.session, item)))
+        return bool(computed(self.session, "has", self, argument(self.session, item)))
 
     def __bool__(self) -> bool:
         if known_of(self.symbol, self.session).min_items:
@@ -83,7 +83,7 @@ class AbstractList:
         is_list = isinstance(other, (list, AbstractList))
         if not is_list:
             return otherwise
-        return computed(self.session, fn, self, _argument(self.session, other))
+        return computed(self.session, fn, self, argument(self.session, other))
 
     def __str__(self) -> str:
         text: str = computed(self.session, "str", self)
@@ -145,13 +145,13 @@ class AbstractList:
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, (list, AbstractList)):
             return NotImplemented
-        given = _argument(self.session, other)
+        given = argument(self.session, other)
         return computed(self.session, "plus", self, given, type_=self._with(*_items_of(other)))
 
     def __radd__(self, other: Any) -> Any:
         if type(other) is not list:
             return NotImplemented
-        given = _argument(self.session, other)
+        given = argument(self.session, other)
         return computed(self.session, "plus", given, self, type_=self._with(*other))
 
     def __mul__(self, times: Any) -> Any:
@@ -172,7 +172,7 @@ class AbstractList:
         """Changes the list: it stands for a function's result from now on. items: those put in."""
         self._refuse_others()
         record = attempted if FUNCTIONS[fn].errors and fn != "slice" else computed
-        given = [_argument(self.session, arg) for arg in args]
+        given = [argument(self.session, arg) for arg in args]
         made = record(self.session, fn, self, *given, type_=self._with(*items))
         self.symbol = made.symbol
         self.session.held += [(item, frozen(item)) for item in items if _is_changeable(item)]
@@ -237,12 +237,12 @@ class AbstractList:
         self._become("sorted", bool(reverse))
 
     def count(self, item: Any) -> Any:
-        return computed(self.session, "n_of", self, _argument(self.session, item))
+        return computed(self.session, "n_of", self, argument(self.session, item))
 
     def index(self, item: Any, *bounds: Any) -> Any:
         if bounds:
             self._needs_items()
-        return attempted(self.session, "where", self, _argument(self.session, item))
+        return attempted(self.session, "where", self, argument(self.session, item))
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'list'")
@@ -251,7 +251,7 @@ class AbstractList:
         stop("a value known only at run time cannot be copied or pickled")
 
 
-def _argument(session: Recorder, value: Any) -> Any:
+def argument(session: Recorder, value: Any) -> Any:
     """A value as an argument of a function of lists; a tuple becomes a value that is no list."""
     _refuse_named(value)
     return _made(session, value) if _is_row(value) else value
@@ -309,11 +309,13 @@ def _items_of(items: Any) -> Sequence[Any]:
 
 
 def _is_row(value: Any) -> bool:
+    if type(value) is dict:
+        return any(map(_is_row, value.values()))
     return type(value) is tuple or (type(value) is list and any(map(_is_row, value)))
 
 
 def _made(session: Recorder, value: Any) -> Symbol:
-    """A tuple, or a list with tuples, as a value of the graph: arguments can only be lists."""
+    """A tuple, or what holds tuples, as a value of the graph: arguments can only be lists."""
     operand = session.operand(value)
     assert isinstance(operand, Ref)
     return Symbol(operand.name, types.JSON)

@@ -220,3 +220,44 @@ def test_what_needs_the_items_at_once_is_refused_at_its_line():
 
     for body in (zipped, with_plain):
         assert "`for x in xs:`, also over enumerate(xs)" in refused(body), body.__name__
+
+
+@sgc.function
+def slices(s, q: str, n: int, m: int):
+    s += q + sgc.gen("a", max_tokens=3)
+    known, rows, text = [q, s["a"], "c"], [(1, s["a"]), (2, "b")], "plain"
+    kept = known[:n]
+    kept.append("z")
+    for x in known[m:]:
+        s += x + sgc.gen("b", max_tokens=2)
+    s += f"{text[n:]}|{[][:n]}|{''[m:n]}|{known[-n:]}|{len(rows[:n])}"
+    return kept, known, known[m:n], rows[n:], [1, 2.5, "x", None][:n], known[::-1][n:]
+
+
+def test_slices_of_known_lists_by_numbers_known_only_at_run_time():
+    program = slices.compile()
+    for n in (-4, -1, 0, 1, 2, 9):
+        for m in (-2, 0, 1):
+            given = {"q": "q", "n": n, "m": m}, RunOptions(seed=n)
+            wanted, found = (
+                outcome(partial(each.run_once, *given, replying(n, ["go", ""])))
+                for each in (slices, program)
+            )
+            assert repr(found) == repr(wanted), (n, m)
+
+
+@sgc.function
+def gathers_objects(s, q: str):
+    found = []
+    s += q + sgc.gen("all", max_tokens=9)
+    for item in json.loads(s["all"]) if s["all"].startswith("[") else s["all"].split():
+        s += f"{item}?" + sgc.gen("a", max_tokens=2)
+        if s["a"] == "no":
+            continue
+        found.append((item, s["a"]))
+    return found, [a for _, a in found]
+
+
+def test_a_list_of_tuples_with_values_of_any_type_grows_in_a_loop():
+    graph = agree(gathers_objects, ["no", "yes", "[]", '["a", 1]', "a b"], q="x")
+    assert ops(graph)["gen"] <= 8
