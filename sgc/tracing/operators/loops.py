@@ -51,5 +51,6 @@ class _Told:
         self._session, self._over = session, over
 
     def __iter__(self) -> Iterator[Any]:
-        self._session.loops.note_walked(walked(self._over))
-        return iter(self._over)
+        found, iterator = walked(self._over), iter(self._over)
+        self._session.loops.note_walked(found, iterator)
+        return iterator  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from sgc.core.places import is_users
 from sgc.tracing.code.bytecode import Slot, Stack, info_of
 from sgc.tracing.code.frames import Opaque, is_clean
 from sgc.tracing.paths.events import Events
-from sgc.tracing.paths.walked import Walked
+from sgc.tracing.paths.walked import Walked, state_of
 
 MAX_FOREIGN = 20_000
 # Code that is not the user's, by id: every call in a trace is checked.
@@ -60,7 +60,7 @@ class Loops:
         self._events = events
         self._loops: dict[FrameType, dict[int, _Loop]] = {}
         self._own: dict[FrameType, dict[int, Any]] = {}
-        self._walked: dict[FrameType, dict[int, tuple[Walked, ...]]] = {}
+        self._walked: dict[FrameType, dict[int, tuple[tuple[Walked, ...], Iterator[Any]]]] = {}
         self._hidden: dict[FrameType, set[int]] = {}  # loops whose iterators run the user's code
         self.n_events = 0
         self.frame: FrameType | None = None
@@ -189,10 +189,10 @@ class Loops:
         for frame, head in _beginning(sys._getframe(1)):
             self._own.setdefault(frame, {})[head] = iterator
 
-    def note_walked(self, found: tuple[Walked, ...]) -> None:
+    def note_walked(self, found: tuple[Walked, ...], iterator: Iterator[Any]) -> None:
         """Called by another loop when it begins, with what it iterates."""
         for frame, head in _beginning(sys._getframe(1)):
-            self._walked.setdefault(frame, {})[head] = found
+            self._walked.setdefault(frame, {})[head] = found, iterator
 
     def is_caught(self) -> bool:
         """Whether the program itself handles an error raised at its current place."""
@@ -200,7 +200,7 @@ class Loops:
         return any(info_of(frame.f_code).is_caught(frame.f_lasti) for frame in frames)
 
     def describe(self, frame: FrameType, head: int) -> object:
-        """A loop's state: its own iterator's, or where it began and its number of turns."""
+        """A loop's state: its iterator's, or where it began and its number of turns."""
         if head in self._hidden.get(frame, ()):
             raise Opaque
         own = self._own.get(frame, {}).get(head)
@@ -209,7 +209,10 @@ class Loops:
         loop = self._loops.get(frame, {}).get(head)
         if loop is None:
             return None
-        over = self._walked.get(frame, {}).get(head, ())
+        over, iterator = self._walked.get(frame, {}).get(head, ((), None))
+        state = state_of(iterator)
+        if state is not None:
+            return state
         return (repr(loop.entry), loop.n_turns, *(each.changed for each in over))
 
 

@@ -65,6 +65,30 @@ def walked(value: Any) -> tuple[Walked, ...]:
     return tuple(found)
 
 
+# Iterators of Python's own that tell what they go over, and how far they are.
+_TELLING = frozenset({type(iter([])), type(iter(())), type(iter("")), type(reversed([])), reversed,
+                      enumerate, zip})  # fmt: skip
+MAX_TOLD = 64  # items: a snapshot has them all
+
+
+def state_of(iterator: Any, depth: int = MAX_DEPTH) -> tuple[Any, ...] | None:
+    """What follows from an iterator: its type, what it goes over, and how far it is; None if that
+    is not known."""
+    if type(iterator) not in _TELLING or not depth:
+        return None
+    _, given, *index = iterator.__reduce__()
+    parts: list[Any] = []
+    for each in given:
+        is_sequence = type(each) in (list, tuple, str)
+        if is_sequence and len(each) > MAX_TOLD:
+            return None
+        part = each if is_sequence or type(each) is int else state_of(each, depth - 1)
+        if part is None:
+            return None
+        parts.append(part)
+    return (type(iterator).__name__, *parts, *index)
+
+
 def _items(container: Any) -> Iterable[Any]:
     if isinstance(container, dict):
         return [*container, *container.values()]
