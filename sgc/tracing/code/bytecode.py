@@ -15,7 +15,7 @@ from enum import Enum, auto
 from types import CodeType
 
 from sgc.tracing.code import opcodes
-from sgc.tracing.code.operator_names import CALLEE, OPERATORS
+from sgc.tracing.code.operator_names import CALLEE, OPERATORS, TEXT, WHOLE
 
 
 class Slot(Enum):
@@ -25,6 +25,8 @@ class Slot(Enum):
     EXIT = auto()  # of a `with` block
     HANDLING = auto()  # the error handled before the current `except` block began
     OPERATOR = auto()  # an operator of converted code, about to be called: always the same
+    LOADED = auto()  # what follows from variables, globals and constants that are still the same
+    MEMBER = auto()  # an attribute of such a value, perhaps about to be called
     OTHER = auto()
 
 
@@ -45,8 +47,10 @@ class Place:
 
 
 def is_clean(stack: Stack | None) -> bool:
-    """Whether a stack is known, and holds no part of an expression."""
-    return stack is not None and all(slot is not Slot.OTHER for slot, _ in stack)
+    """Whether a stack is known, and what it holds of an expression follows from variables."""
+    return stack is not None and all(
+        slot is not Slot.OTHER and slot is not Slot.MEMBER for slot, _ in stack
+    )
 
 
 class CodeInfo:
@@ -66,6 +70,8 @@ class CodeInfo:
         is_known = all(op.opname in opcodes.KNOWN for op in instructions)
         everything = frozenset(code.co_varnames)
         live_in = self._live() if is_known else [everything] * len(instructions)
+        self._owners: dict[int, frozenset[str]] = {}
+        self._loaded: dict[int, frozenset[str]] = {}  # the variables that such entries follow from
         stacks = self._stacks() if is_known else {}
         self._places = {
             op.offset: Place(live_in[n], stacks.get(n)) for n, op in enumerate(instructions)
@@ -89,6 +95,15 @@ class CodeInfo:
     def after(self, offset: int) -> Place:
         """The place after the instruction, if it falls through; for a call under way."""
         return self._after[self.start_of(offset)]
+
+    def loaded(self, stack: Stack | None) -> frozenset[str]:
+        """The local variables from which entries of a stack follow."""
+        of = (Slot.LOADED, Slot.MEMBER)
+        return frozenset().union(*(self._loaded[at] for slot, at in stack or () if slot in of))
+
+    def owners(self, stack: Stack | None) -> frozenset[str]:
+        """The local variables of whose values a stack has attributes."""
+        return frozenset().union(*(self._owners.get(at, ()) for _, at in stack or ()))
 
     def callee(self, offset: int) -> tuple[str, str] | None:
         """For a call: the instruction that loads the callee, and the name that it loads."""
@@ -257,16 +272,58 @@ class CodeInfo:
             op, stack = self._ops[n], found[n]
             handler = self._handler(op.offset)
             is_own = op.opname == "BEFORE_WITH" and self._is_own_with(stack, found)
-            reached = [(m, _after(op, stack, m != n + 1, is_own)) for m in self._next[n]]
+            # If a call is two instructions, the first takes the arguments.
+            given = found[n - 1] if n and self._ops[n - 1].opname == "PRECALL" else stack
+            reached = [
+                (m, self._following(op, given, _after(op, stack, m != n + 1, is_own)))
+                for m in self._next[n]
+            ]
             if handler is not None:
                 target, depth, n_put = handler
                 under = (*stack[:depth], *[(Slot.OTHER, target)] * n_put)
                 reached.append((self._index[target], under))
             for m, after in reached:
-                if m not in found:
-                    found[m] = after
+                joined = after if m not in found else _joined(found[m], after)
+                if joined != found.get(m):
+                    found[m] = joined
                     queue.append(m)
         return found
+
+    def _following(self, op: dis.Instruction, before: Stack, after: Stack) -> Stack:
+        """The stack after an instruction, with what follows from variables marked."""
+        written = {name for name, is_read in _locals_of(op) if not is_read}
+        if written:
+            after = tuple(
+                (Slot.OTHER, offset)
+                if slot is Slot.LOADED and written & self._loaded[offset]
+                else (slot, offset)
+                for slot, offset in after
+            )
+        n_put = sum(1 for slot, offset in after if offset == op.offset and slot is Slot.OTHER)
+        if not n_put:
+            return after
+        slot, names = self._pushed(op, before[len(after) - n_put :])
+        self._loaded[op.offset] = names
+        return (*after[:-n_put], *[(slot, op.offset)] * n_put)
+
+    def _pushed(self, op: dis.Instruction, popped: Stack) -> tuple[Slot, frozenset[str]]:
+        """What an instruction pushes, and the variables from which that follows."""
+        if op.opname in opcodes.LOADS:
+            return Slot.LOADED, frozenset(name for name, is_read in _locals_of(op) if is_read)
+        if not popped or not all(slot in _FOLLOWING for slot, _ in popped):
+            return Slot.OTHER, frozenset()
+        names = self.loaded(popped)
+        if op.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            return Slot.MEMBER, names
+        operators = {
+            str(self._ops[self._index[offset]].argval)
+            for slot, offset in popped
+            if slot is Slot.OPERATOR and self._begins(offset) == "LOAD_GLOBAL"
+        }
+        is_pure = op.opname in opcodes.CALLS and operators and operators <= _PURE
+        if any(slot is Slot.MEMBER for slot, _ in popped):
+            self._owners[op.offset] = names
+        return (Slot.LOADED if is_pure else Slot.OTHER), names
 
     def _is_own_with(self, stack: Stack, found: dict[int, Stack]) -> bool:
         """Whether a `with` block belongs to the language; the contents of others are unknown."""
@@ -302,6 +359,18 @@ def _after(op: dis.Instruction, stack: Stack, is_jump: bool, is_own: bool) -> St
     return (*kept, *[(Slot.OTHER, op.offset)] * (depth - len(kept)))
 
 
+def _joined(one: Stack, other: Stack) -> Stack:
+    """The stack where two paths meet: what follows from variables must do so on both."""
+    return tuple(
+        (Slot.OTHER, mine[1])
+        if mine != theirs and not {mine[0], theirs[0]}.isdisjoint((Slot.LOADED, Slot.MEMBER))
+        else mine
+        for mine, theirs in zip(one, other, strict=False)
+    )
+
+
+_FOLLOWING = frozenset({Slot.OPERATOR, Slot.LOADED, Slot.MEMBER})
+_PURE = frozenset({CALLEE, TEXT, WHOLE})
 _OWN_WITHS = frozenset({"system", "user", "assistant", "var_scope", "copy"})
 
 

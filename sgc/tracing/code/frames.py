@@ -32,11 +32,21 @@ def is_clean(frames: list[FrameType]) -> bool:
         code = frame.f_code
         if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             return False
-        if not is_clean_stack(stack_of(frame, is_innermost=index == 0)):
+        stack = stack_of(frame, is_innermost=index == 0)
+        if not is_clean_stack(stack) or not _keeps_methods(frame, info_of(code).owners(stack)):
             return False
         if index and called(frame, frames[index - 1].f_code) is None:
             return False
     return True
+
+
+def _keeps_methods(frame: FrameType, names: frozenset[str]) -> bool:
+    """Whether the attributes of these variables' values are methods that nothing can replace."""
+    local = frame.f_locals if names else {}
+    return all(type(local.get(name)).__module__.partition(".")[0] in _OWN for name in names)
+
+
+_OWN = frozenset({"builtins", "collections", "sgc"})
 
 
 def called(frame: FrameType, code: CodeType) -> FunctionType | str | None:

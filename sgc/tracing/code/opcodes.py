@@ -43,6 +43,8 @@ READS_LOCAL = {
     "STORE_FAST_STORE_FAST": (False, False),
 }
 
+# Instructions whose result follows from local variables, globals or constants.
+LOADS = names("LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_CONST LOAD_GLOBAL")
 JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 NO_FALL_THROUGH = names(
     "RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD"

@@ -44,20 +44,26 @@ _DECIDES = {"any": True, "all": False}  # the truth of the item that ends it
 def with_loops(tree: ast.Module) -> ast.Module:
     """Rewrites the tree's comprehensions in place, so that each is a loop too."""
     declares = (ast.Nonlocal, ast.Global)
-    found = (each for each in ast.walk(tree) if isinstance(each, declares))
-    _Functions(frozenset(name for each in found for name in each.names)).visit(tree)
+    rebound = {name for each in ast.walk(tree) if isinstance(each, declares) for name in each.names}
+    replaced = {
+        each.attr
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)
+    }
+    _Functions(frozenset(rebound), frozenset(replaced)).visit(tree)
     return tree
 
 
 class _Functions(ast.NodeVisitor):
-    """rebound: names that functions assign by `nonlocal` or `global`."""
+    """rebound: names that functions assign by `nonlocal` or `global`. replaced: attributes that the
+    module sets on objects."""
 
-    def __init__(self, rebound: frozenset[str]) -> None:
-        self._rebound = rebound
+    def __init__(self, rebound: frozenset[str], replaced: frozenset[str]) -> None:
+        self._rebound, self._replaced = rebound, replaced
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.generic_visit(node)
-        names = _Names(self._rebound)
+        names = _Names(self._rebound, self._replaced)
         node.body = _body(node.body, names)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
@@ -65,10 +71,11 @@ class _Functions(ast.NodeVisitor):
 
 
 class _Names:
-    """Makes names that no program has. rebound: the program's names that a call may rebind."""
+    """Makes names that no program has. rebound, replaced: the program's names and attributes that a
+    call may set."""
 
-    def __init__(self, rebound: frozenset[str]) -> None:
-        self._n, self.rebound = 0, rebound
+    def __init__(self, rebound: frozenset[str], replaced: frozenset[str]) -> None:
+        self._n, self.rebound, self.replaced = 0, rebound, replaced
 
     def fresh(self, name: str = "") -> str:
         self._n += 1
@@ -185,8 +192,10 @@ class _First:
         return None
 
     def _call(self, node: ast.Call, is_whole: bool) -> ast.expr:
-        if isinstance(node.func, ast.Attribute):  # nothing changes which method it is
+        if isinstance(node.func, ast.Attribute):
             node.func.value = self.visit(node.func.value)
+            if node.func.attr in self._names.replaced:
+                self._saw(_Before.READS)
         else:
             node.func = self.visit(node.func)
         uses_up = _name_of(node.func) in _USES_UP

@@ -177,11 +177,13 @@ class Reader:
         self._tokens.append((code, info.canonical(frame.f_lasti)))
         local = frame.f_locals
         cells = code.co_cellvars + code.co_freevars
-        for name in sorted(place.live | set(cells)):
+        stack = stack_of(frame, is_innermost)
+        loaded = info.loaded(stack)  # the stack has them too, so they are never widened
+        for name in sorted(place.live | loaded | set(cells)):
             if name in local:
                 self._tokens.append(name)
-                self._value(local[name], frame, name)
-        for slot, offset in stack_of(frame, is_innermost) or ():
+                self._value(local[name], *(() if name in loaded else (frame, name)))
+        for slot, offset in stack or ():
             if slot is Slot.ITERATOR:
                 self._value(loops.describe(frame, info.loops.get(offset, -1)))
 
