@@ -100,6 +100,9 @@ def _post_dominators(graph: Graph, flow: nx.DiGraph[int]) -> dict[int, int]:
 
     backwards = flow.reverse()
     backwards.add_edges_from((_END, n) for n, block in enumerate(graph.blocks) if _may_end(block))
+    # A run may stay for ever where no end can be reached from; so it passes nothing after that.
+    endless = set(backwards) - nx.descendants(backwards, _END) - {_END}
+    backwards.add_edges_from((_END, n) for n in endless)
     found = nx.immediate_dominators(backwards, _END)
     return {block: after for block, after in found.items() if after is not None and after != block}
 

@@ -23,6 +23,7 @@ from sgc.errors import (
     TraceError,
     TurnsExceeded,
     UnknownVariable,
+    UsageError,
 )
 from sgc.ir.graph import Graph
 from sgc.lang.tools import resolve_tools, tools_in
@@ -218,8 +219,9 @@ def _traced(module: types.ModuleType, tally: Tally) -> Graph | str:
         else:
             tally.n_untraced[error.message] += 1
         return ""
-    except UnknownVariable:  # straight-line code reads a variable that it never sets
-        tally.n_untraced["UnknownVariable"] += 1
+    except (UnknownVariable, UsageError) as error:
+        # It reads a variable that no path sets, or a handled error has left a role open.
+        tally.n_untraced[type(error).__name__] += 1
         return ""
     except Exception as error:
         return f"the tracer failed: {''.join(traceback.format_exception(error)[-3:])}"
@@ -258,7 +260,10 @@ def _difference(made: Made, module: types.ModuleType, graph: Graph, tally: Tally
 
 def matters(made: Made, mark: Mark, wanted: dict[str, Run]) -> bool:
     """Whether a program's results change without the marked construct."""
-    module = load(mark.without(made.source()), f"{made.seed}_without")
+    try:
+        module = load(mark.without(made.source()), f"{made.seed}_without")
+    except SyntaxError:  # the statement is nothing but the construct
+        return False
     try:
         return any(
             interpreted(module, case).shown != wanted[case.name].shown
